@@ -1,0 +1,73 @@
+// Runs benches: node bench/run.mjs [names] [--json] [--gate] [--smoke]. Needs the built package and bench's own lock installed.
+
+import { readFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import { fullEffort, lines, measure, smokeEffort } from './harness.mjs'
+
+// One file per room. Each exports `peers` (package names) and `cases()`, which first checks that its subjects do what they claim.
+const benches = { identity: './identity.mjs' }
+
+const usage = `usage: npm run bench -- [bench ...] [--json] [--gate] [--smoke]
+  --json   print one JSON document and nothing else
+  --gate   exit 1 when a target is missed
+  --smoke  a short run that shows that everything works and agrees; nothing is judged
+benches: ${Object.keys(benches).join(', ')} (default: all)`
+
+const options = ['json', 'gate', 'smoke']
+
+/** Reads the command line, or explains it and exits with 2. */
+function readArguments() {
+  const flags = Object.fromEntries(options.map((name) => [name, { type: /** @type {const} */ ('boolean') }]))
+  const { values, positionals } = parseArgs({ allowPositionals: true, strict: false, options: flags })
+  const mistakes = [
+    ...Object.keys(values)
+      .filter((name) => !options.includes(name))
+      .map((name) => `There is no option --${name}.`),
+    ...positionals.filter((name) => !Object.hasOwn(benches, name)).map((name) => `There is no bench named ${name}.`),
+  ]
+  if (values.gate && values.smoke) mistakes.push('A smoke run is too short to be judged: --gate needs a full run.')
+  if (mistakes.length > 0) {
+    console.error(`${mistakes.join('\n')}\n${usage}`)
+    process.exit(2)
+  }
+  const names = positionals.length > 0 ? [...new Set(positionals)] : Object.keys(benches)
+  return { names, json: values.json === true, gate: values.gate === true, smoke: values.smoke === true }
+}
+
+/** @param {string} name */
+function peerVersion(name) {
+  const manifest = new URL(`./node_modules/${name}/package.json`, import.meta.url)
+  return JSON.parse(readFileSync(manifest, 'utf8')).version
+}
+
+const { names, json, gate, smoke } = readArguments()
+const report = {
+  node: process.version,
+  cpu: cpus()[0]?.model ?? 'unknown',
+  cpus: cpus().length,
+  smoke,
+  benches: [],
+  missed: 0,
+}
+const print = json ? () => {} : console.log
+print(`node ${report.node} on ${report.cpus} x ${report.cpu}${smoke ? ', smoke run: nothing is judged' : ''}`)
+
+for (const name of names) {
+  const { peers, cases } = await import(benches[name])
+  const versions = Object.fromEntries(peers.map((peer) => [peer, peerVersion(peer)]))
+  print(`\n${name}, against ${peers.map((peer) => `${peer} ${versions[peer]}`).join(', ')}`)
+  const measured = []
+  for (const one of cases()) {
+    const result = smoke ? measure({ ...one, targets: [] }, smokeEffort) : measure(one, fullEffort)
+    measured.push(result)
+    report.missed += result.ratios.filter((ratio) => ratio.met === false).length
+    print(`\n${lines(result).join('\n')}`)
+  }
+  report.benches.push({ name, peers: versions, cases: measured })
+}
+
+if (json) console.log(JSON.stringify(report, null, 2))
+else if (smoke) print('\nall subjects ran and agreed')
+else print(`\n${report.missed === 0 ? 'all targets met' : `${report.missed} targets MISSED`}`)
+if (gate && report.missed > 0) process.exitCode = 1

@@ -1,0 +1,146 @@
+// A fingerprint is a hash of the content bound to a key. It tells a repeat from a different request under the same key.
+//
+// It names the algorithm and the rule it was made with, and is compared by that, so that an upgrade or a changed rule
+// never turns an honest repeat into a mismatch.
+
+import {
+  canonicalJson,
+  canonicalJsonOf,
+  isRepriseError,
+  type JsonLimits,
+  RepriseError,
+  sha256,
+} from '../kernel/index.js'
+import { checkPointers, type FieldRule, omitFields, onlyFields } from './fields.js'
+
+declare const fingerprintBrand: unique symbol
+
+/** `<algorithm>[;only=…|;omit=…]:<digest>`, for example `json1-sha256;omit=%2FsentAt:47DEQpj8…`. */
+export type Fingerprint = string & { readonly [fingerprintBrand]: true }
+
+/** What to take a fingerprint of: JSON as it arrived, a JavaScript value that JSON can express, or other bytes. */
+export type Content =
+  | { readonly json: string | Uint8Array }
+  | { readonly value: unknown }
+  | { readonly bytes: Uint8Array }
+
+/** How a fingerprint is made. Default: the whole content counts. */
+export interface FingerprintOptions extends FieldRule {
+  /** Limits on JSON content. Default: those of `canonicalJson`. */
+  readonly limits?: JsonLimits
+}
+
+type Algorithm = 'json1-sha256' | 'bytes-sha256'
+
+interface Recipe {
+  readonly algorithm: Algorithm
+  readonly rule: FieldRule
+}
+
+const digestLength = 43
+
+/**
+ * The fingerprint of some content. JSON is made canonical first, from its raw text, so member order, whitespace and the
+ * spelling of numbers and escapes do not matter, while every digit, duplicate member and `__proto__` does.
+ */
+export function fingerprint(content: Content, options: FingerprintOptions = {}): Fingerprint {
+  checkContent(content)
+  const rule = checkRule(options)
+  const algorithm: Algorithm = 'bytes' in content ? 'bytes-sha256' : 'json1-sha256'
+  if (algorithm === 'bytes-sha256' && (rule.only ?? rule.omit) !== undefined) {
+    throw new RepriseError('FINGERPRINT_FIELDS_INVALID', 'Bytes have no fields: only JSON can be chosen from.')
+  }
+  return digestBy({ algorithm, rule }, content, options.limits)
+}
+
+/**
+ * Whether content is the one a stored fingerprint was made of, judged by the algorithm and the field rule in the
+ * stored fingerprint, whatever is in use today. Refuses with FINGERPRINT_INVALID when it cannot be read.
+ */
+export function sameContent(stored: string, content: Content, limits?: JsonLimits): boolean {
+  checkContent(content)
+  const recipe = parseFingerprint(stored)
+  try {
+    return digestBy(recipe, content, limits) === stored
+  } catch (error) {
+    // Bytes that are not JSON at all cannot be what a JSON fingerprint was made of.
+    if ('bytes' in content && isRepriseError(error, 'JSON_SYNTAX')) return false
+    throw error
+  }
+}
+
+function digestBy({ algorithm, rule }: Recipe, content: Content, limits: JsonLimits | undefined): Fingerprint {
+  if (algorithm === 'bytes-sha256') return `${algorithm}:${digestText(rawBytes(content))}` as Fingerprint
+  const canonical =
+    'value' in content
+      ? canonicalJsonOf(content.value, limits)
+      : canonicalJson('json' in content ? content.json : content.bytes, limits)
+  const { only, omit } = rule
+  if (only !== undefined) {
+    return `${algorithm};only=${printPointers(only)}:${digestText(onlyFields(canonical, only))}` as Fingerprint
+  }
+  if (omit !== undefined) {
+    return `${algorithm};omit=${printPointers(omit)}:${digestText(omitFields(canonical, omit))}` as Fingerprint
+  }
+  return `${algorithm}:${digestText(canonical)}` as Fingerprint
+}
+
+function checkContent(content: Content): void {
+  const given = Object(content) as Partial<Record<'json' | 'value' | 'bytes', unknown>>
+  const forms = ['json', 'value', 'bytes'].filter((form) => form in given)
+  const sound =
+    forms.length === 1 &&
+    (!('bytes' in given) || given.bytes instanceof Uint8Array) &&
+    (!('json' in given) || typeof given.json === 'string' || given.json instanceof Uint8Array)
+  if (!sound) {
+    throw new RepriseError(
+      'ARGUMENT_INVALID',
+      'Content is { json: text or bytes }, { value: anything JSON can express } or { bytes: Uint8Array }.',
+    )
+  }
+}
+
+function rawBytes(content: Content): string | Uint8Array {
+  if ('bytes' in content) return content.bytes
+  return 'json' in content ? content.json : canonicalJsonOf(content.value)
+}
+
+function digestText(data: string | Uint8Array): string {
+  return sha256(data).slice('sha256:'.length)
+}
+
+function checkRule({ only, omit }: FieldRule): FieldRule {
+  if (only !== undefined && omit !== undefined) {
+    throw new RepriseError('FINGERPRINT_FIELDS_INVALID', 'A rule either chooses fields or leaves some out, not both.')
+  }
+  if (only !== undefined) return { only: checkPointers(only) }
+  if (omit !== undefined) return { omit: checkPointers(omit) }
+  return {}
+}
+
+function printPointers(pointers: readonly string[]): string {
+  return pointers.map(encodeURIComponent).join(',')
+}
+
+function parseFingerprint(stored: string): Recipe {
+  const shape = /^(?<algorithm>[a-z0-9-]+)(?:;(?<verb>only|omit)=(?<pointers>[^;:]+))?:(?<digest>[A-Za-z0-9_-]+)$/
+  const groups = typeof stored === 'string' ? shape.exec(stored)?.groups : undefined
+  const algorithm = groups?.['algorithm']
+  if (groups?.['digest']?.length !== digestLength) {
+    throw new RepriseError('FINGERPRINT_INVALID', 'The text is not a fingerprint.')
+  }
+  if (algorithm !== 'json1-sha256' && algorithm !== 'bytes-sha256') {
+    throw new RepriseError(
+      'FINGERPRINT_INVALID',
+      'The fingerprint was made by an algorithm this version does not know.',
+    )
+  }
+  const { verb, pointers } = groups
+  if (verb === undefined || pointers === undefined) return { algorithm, rule: {} }
+  try {
+    if (algorithm === 'bytes-sha256') throw new RepriseError('FINGERPRINT_FIELDS_INVALID', 'Bytes have no fields.')
+    return { algorithm, rule: checkRule({ [verb]: pointers.split(',').map(decodeURIComponent) }) }
+  } catch (cause) {
+    throw new RepriseError('FINGERPRINT_INVALID', 'The fingerprint names fields that cannot be read.', { cause })
+  }
+}

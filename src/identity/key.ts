@@ -1,0 +1,91 @@
+// A key names one intent. The caller mints it before the first attempt and sends the same one with every repeat.
+
+import { RepriseError, uuidv7, uuidv7TimeMs } from '../kernel/index.js'
+
+declare const keyBrand: unique symbol
+
+/** A checked key: 1 to 255 characters of visible ASCII (0x21 to 0x7e). Case matters. */
+export type Key = string & { readonly [keyBrand]: true }
+
+/** The longest key accepted anywhere, in characters. */
+export const maxKeyLength = 255
+
+/** Limits on the length of a key, in characters. */
+export interface KeyLimits {
+  /** Shortest key accepted. Default 1; 16 or more keeps out counters and other guessable keys. */
+  readonly minLength?: number
+  /** Longest key accepted. Default and maximum {@link maxKeyLength}. */
+  readonly maxLength?: number
+}
+
+const firstVisible = 0x21
+const lastVisible = 0x7e
+
+/**
+ * Mints the key of a new intent: a UUIDv7, so that its age can be read later.
+ * Call it once per intent, outside of any loop that repeats, and store it with the intent.
+ */
+export function mintKey(): Key {
+  return uuidv7() as Key
+}
+
+/**
+ * Checks a text and returns it as a {@link Key}. Refuses with KEY_EMPTY, KEY_TOO_SHORT, KEY_TOO_LONG or
+ * KEY_CHARACTER (with the position, never the character).
+ */
+export function parseKey(text: string, limits: KeyLimits = {}): Key {
+  if (typeof text !== 'string') throw new RepriseError('ARGUMENT_INVALID', `A key is a string, not ${typeof text}.`)
+  const { minLength, maxLength } = checkKeyLimits(limits)
+  if (text.length === 0) throw new RepriseError('KEY_EMPTY', 'The key is empty.')
+  if (text.length > maxLength) {
+    const details = { length: text.length, limit: maxLength }
+    throw new RepriseError('KEY_TOO_LONG', `The key has ${text.length} characters; the limit is ${maxLength}.`, {
+      details,
+    })
+  }
+  for (let position = 0; position < text.length; position++) {
+    const unit = text.charCodeAt(position)
+    if (unit < firstVisible || unit > lastVisible) {
+      throw new RepriseError('KEY_CHARACTER', `The character at position ${position} is not visible ASCII.`, {
+        details: { position },
+      })
+    }
+  }
+  if (text.length < minLength) {
+    const details = { length: text.length, limit: minLength }
+    throw new RepriseError(
+      'KEY_TOO_SHORT',
+      `The key has ${text.length} characters; at least ${minLength} are needed.`,
+      {
+        details,
+      },
+    )
+  }
+  return text as Key
+}
+
+/** The limits with their defaults. Refuses limits that no key could meet, with ARGUMENT_INVALID. */
+export function checkKeyLimits(limits: KeyLimits): { minLength: number; maxLength: number } {
+  const minLength = limits.minLength ?? 1
+  const maxLength = limits.maxLength ?? maxKeyLength
+  const sound = Number.isInteger(minLength) && Number.isInteger(maxLength)
+  if (!sound || minLength < 1 || maxLength > maxKeyLength || minLength > maxLength) {
+    throw new RepriseError(
+      'ARGUMENT_INVALID',
+      `Key lengths must satisfy 1 <= minLength <= maxLength <= ${maxKeyLength}.`,
+    )
+  }
+  return { minLength, maxLength }
+}
+
+/**
+ * How long ago a key was minted, in ms, or undefined when the key carries no time (only UUIDv7 keys do).
+ * Negative when the minting machine's clock is ahead of `nowMs`. The caller chose the time: use it to refuse
+ * repeats that come too late, never to grant anything.
+ *
+ * @param nowMs Wall time in ms since 1970, such as `systemClock.wallMs()`.
+ */
+export function keyAgeMs(key: Key, nowMs: number): number | undefined {
+  const mintedAtMs = uuidv7TimeMs(key)
+  return mintedAtMs === undefined ? undefined : nowMs - mintedAtMs
+}

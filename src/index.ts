@@ -1,0 +1,20 @@
+// The front door: the names most programs need. Each room has a door of its own with the rest.
+
+export {
+  contentKey,
+  currentIntent,
+  derive,
+  deriveKey,
+  fingerprint,
+  type Key,
+  keyWindow,
+  mintKey,
+  parseKeyField,
+  printKeyField,
+  type Scope,
+  sameContent,
+  scope,
+  storedKey,
+  withIntent,
+} from './identity/index.js'
+export { type Duration, deadlineAfter, type ErrorCode, isRepriseError, RepriseError } from './kernel/index.js'

@@ -1,0 +1,101 @@
+// A length of time: a whole number of milliseconds, or text such as '2s'. Decimals are exact, never floats.
+
+import { RepriseError } from './errors.js'
+
+/** Milliseconds, seconds, minutes, hours, days of 24 hours. */
+export type DurationUnit = 'ms' | 's' | 'm' | 'h' | 'd'
+
+/** A length of time: a number of milliseconds, or a decimal number with a unit, such as `'1.5s'`. */
+export type Duration = number | `${number}${DurationUnit}`
+
+/** Why a duration was refused; found as `details.reason` of a `DURATION_INVALID` error. */
+export type DurationRefusal =
+  | 'fraction'
+  | 'negative'
+  | 'not-a-duration'
+  | 'not-finite'
+  | 'too-long'
+  | 'too-short'
+  | 'unknown-unit'
+
+/** Limits for {@link durationMs}, in milliseconds, both inclusive. */
+export interface DurationLimits {
+  /** The shortest length accepted, in ms. Default 0. */
+  readonly minMs?: number
+  /** The longest length accepted, in ms. Default and upper bound: {@link maxDurationMs}. */
+  readonly maxMs?: number
+}
+
+/** Ten years of 365.25 days (3,652.5 d), in ms: a longer duration is a mistake of units rather than a wish. */
+export const maxDurationMs: number = 315_576_000_000
+
+// Largest first, so that formatting finds the shortest text.
+const unitMs: Readonly<Record<DurationUnit, number>> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
+
+// Longer text is refused before any arithmetic: the longest sensible one has twelve digits, a point and ten more.
+const maxTextLength = 40
+
+const decimalWithUnit = /^(-?)(\d+)(?:\.(\d+))?(\p{L}*)$/u
+
+/**
+ * The duration in milliseconds. Refuses with `DURATION_INVALID` what is not a whole number of milliseconds
+ * between the limits; `details.reason` says why, as one of {@link DurationRefusal}.
+ */
+export function durationMs(duration: Duration, limits: DurationLimits = {}): number {
+  const ms = typeof duration === 'number' ? wholeMs(duration) : parseMs(duration)
+  return withinLimits(ms, limits)
+}
+
+/** The shortest exact text of a whole number of milliseconds: `90000` gives `'90s'`. `durationMs` reads it back. */
+export function formatDuration(ms: number): `${number}${DurationUnit}` {
+  const whole = durationMs(ms)
+  for (const [unit, size] of Object.entries(unitMs) as [DurationUnit, number][]) {
+    if (whole >= size && whole % size === 0) return `${whole / size}${unit}`
+  }
+  return `${whole}ms`
+}
+
+function wholeMs(ms: number): number {
+  if (!Number.isFinite(ms)) throw refusal('not-finite', 'A duration in milliseconds must be finite.')
+  if (ms < 0) throw refusal('negative', 'A duration cannot be negative.')
+  if (ms > maxDurationMs) throw tooLong(maxDurationMs)
+  if (!Number.isInteger(ms)) throw refusal('fraction', 'A duration must be a whole number of milliseconds.')
+  return ms
+}
+
+function parseMs(text: unknown): number {
+  if (typeof text !== 'string') throw refusal('not-a-duration', 'A duration is a number of ms or text such as 2s.')
+  const match = text.length <= maxTextLength ? decimalWithUnit.exec(text) : null
+  if (match === null) throw refusal('not-a-duration', 'The text is not a decimal number followed by a unit.')
+  const [, sign, whole = '', fraction = '', unit = ''] = match
+  if (sign === '-') throw refusal('negative', 'A duration cannot be negative.')
+  if (!Object.hasOwn(unitMs, unit)) {
+    throw refusal('unknown-unit', 'A duration in text ends in one of the units ms, s, m, h, d.')
+  }
+  const scaled = BigInt(whole + fraction) * BigInt(unitMs[unit as DurationUnit])
+  const divisor = 10n ** BigInt(fraction.length)
+  if (scaled > BigInt(maxDurationMs) * divisor) throw tooLong(maxDurationMs)
+  if (scaled % divisor !== 0n) throw refusal('fraction', 'A duration must be a whole number of milliseconds.')
+  return Number(scaled / divisor)
+}
+
+function withinLimits(ms: number, limits: DurationLimits): number {
+  const { minMs = 0, maxMs = maxDurationMs } = limits
+  // NaN would make both comparisons below false, and so lift the limits silently.
+  if (!(minMs >= 0 && minMs <= maxMs)) {
+    throw new RepriseError('ARGUMENT_INVALID', 'The limits of a duration must satisfy 0 <= minMs <= maxMs.')
+  }
+  if (ms < minMs) {
+    throw refusal('too-short', `A duration of at least ${minMs} ms is required here.`, { minMs })
+  }
+  if (ms > maxMs) throw tooLong(maxMs)
+  return ms === 0 ? 0 : ms // never -0
+}
+
+function tooLong(maxMs: number): RepriseError {
+  return refusal('too-long', `A duration of at most ${maxMs} ms is required here.`, { maxMs })
+}
+
+function refusal(reason: DurationRefusal, message: string, limits: Record<string, number> = {}): RepriseError {
+  return new RepriseError('DURATION_INVALID', message, { details: { reason, ...limits } })
+}

@@ -1,0 +1,93 @@
+// What went wrong, as data: one closed list of codes, the cause kept, and nothing of the caller's secrets.
+//
+// A message names positions, lengths and limits. It never repeats a key, a body or any other input,
+// because errors end up in logs.
+
+/** Every code that Reprise can put on an error, with its meaning. Closed: a code is added here or nowhere. */
+export const errorCodes = {
+  ARGUMENT_INVALID: 'An argument has the wrong type or lies outside its limits.',
+  DIGEST_INVALID: 'The text is not a digest with a known algorithm id.',
+  DURATION_INVALID: 'The duration is not a whole number of milliseconds from 0 to ten years, or text such as 2s.',
+  FINGERPRINT_FIELDS_INVALID: 'The chosen or excluded fields are not valid JSON Pointers.',
+  FINGERPRINT_INVALID: 'The stored fingerprint cannot be read or names an unknown algorithm.',
+  INTENT_MISSING: 'A key was to be derived from the current intent, and there is none.',
+  JSON_ENCODING: 'The bytes are not UTF-8.',
+  JSON_LONE_SURROGATE: 'A string holds half of a surrogate pair, which has no UTF-8 form.',
+  JSON_NUMBER_RANGE: 'The exponent of a number has too many digits to be normalised.',
+  JSON_SYNTAX: 'The text is not JSON.',
+  JSON_TOO_DEEP: 'The JSON is nested deeper than the limit.',
+  JSON_TOO_LARGE: 'The JSON is larger than the limit.',
+  JSON_VALUE_UNSUPPORTED: 'The value holds something that JSON cannot express without loss.',
+  KEY_CHARACTER: 'The key holds a character other than visible ASCII.',
+  KEY_EMPTY: 'The key is empty.',
+  KEY_FIELD_ESCAPE: 'The quoted key holds a backslash that escapes neither a quote nor a backslash.',
+  KEY_FIELD_PARAMETER: 'The parameters after the key are malformed, or not allowed here.',
+  KEY_FIELD_REPEATED: 'The field names more than one key.',
+  KEY_FIELD_TRAILING: 'Something other than parameters follows the key.',
+  KEY_FIELD_UNQUOTED: 'The key is not a quoted string, and only that form is accepted here.',
+  KEY_FIELD_UNTERMINATED: 'The quoted key has no closing quote.',
+  KEY_MISSING: 'A key is required, and the field is absent.',
+  KEY_TOO_LONG: 'The key is longer than the limit.',
+  KEY_TOO_SHORT: 'The key is shorter than the limit.',
+  RUNTIME_UNSUPPORTED: 'This runtime lacks something the call needs.',
+  SCOPE_INVALID: 'The scope is empty, or one of its parts is.',
+  STEP_INVALID: 'The step name is empty, too long, or not well-formed text.',
+  TUPLE_INVALID: 'A part of a tuple is not well-formed text.',
+  WINDOW_SHORTER_THAN_HORIZON: 'The memory of a key would end before its last repeat may arrive.',
+} as const
+
+/** One of the codes in {@link errorCodes}. */
+export type ErrorCode = keyof typeof errorCodes
+
+/** Facts that belong to an error: positions, lengths, limits, names from a closed set. Never input. */
+export type ErrorDetails = Readonly<Record<string, number | boolean | string>>
+
+/** What an error may carry beside its code and message. */
+export interface RepriseErrorOptions {
+  /** The error that led to this one. */
+  readonly cause?: unknown
+  /** Errors that happened afterwards, while cleaning up or trying again. Default: none. */
+  readonly suppressed?: readonly unknown[]
+  /** Facts for machines. Default: none. */
+  readonly details?: ErrorDetails
+}
+
+// A registered symbol is the same in every copy of the package, so guards work across copies.
+const brand = Symbol.for('reprise.error')
+
+/** An error of Reprise's own: a refusal with a stable {@link ErrorCode}. */
+export class RepriseError extends Error {
+  override readonly name: string = 'RepriseError'
+  /** The stable code; messages may be reworded, codes may not. */
+  readonly code: ErrorCode
+  /** Facts for machines: positions, lengths, limits. */
+  readonly details: ErrorDetails
+  /** Errors that happened after this one and must not hide it. */
+  readonly suppressed: readonly unknown[]
+
+  constructor(code: ErrorCode, message: string, options: RepriseErrorOptions = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    Object.defineProperty(this, brand, { value: true })
+    this.code = code
+    this.details = Object.freeze({ ...options.details })
+    this.suppressed = Object.freeze([...(options.suppressed ?? [])])
+  }
+
+  /** The parts that are safe to write down: no stack, no cause. */
+  toJSON(): { name: string; code: ErrorCode; message: string; details: ErrorDetails } {
+    return { name: this.name, code: this.code, message: this.message, details: this.details }
+  }
+}
+
+/**
+ * Whether a value is an error of Reprise, also one thrown by another copy of the package.
+ * With a code, whether it carries that code.
+ */
+export function isRepriseError<Code extends ErrorCode = ErrorCode>(
+  value: unknown,
+  code?: Code,
+): value is RepriseError & { readonly code: Code } {
+  if (typeof value !== 'object' || value === null) return false
+  if (Reflect.get(value, brand) !== true) return false
+  return code === undefined || (value as RepriseError).code === code
+}

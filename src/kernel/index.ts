@@ -1,0 +1,15 @@
+// The kernel: time, chance, names and text, as arguments. It imports no other room and no module of Node.
+
+export { type CancelTimer, type Clock, systemClock, type TimerOptions } from './clock.js'
+export * from './deadline.js'
+export * from './digest.js'
+export * from './duration.js'
+export * from './errors.js'
+export { type IdSource, type IdSourceOptions, uuidv4, uuidv7, uuidv7Source, uuidv7TimeMs } from './ids.js'
+export { canonicalJson, canonicalJsonOf, type JsonLimits } from './json/index.js'
+export * from './live-scope.js'
+export * from './random.js'
+export * from './sleep.js'
+export * from './tuple.js'
+export * from './turn.js'
+export * from './well-formed.js'

@@ -1,0 +1,192 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { property } from '../../../test/property.js'
+import { isRepriseError, type RepriseError } from '../errors.js'
+import { canonicalJson, canonicalJsonOf, type JsonLimits } from './index.js'
+
+function refusal(value: unknown, limits?: JsonLimits): RepriseError {
+  try {
+    canonicalJsonOf(value, limits)
+  } catch (error) {
+    if (isRepriseError(error)) return error
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
+
+class Money {
+  readonly currency = 'EUR'
+  readonly amount = 5
+}
+
+class Hidden {
+  readonly shown = 1
+  toJSON(name: string) {
+    return { name, shown: this.shown }
+  }
+}
+
+describe('canonical text of values', () => {
+  it.each<[string, unknown, string]>([
+    ['null', null, 'null'],
+    ['a string', 'a"\\\n\u0001é😀\u2028', '"a\\"\\\\\\n\\u0001é😀\u2028"'],
+    ['-0', -0, '0'],
+    ['1e21', 1e21, '1e+21'],
+    ['members in order', { b: 1, a: { d: [true, false], c: null } }, '{"a":{"c":null,"d":[true,false]},"b":1}'],
+    ['integers as names', { 10: 'ten', 9: 'nine', a: 0 }, '{"10":"ten","9":"nine","a":0}'],
+    ['undefined members', { b: undefined, a: 1, c: undefined }, '{"a":1}'],
+    ['only undefined members', { a: undefined }, '{}'],
+    ['an own __proto__', JSON.parse('{"b":1,"__proto__":{"x":1}}'), '{"__proto__":{"x":1},"b":1}'],
+    ['no prototype', Object.assign(Object.create(null), { b: 1, a: 2 }), '{"a":2,"b":1}'],
+    ['inherited members', Object.create({ inherited: 1 }), '{}'],
+    ['an instance', new Money(), '{"amount":5,"currency":"EUR"}'],
+    [
+      'toJSON',
+      { h: new Hidden(), l: [0, new Hidden()] },
+      '{"h":{"name":"h","shown":1},"l":[0,{"name":"1","shown":1}]}',
+    ],
+    ['toJSON at the top', new Hidden(), '{"name":"","shown":1}'],
+    ['toJSON to undefined', { a: { toJSON: () => undefined }, b: 1 }, '{"b":1}'],
+    ['toJSON of a function', Object.assign(() => 1, { toJSON: () => 'f' }), '"f"'],
+    ['a Date', [new Date(0)], '["1970-01-01T00:00:00.000Z"]'],
+    ['an invalid Date', [new Date(Number.NaN)], '[null]'],
+    ['symbols as names', { [Symbol('s')]: 1, a: 1 }, '{"a":1}'],
+    ['the same object twice', [sharedObject(), sharedObject()], '[{"a":1},{"a":1}]'],
+    ['a proxy', new Proxy({ b: 1, a: [new Proxy([1], {})] }, {}), '{"a":[[1]],"b":1}'],
+  ])('%s', (_name, value, expected) => {
+    expect(canonicalJsonOf(value)).toBe(expected)
+  })
+
+  it.each<[bigint, string]>([
+    [0n, '0'],
+    [-7n, '-7'],
+    [9007199254740993n, '9007199254740993'],
+    [10n ** 20n, '100000000000000000000'],
+    [10n ** 21n, '1e+21'],
+    [-(10n ** 30n) - 1n, '-1.000000000000000000000000000001e+30'],
+  ])('the bigint %s is the number of that value', (value, expected) => {
+    expect(canonicalJsonOf([value])).toBe(`[${expected}]`)
+    expect(canonicalJson(String(value))).toBe(expected)
+  })
+
+  it('lets errors of getters, proxies and toJSON pass', () => {
+    const thrown = new Error('mine')
+    const fail = () => {
+      throw thrown
+    }
+    for (const value of [
+      Object.defineProperty({}, 'a', { enumerable: true, get: fail }),
+      new Proxy({}, { ownKeys: fail }),
+      { toJSON: fail },
+    ]) {
+      expect(() => canonicalJsonOf([value])).toThrow(thrown)
+    }
+  })
+})
+
+function sharedObject(): object {
+  return shared
+}
+const shared = { a: 1 }
+
+describe('refusals', () => {
+  const cycle: unknown[] = [{}]
+  cycle.push({ again: cycle })
+  const holes = [1, 1, 2]
+  delete holes[1]
+
+  it.each<[string, unknown]>([
+    ['number that is not finite', Number.NaN],
+    ['number that is not finite', Number.NEGATIVE_INFINITY],
+    ['function', () => 1],
+    ['function', class {}],
+    ['symbol', Symbol('s')],
+    ['undefined', undefined],
+    ['Map', new Map()],
+    ['Set', new Set([1])],
+    ['WeakMap', new WeakMap()],
+    ['Uint8Array', new Uint8Array(1)],
+    ['Float64Array', new Float64Array(1)],
+    ['ArrayBuffer', new ArrayBuffer(1)],
+    ['DataView', new DataView(new ArrayBuffer(1))],
+    ['Number', Object(1)],
+    ['String', Object('a')],
+    ['Boolean', Object(true)],
+    ['BigInt', Object(1n)],
+    ['Symbol', Object(Symbol('s'))],
+    ['Promise', Promise.resolve()],
+    ['RegExp', /a/],
+    ['Error', new TypeError('no')],
+    ['Arguments', argumentsOf(1)],
+    ['object with an inner state', new Headers()],
+    ['object with an inner state', { [Symbol.toStringTag]: 'sesame' }],
+    ['undefined', { toJSON: () => undefined }],
+    ['cycle', cycle],
+  ])('JSON_VALUE_UNSUPPORTED: %s', (kind, value) => {
+    const error = refusal(value)
+    expect([error.code, error.details['kind']]).toEqual(['JSON_VALUE_UNSUPPORTED', kind])
+    expect(error.message).not.toContain('sesame')
+    if (kind === 'undefined') return
+    expect(refusal({ member: value }).code).toBe('JSON_VALUE_UNSUPPORTED')
+    expect(refusal([value]).details).toMatchObject({ kind })
+  })
+
+  it('refuses undefined and holes in arrays', () => {
+    expect(refusal([undefined]).details).toEqual({ kind: 'undefined', depth: 1 })
+    expect(refusal(holes).details).toEqual({ kind: 'undefined', depth: 1 })
+    expect(refusal(new Array(4_294_967_295)).code).toBe('JSON_VALUE_UNSUPPORTED')
+  })
+
+  it('refuses lone surrogates in strings and names', () => {
+    for (const value of ['\ud800', 'a\udc00', ['\udc00\ud800'], { '\ud83d': 1 }, { a: { '\ud83dx': 1 } }]) {
+      expect(refusal(value).code).toBe('JSON_LONE_SURROGATE')
+    }
+  })
+
+  it('refuses more bytes than the limit, counted in the canonical text', () => {
+    for (const value of ['abc', 'é€😀', { é: [1, 2, { a: null }] }, [10n ** 20n, 1.5, true], '\n\u0001"']) {
+      const size = new TextEncoder().encode(canonicalJsonOf(value)).length
+      expect(canonicalJsonOf(value, { maxBytes: size })).toBe(canonicalJsonOf(value))
+      expect(refusal(value, { maxBytes: size - 1 }).code).toBe('JSON_TOO_LARGE')
+    }
+    expect(refusal(10n ** 2_000n, { maxBytes: 1_000 }).code).toBe('JSON_TOO_LARGE')
+    expect(refusal('a'.repeat(1_048_575)).code).toBe('JSON_TOO_LARGE')
+  })
+
+  it('refuses more depth than the limit, and takes no stack up to it', () => {
+    expect(canonicalJsonOf(nested(1_000), { maxDepth: 1_000 })).toBe(`${'{"a":['.repeat(500)}${']}'.repeat(500)}`)
+    expect(refusal(nested(130)).code).toBe('JSON_TOO_DEEP')
+    const endless = { toJSON: () => ({ endless }) }
+    expect(refusal(endless).code).toBe('JSON_TOO_DEEP')
+  })
+})
+
+function nested(depth: number): unknown {
+  let value: unknown = []
+  for (let level = 1; level < depth; level++) value = level % 2 === 1 ? { a: value } : [value]
+  return value
+}
+
+function argumentsOf(..._values: unknown[]): unknown {
+  // biome-ignore lint/complexity/noArguments: the object itself is what is tested.
+  return arguments
+}
+
+describe('agreement with canonicalJson', () => {
+  property(
+    'of JSON.stringify, for all that JSON.stringify keeps',
+    [fc.jsonValue({ stringUnit: 'binary', maxDepth: 4 })],
+    (value) => {
+      expect(canonicalJsonOf(value)).toBe(canonicalJson(JSON.stringify(value)))
+    },
+  )
+
+  property(
+    'and with JSON.stringify on finite numbers',
+    [fc.double({ noNaN: true, noDefaultInfinity: true })],
+    (value) => {
+      expect(canonicalJsonOf(value)).toBe(JSON.stringify(value))
+      expect(canonicalJsonOf(value)).toBe(canonicalJson(JSON.stringify(value)))
+    },
+  )
+})

@@ -1,0 +1,27 @@
+import * as crypto from 'node:crypto'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { builtin } from './runtime.js'
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+})
+
+describe('builtin', () => {
+  it('gives the module of Node', () => {
+    expect(builtin('node:crypto')?.createHash).toBe(crypto.createHash)
+    expect(builtin('node:async_hooks')?.AsyncLocalStorage).toBeTypeOf('function')
+    expect(builtin('node:diagnostics_channel')?.channel).toBeTypeOf('function')
+    expect(builtin('node:util')?.types.isPromise).toBeTypeOf('function')
+  })
+
+  it.each([
+    ['there is no process', undefined],
+    ['a bundler put a bare process in its place', { env: {} }],
+    ['the runtime does not know the module', { getBuiltinModule: () => undefined }],
+  ])('gives nothing where %s', (_, stand) => {
+    vi.stubGlobal('process', stand)
+    const found = builtin('node:crypto')
+    vi.unstubAllGlobals()
+    expect(found).toBeUndefined()
+  })
+})

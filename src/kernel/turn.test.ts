@@ -1,0 +1,40 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { eventLoopTurn } from './turn.js'
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+  vi.useRealTimers()
+})
+
+async function manyPromises(done: () => void): Promise<void> {
+  for (let index = 0; index < 1000; index += 1) await undefined
+  done()
+}
+
+describe('eventLoopTurn', () => {
+  it('lets every chain of promises come to its end first', async () => {
+    const done = vi.fn()
+    void manyPromises(done)
+    await eventLoopTurn()
+    expect(done).toHaveBeenCalledOnce()
+  })
+
+  it('does the same where there is no setImmediate, and leaves no open port behind', async () => {
+    vi.stubGlobal('setImmediate', undefined)
+    vi.resetModules()
+    const copy = await import('./turn.js')
+    const ports = () => process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length
+    const before = ports()
+    const done = vi.fn()
+    void manyPromises(done)
+    await copy.eventLoopTurn()
+    expect(done).toHaveBeenCalledOnce()
+    await vi.waitFor(() => expect(ports()).toBeLessThanOrEqual(before))
+  })
+
+  it('does not wait for fake timers', async () => {
+    vi.useFakeTimers()
+    await eventLoopTurn()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})

@@ -1,0 +1,125 @@
+// A clock for tests: time stands still until the test moves it, and then timers fire in their order at once.
+
+import {
+  type CancelTimer,
+  type Clock,
+  type Duration,
+  durationMs,
+  eventLoopTurn,
+  RepriseError,
+} from '../kernel/index.js'
+
+/** Where a manual clock begins, and how much it does at once. */
+export interface ManualClockOptions {
+  /** The wall time at the start, in ms since 1970. Default 2025-01-01T00:00Z. */
+  readonly wallMs?: number
+  /** The monotonic time at the start, in ms. Default 0. */
+  readonly monotonicMs?: number
+  /** How many timers one call may fire before it is taken for an endless loop. Default 100,000. */
+  readonly maxFires?: number
+}
+
+/** A clock that a test moves by hand. */
+export interface ManualClock extends Clock {
+  /**
+   * Moves time on and fires the timers that fall due on the way, each at its own instant, those of one instant in the order of their
+   * setting. Before and after each the code that waits gets its turn, so that it can sleep again within the same span. Calls made at
+   * the same time follow one another. Rejects with what a timer's function throws, and with `ARGUMENT_INVALID` after `maxFires` timers.
+   */
+  advance(duration: Duration): Promise<void>
+  /** Moves time on to the earliest pending timer and fires what is due at that instant; false, and no move, where none is pending. */
+  runToNext(): Promise<boolean>
+  /** Sets the wall clock, forward or back. Monotonic time and timers do not notice. */
+  setWallMs(wallMs: number): void
+  /** How many timers are set and have neither fired nor been cancelled. */
+  readonly pendingTimers: number
+}
+
+interface Timer {
+  readonly dueMs: number
+  readonly fire: () => void
+}
+
+const defaultWallMs = 1_735_689_600_000
+
+/** A new {@link ManualClock}. */
+export function manualClock(options: ManualClockOptions = {}): ManualClock {
+  const maxFires = options.maxFires ?? 100_000
+  let monotonicMs = finite(options.monotonicMs ?? 0)
+  // Wall time is kept as its distance from monotonic time, so that both move together.
+  let wallOffsetMs = finite(options.wallMs ?? defaultWallMs) - monotonicMs
+  let queue: Promise<unknown> = Promise.resolve()
+  const timers: Timer[] = [] // in the order in which they fire
+
+  const fireUntil = async (targetMs: number): Promise<void> => {
+    for (let fires = 0; ; fires += 1) {
+      await eventLoopTurn()
+      const next = timers[0]
+      if (next === undefined || next.dueMs > targetMs) break
+      if (fires === maxFires) throw endless(maxFires)
+      timers.shift()
+      monotonicMs = Math.max(monotonicMs, next.dueMs)
+      next.fire()
+    }
+    monotonicMs = Math.max(monotonicMs, targetMs)
+  }
+  const inOrder = <Result>(work: () => Promise<Result>): Promise<Result> => {
+    const result = queue.then(work)
+    queue = result.catch(() => undefined)
+    return result
+  }
+
+  return {
+    monotonicMs: () => monotonicMs,
+    wallMs: () => wallOffsetMs + monotonicMs,
+    setTimer(delayMs, fire): CancelTimer {
+      if (!(finite(delayMs) >= 0))
+        throw new RepriseError('ARGUMENT_INVALID', 'The delay of a timer must be at least 0.')
+      const timer: Timer = { dueMs: monotonicMs + delayMs, fire }
+      timers.splice(placeOf(timers, timer.dueMs), 0, timer)
+      return () => {
+        const index = timers.indexOf(timer)
+        if (index >= 0) timers.splice(index, 1)
+      }
+    },
+    async advance(duration) {
+      const ms = durationMs(duration)
+      await inOrder(() => fireUntil(monotonicMs + ms))
+    },
+    runToNext: () =>
+      inOrder(async () => {
+        await eventLoopTurn()
+        const next = timers[0]
+        if (next !== undefined) await fireUntil(next.dueMs)
+        return next !== undefined
+      }),
+    setWallMs(wallMs) {
+      wallOffsetMs = finite(wallMs) - monotonicMs
+    },
+    get pendingTimers() {
+      return timers.length
+    },
+  }
+}
+
+// After all timers of the same instant, found by halving.
+function placeOf(timers: readonly Timer[], dueMs: number): number {
+  let low = 0
+  let high = timers.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((timers[middle] as Timer).dueMs <= dueMs) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+function finite(ms: number): number {
+  if (Number.isFinite(ms)) return ms
+  throw new RepriseError('ARGUMENT_INVALID', 'A manual clock needs finite numbers of ms.')
+}
+
+function endless(maxFires: number): RepriseError {
+  const message = `More than ${maxFires} timers fired in one call; code that sets timers without end would never stop.`
+  return new RepriseError('ARGUMENT_INVALID', message, { details: { maxFires } })
+}

@@ -1,0 +1,31 @@
+import { spawnSync } from 'node:child_process'
+import { describe, expect, it } from 'vitest'
+import { root } from './markdown.js'
+
+function bench(...options: string[]): { status: number | null; stdout: string; stderr: string } {
+  return spawnSync(process.execPath, ['tools/run.mjs', 'bench', ...options], {
+    cwd: root,
+    encoding: 'utf8',
+    timeout: 240_000,
+  })
+}
+
+// A smoke run: that every subject runs and agrees with the others. How fast they are is never a test.
+describe('npm run bench', () => {
+  it('runs every subject of identity once and finds that all agree', { timeout: 300_000 }, () => {
+    const { status, stdout } = bench('identity', '--smoke')
+    expect(stdout).toContain('all subjects ran and agreed')
+    expect(status).toBe(0)
+  })
+
+  it('writes nothing but JSON when asked to', { timeout: 300_000 }, () => {
+    const { stdout } = bench('identity', '--smoke', '--json')
+    expect(JSON.parse(stdout)).toBeTypeOf('object')
+  })
+
+  it('refuses an unknown name with the list of names', { timeout: 60_000 }, () => {
+    const { status, stdout, stderr } = bench('nothing')
+    expect(status).toBe(2)
+    expect(stdout + stderr).toContain('identity')
+  })
+})

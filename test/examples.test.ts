@@ -1,0 +1,26 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { root } from './markdown.js'
+
+const examples = readdirSync(`${root}/examples`)
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => name.slice(0, -'.ts'.length))
+
+describe('npm start', () => {
+  let output = ''
+
+  beforeAll(() => {
+    const started = spawnSync(process.execPath, ['tools/run.mjs', 'start'], {
+      cwd: root,
+      encoding: 'utf8',
+      timeout: 120_000,
+    })
+    expect(started.status, started.stderr).toBe(0)
+    output = started.stdout
+  }, 150_000)
+
+  it.each(examples)('shows the whole output of %s as it is written down', (name) => {
+    expect(output).toContain(readFileSync(`${root}/examples/${name}.txt`, 'utf8'))
+  })
+})

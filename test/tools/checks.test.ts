@@ -1,0 +1,352 @@
+// Every check of `npm run check` is seen failing: violations are planted in a copy of the repository, one at a time.
+
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { copyRepository, root } from './repository-copy.js'
+
+/** What to do with a file: its new text, a change of its text, or undefined to remove it. */
+type Edit = string | ((text: string) => string) | undefined
+
+interface Violation {
+  readonly title: string
+  readonly edits: Readonly<Record<string, Edit>>
+  /** What the check says about it, all of it. */
+  readonly says: readonly (string | RegExp)[]
+  /** What it must not say. */
+  readonly silentAbout?: RegExp
+}
+
+const append = (more: string) => (text: string) => text + more
+
+const replace = (what: string | RegExp, by: string) => (text: string) => {
+  const changed = text.replace(what, by)
+  if (changed === text) throw new Error('the violation changes nothing')
+  return changed
+}
+
+/** One line for each way to time or chance that must be found. */
+const timeAndChance = [
+  'export const a = Date.now()',
+  'export const b = new Date()',
+  'const D = Date',
+  'export const c = D.now()',
+  'export const d = globalThis.Date.now()',
+  "export const e = globalThis['Date'].now()",
+  'const { setTimeout: later } = globalThis',
+  'later(() => {}, 1)',
+  'export const f = performance.now()',
+  'export const g = () => setTimeout(() => {}, 1)',
+  'export const h = Math.random()',
+  "export const i = Math['random']()",
+  'const { random } = Math',
+  'export const j = random()',
+  'const M = Math',
+  'export const k = M.random()',
+  "export const l = Reflect.get(Math, 'random')",
+  'export const m = crypto.randomUUID()',
+  'export const n = process.hrtime.bigint()',
+  'export const o = AbortSignal.timeout(5)',
+  "import { setTimeout as s } from 'node:timers/promises'",
+  "import { randomUUID } from 'node:crypto'",
+  'export const p = [s, randomUUID]',
+  'export const q = Math.max(1, 2)',
+]
+/** Calls of names that were found where they were made, and Math.max, which is no chance. */
+const innocentLines = [4, 8, 14, 16, 23, 24]
+const guiltyLines = timeAndChance.map((_, index) => index + 1).filter((line) => !innocentLines.includes(line))
+
+const doorsWithoutTypes =
+  '{\n      "default": "./dist/kernel/index.js",\n      "types": "./dist/kernel/index.d.ts"\n    }'
+
+const violations: Readonly<Record<string, readonly Violation[]>> = {
+  lint: [
+    {
+      title: 'a file in another format',
+      edits: { 'src/kernel/planted.ts': '// Planted.\nexport const a = { b : "c" };\n' },
+      says: ['src/kernel/planted.ts', 'Formatter would have printed'],
+    },
+    {
+      title: 'a known mistake',
+      edits: { 'tools/planted.mjs': '// Planted.\n\nexport const same = (a, b) => a == b\n' },
+      says: ['tools/planted.mjs', 'noDoubleEquals'],
+    },
+  ],
+  'time-and-chance': [
+    {
+      title: 'time and chance outside the kernel, under whatever name',
+      edits: { 'src/identity/planted.ts': `${timeAndChance.join('\n')}\n` },
+      says: guiltyLines.map((line) => new RegExp(`src/identity/planted\\.ts:${line}:`)),
+      silentAbout: new RegExp(`planted\\.ts:(${innocentLines.join('|')}):`),
+    },
+    {
+      title: 'outside, but not in the kernel and in tests',
+      edits: {
+        'src/kernel/planted.ts': 'export const a = Date.now()\n',
+        'src/identity/planted.test.ts': 'export const a = Math.random()\n',
+        'src/identity/planted.ts': 'export const a = Date.now()\n',
+      },
+      says: ['src/identity/planted.ts:1:'],
+      silentAbout: /src\/kernel|planted\.test/,
+    },
+  ],
+  types: [
+    {
+      title: 'a source that does not compile',
+      edits: { 'src/kernel/planted.ts': "// Planted.\nexport const a: number = 'b'\n" },
+      says: [/src\/kernel\/planted\.ts\(2,14\): error TS2322/],
+    },
+    {
+      title: 'a declaration that needs inference',
+      edits: { 'src/kernel/planted.ts': '// Planted.\nexport const a = () => Math.max(1)\n' },
+      says: [/src\/kernel\/planted\.ts.*error TS9007/],
+    },
+    {
+      title: 'a test that does not compile',
+      edits: { 'test/planted.test.ts': "export const a: number = 'b'\n" },
+      says: [/test\/planted\.test\.ts\(1,14\): error TS2322/],
+    },
+    {
+      title: 'a tool that does not compile',
+      edits: { 'tools/planted.mjs': '// Planted.\n[].nothing()\n' },
+      says: [/tools\/planted\.mjs\(2,4\): error TS2339/],
+    },
+  ],
+  dependencies: [
+    {
+      title: 'every rule at once',
+      edits: {
+        'src/kernel/cycle-a.ts': "import type { B } from './cycle-b.js'\nexport type A = B | 1\n",
+        'src/kernel/cycle-b.ts': "import type { A } from './cycle-a.js'\nexport type B = A | 2\n",
+        'src/kernel/upwards.ts': "export * from '../identity/index.js'\n",
+        'src/kernel/node-module.ts': "import { readFileSync } from 'node:fs'\nexport const a = readFileSync\n",
+        'src/identity/node-types.ts': "import type { Stats } from 'node:fs'\nexport type A = Stats\n",
+        'src/identity/past-the-index.ts': "export { sleep } from '../kernel/sleep.js'\n",
+        'src/identity/reaches-tests.ts': "export { property } from '../../test/property.js'\n",
+        'src/identity/imports-a-test.ts': "export * from './key.test.js'\n",
+        'src/identity/dev-dependency.ts': "export { default } from 'fast-check'\n",
+        'src/identity/nowhere.ts': "export * from './absent.js'\n",
+        'src/nameless/index.ts': "export * from '../kernel/index.js'\n",
+        'src/planted.ts': "export * from './http/express/index.js'\n",
+        'src/http/core/index.ts': 'export {}\n',
+        'src/http/express/index.ts': "export * from '../core/index.js'\nexport * from '../koa/index.js'\n",
+        'src/http/koa/index.ts': "export * from '../../stores/memory/index.js'\n",
+        'src/stores/memory/index.ts': "export * from '../../cli/index.js'\n",
+        'src/stores/redis/index.ts': "export { default } from 'fast-check'\n",
+        'src/cli/index.ts': 'export {}\n',
+      },
+      says: [
+        /no-cycle: src\/kernel\/cycle-[ab]\.ts/,
+        /kernel-imports-only-what-is-below: src\/kernel\/upwards\.ts/,
+        /no-node-modules-where-browsers-go: src\/kernel\/node-module\.ts/,
+        /room-is-entered-by-its-index: src\/identity\/past-the-index\.ts/,
+        /src-imports-only-src: src\/identity\/reaches-tests\.ts/,
+        /src-does-not-import-tests: src\/identity\/imports-a-test\.ts/,
+        /no-packages-in-the-core: src\/identity\/dev-dependency\.ts/,
+        /resolvable: src\/identity\/nowhere\.ts/,
+        /room-is-listed: src\/nameless\/index\.ts/,
+        /front-door-uses-indexes-of-concepts: src\/planted\.ts/,
+        /adapters-of-a-family-stay-apart: src\/http\/express\/index\.ts → src\/http\/koa/,
+        /adapters-stay-apart: src\/http\/koa\/index\.ts/,
+        /adapters-do-not-import-apps: src\/stores\/memory\/index\.ts/,
+        /adapters-import-only-peers: src\/stores\/redis\/index\.ts/,
+      ],
+      silentAbout: /node-types\.ts|express\/index\.ts → src\/http\/core/,
+    },
+  ],
+  'dead-code': [
+    {
+      title: 'a file, an export and a dependency that nothing uses',
+      edits: {
+        'src/kernel/planted.ts': '// Planted.\nexport const a = 1\n',
+        'src/kernel/runtime.ts': append('\n/** Planted. */\nexport const nobodyUsesThis = 1\n'),
+        'package.json': replace('"devDependencies": {', '"devDependencies": {\n    "left-over": "1.0.0",'),
+      },
+      says: ['src/kernel/planted.ts', 'nobodyUsesThis', 'left-over'],
+    },
+  ],
+  'lock-files': [
+    {
+      title: 'a download address',
+      edits: {
+        'bench/package-lock.json': replace('"version"', '"resolved": "https://example.com/a.tgz",\n      "version"'),
+      },
+      says: [/bench\/package-lock\.json: \S+ carries a download address/],
+    },
+    {
+      title: 'a lock file that is not in step',
+      edits: { 'package.json': replace('"devDependencies": {', '"devDependencies": {\n    "left-over": "1.0.0",') },
+      says: ['package-lock.json: devDependencies differ from package.json'],
+    },
+  ],
+  tidy: [
+    {
+      title: 'a file named after nothing (each law has its own violation in test/tidy.test.ts)',
+      edits: { 'src/kernel/utils.ts': '// Planted.\n' },
+      says: ['file-names: a file is named after its concept', 'src/kernel/utils.ts: "utils.ts" says nothing'],
+    },
+  ],
+  'api-reference': [
+    {
+      title: 'pages that are out of date, missing or left over',
+      edits: {
+        'docs/reference/api/README.md': append('\nPlanted.\n'),
+        'docs/reference/api/planted.md': '# Planted\n',
+        'docs/reference/api/kernel.md': undefined,
+      },
+      says: [
+        'docs/reference/api/README.md is out of date',
+        'docs/reference/api/planted.md describes nothing any more',
+        'docs/reference/api/kernel.md is missing',
+        'npm run docs',
+      ],
+    },
+    {
+      title: 'an export without a comment, and a link to nothing',
+      edits: {
+        'src/testing/index.ts': append(
+          'export const undocumented = 1\n/** See {@link nobody}. */\nexport const misleading = 1\n',
+        ),
+      },
+      says: [/undocumented.* does not have any documentation/, /Failed to resolve link to "nobody"/],
+    },
+  ],
+  sizes: [
+    {
+      title: 'a door that is larger than its limit',
+      edits: { '.size-limit.mjs': replace(/'\.\/identity': '[^']+'/, "'./identity': '1 kB'") },
+      says: [/reprise\/identity\s+Package size limit has exceeded/],
+    },
+    {
+      title: 'a door without a limit',
+      edits: { '.size-limit.mjs': replace(/\n *'\.\/identity': '[^']+',/, '') },
+      says: ['Doors without a limit in .size-limit.mjs: ./identity'],
+    },
+  ],
+  'package-contents': [
+    {
+      title: 'a file that nobody needs, a missing document, a pointer to a map',
+      edits: {
+        'package.json': replace('"!dist/.stamp",', ''),
+        'CHANGELOG.md': undefined,
+        'src/testing/index.ts': append('\n//# sourceMappingURL=index.js.map\n'),
+      },
+      says: [
+        'dist/.stamp does not belong into the tarball',
+        'CHANGELOG.md is missing from the tarball',
+        'dist/testing/index.js points to a source map that is not shipped',
+      ],
+    },
+  ],
+  'package-manifest': [
+    {
+      title: 'conditions in an order that hides the types',
+      edits: { 'package.json': replace(/\{\s*"types": "\.\/dist\/kernel\/index\.d\.ts",[^}]*\}/, doorsWithoutTypes) },
+      says: [/types.*should be the first/],
+    },
+  ],
+  'package-types': [
+    {
+      title: 'a door without declarations',
+      edits: { 'package.json': replace('./dist/kernel/index.d.ts', './dist/kernel/absent.d.ts') },
+      says: ['"reprise/kernel"', /No types|UntypedResolution|could not be resolved|Resolution failed/i],
+    },
+  ],
+  doors: [
+    {
+      title: 'a door that require() cannot open',
+      edits: { 'src/testing/index.ts': append('\nawait 0\n') },
+      says: ['ERR_REQUIRE_ASYNC_MODULE', 'A door cannot be opened with require'],
+    },
+    {
+      title: 'a door that prints something',
+      edits: { 'src/testing/index.ts': append("\nconsole.warn('hello')\n") },
+      says: ['hello', 'opening it prints something'],
+    },
+    {
+      title: 'declarations that promise what is not there',
+      edits: { 'src/testing/index.ts': append('\nexport declare const promised: number\n') },
+      says: [/consumer\.ts.*'?"promised"/, 'do not compile in a strict Node program'],
+    },
+    {
+      title: 'declarations that only Node’s types can explain',
+      edits: { 'src/testing/index.ts': append('\nexport type Planted = NodeJS.Timeout\n') },
+      says: ['NodeJS', 'do not compile in a strict browser program'],
+    },
+  ],
+}
+
+let copy = ''
+beforeAll(() => {
+  copy = copyRepository()
+})
+afterAll(() => rmSync(copy, { recursive: true, force: true }))
+
+/** Runs one check in the copy. A lock file that was changed on purpose must not start an installation. */
+function check(name: string) {
+  const env = { ...process.env, REPRISE_READY: copy, NO_COLOR: '1', FORCE_COLOR: undefined }
+  return spawnSync(process.execPath, ['tools/run.mjs', 'check', name], { cwd: copy, encoding: 'utf8', env })
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(join(copy, path), 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+function write(path: string, text: string | undefined): void {
+  mkdirSync(dirname(join(copy, path)), { recursive: true })
+  if (text === undefined) rmSync(join(copy, path), { force: true })
+  else writeFileSync(join(copy, path), text)
+}
+
+/** Plants the edits and answers how to take them back. */
+function plant(edits: Violation['edits']): () => void {
+  const before = Object.keys(edits).map((path) => [path, read(path)] as const)
+  for (const [path, edit] of Object.entries(edits)) {
+    write(path, typeof edit === 'function' ? edit(read(path) ?? '') : edit)
+  }
+  return () => {
+    for (const [path, text] of before) write(path, text)
+    // Folders of planted rooms would otherwise stay behind, empty.
+    for (const room of ['nameless', 'http', 'stores', 'cli'])
+      rmSync(join(copy, 'src', room), { recursive: true, force: true })
+  }
+}
+
+describe('every check was seen failing', () => {
+  it('has a violation here, and a reason', () => {
+    const { stdout } = spawnSync(process.execPath, ['tools/run.mjs', 'check', '--list'], {
+      cwd: root,
+      encoding: 'utf8',
+    })
+    const listed = stdout.trim().split('\n')
+    expect(listed.map((line) => line.split(' ')[0]).sort()).toEqual(Object.keys(violations).sort())
+    for (const line of listed) expect(line).toMatch(/^\S+ +\S.{20,}$/)
+  })
+
+  const cases = Object.entries(violations).flatMap(([name, list]) =>
+    list.map((violation) => [name, violation.title, violation] as const),
+  )
+  it.each(cases)('%s: %s', (name, _title, { edits, says, silentAbout }) => {
+    const restore = plant(edits)
+    try {
+      const { stdout, status } = check(name)
+      for (const text of says) expect(stdout).toMatch(text)
+      if (silentAbout !== undefined) expect(stdout).not.toMatch(silentAbout)
+      expect(stdout).toMatch(new RegExp(`^1 checks in .* failed: ${name}$`, 'm'))
+      expect(status).toBe(1)
+    } finally {
+      restore()
+    }
+  })
+
+  it('refuses the name of a check that does not exist', () => {
+    const { status, stderr } = check('no-such-check')
+    expect(status).toBe(2)
+    expect(stderr).toContain('There is no check or option no-such-check')
+  })
+})

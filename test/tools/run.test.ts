@@ -1,0 +1,257 @@
+// The one script behind every command: it installs and builds when it must, never when it need not, and says so.
+
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { copyRepository, root } from './repository-copy.js'
+import { TinyProject } from './tiny-project.js'
+
+let project: TinyProject
+beforeEach(() => {
+  project = new TinyProject()
+})
+afterEach(() => project.remove())
+
+const silence = { code: 0, stdout: '', stderr: '' }
+const installsAndBuilds = /^installing package-lock\.json \.\.\.\ninstalled in \d+ s\nbuilding dist \.\.\.\n$/
+
+describe('installing', () => {
+  it('happens once, and then costs nothing', async () => {
+    const first = await project.run(['build'])
+    expect(first.stderr).toMatch(installsAndBuilds)
+    expect(first.code).toBe(0)
+    const second = await project.run(['build'])
+    expect(second).toMatchObject(silence)
+    expect(second.durationMs).toBeLessThan(1_500) // usually 80 ms; this machine may be busy
+  })
+
+  it.each([
+    { NODE_ENV: 'production' },
+    { npm_config_omit: 'dev' },
+    { npm_config_production: 'true' },
+    { npm_config_dry_run: 'true' },
+    { npm_config_package_lock: 'false' },
+  ])('brings dev dependencies even with %j', async (env) => {
+    expect(await project.run(['build'], env)).toMatchObject({ code: 0 })
+    expect(existsSync(project.path('node_modules/typescript/tsc.mjs'))).toBe(true)
+    expect(await project.run(['build'])).toMatchObject(silence)
+  })
+
+  it.each([
+    ['the stamp is damaged', () => project.write('node_modules/.reprise-lock', 'damaged')],
+    ['it was interrupted', () => rmSync(project.path('node_modules/.reprise-lock'))],
+    ['node_modules is gone', () => rmSync(project.path('node_modules'), { recursive: true })],
+    ['the lock file changed', () => project.write('package-lock.json', `${project.read('package-lock.json')}\n`)],
+  ])('happens again when %s', async (_why, change) => {
+    await project.run(['build'])
+    change()
+    expect((await project.run(['build'])).stderr).toContain('installing package-lock.json')
+    expect(await project.run(['build'])).toMatchObject(silence)
+  })
+
+  it('says what is wrong when package.json and the lock file disagree, and leaves no stamp', async () => {
+    const changed = project
+      .read('package.json')
+      .replace('"file:compiler"', '"file:compiler", "left-over": "file:compiler"')
+    project.write('package.json', changed)
+    const { code, stderr } = await project.run(['build'])
+    expect(code).toBe(1)
+    expect(stderr).toContain('Installing in . failed: package.json and package-lock.json do not agree')
+    expect(existsSync(project.path('node_modules/.reprise-lock'))).toBe(false)
+  })
+
+  it('counts as a failed test when tests cannot even begin', async () => {
+    rmSync(project.path('package-lock.json'))
+    const { code, stdout } = await project.run(['test'])
+    expect(stdout).toBe('0 passed, 1 failed, 0 skipped\n')
+    expect(code).toBe(1)
+  })
+
+  it('says so when there is no npm', async () => {
+    const { code, stderr } = await project.run(['build'], { PATH: '/nowhere', npm_execpath: '' })
+    expect(stderr).toContain('npm was not found')
+    expect(code).toBe(1)
+  })
+
+  it('never empties a node_modules that is a link', async () => {
+    mkdirSync(project.path('elsewhere/precious'), { recursive: true })
+    symlinkSync(project.path('elsewhere'), project.path('node_modules'))
+    const { code, stderr } = await project.run(['build'])
+    expect(stderr).toContain('its node_modules is a link')
+    expect(code).toBe(1)
+    expect(readdirSync(project.path('elsewhere'))).toEqual(['precious'])
+  })
+})
+
+describe('two commands at once', () => {
+  it('do not install or build over each other', async () => {
+    const both = await Promise.all([project.run(['build']), project.run(['build'])])
+    expect(both.map(({ code }) => code)).toEqual([0, 0])
+    const said = both.map(({ stderr }) => stderr).join('')
+    expect(said.match(/^installing/gm)).toHaveLength(1)
+    expect(said.match(/^building dist/gm)).toHaveLength(1)
+    expect(said).toMatch(/^waiting for another run \(process \d+\) that is installing in \.$/m)
+    expect(existsSync(project.path('.cache/install.lock'))).toBe(false)
+  })
+
+  const lock = (owner: object | undefined, ageMs = 0) => {
+    const folder = project.path('.cache/install.lock')
+    mkdirSync(folder, { recursive: true })
+    const at = new Date(Date.now() - ageMs)
+    if (owner !== undefined) {
+      writeFileSync(join(folder, 'owner'), JSON.stringify(owner))
+      utimesSync(join(folder, 'owner'), at, at)
+    }
+    utimesSync(folder, at, at)
+  }
+  const ended = () => spawnSync(process.execPath, ['-e', '']).pid
+
+  it.each([
+    ['by a process that is gone', () => lock({ pid: ended(), host: hostName() })],
+    ['by another machine long ago', () => lock({ pid: 1, host: 'another' }, 60_000)],
+    [
+      'long ago by a process whose number was given to another',
+      () => lock({ pid: process.pid, host: hostName() }, 60_000),
+    ],
+    ['empty by whatever', () => lock(undefined)],
+  ])('take over a lock that was left %s', async (_who, leave) => {
+    leave()
+    const { code, stderr } = await project.run(['build'])
+    expect(stderr).toMatch(installsAndBuilds)
+    expect(code).toBe(0)
+  })
+
+  it('wait for a lock that is alive', async () => {
+    lock({ pid: process.pid, host: hostName() })
+    const running = project.run(['build'])
+    await new Promise((resolve) => setTimeout(resolve, 700))
+    expect(existsSync(project.path('node_modules'))).toBe(false)
+    rmSync(project.path('.cache/install.lock'), { recursive: true })
+    expect((await running).stderr).toContain(`waiting for another run (process ${process.pid})`)
+  })
+})
+
+function hostName(): string {
+  return spawnSync(process.execPath, ['-p', 'os.hostname()'], { encoding: 'utf8' }).stdout.trim()
+}
+
+describe('building', () => {
+  const built = () => readdirSync(project.path('dist')).sort()
+
+  it('follows the sources: changed, added and removed', async () => {
+    await project.run(['build'])
+    expect(built()).toEqual(['.stamp', 'a.js', 'b.js'])
+    project.write('src/a.ts', 'export const a = 3\n')
+    project.write('src/c.ts', 'export const c = 3\n')
+    rmSync(project.path('src/b.ts'))
+    expect((await project.run(['build'])).stderr).toBe('building dist ...\n')
+    expect(built()).toEqual(['.stamp', 'a.js', 'c.js'])
+    expect(project.read('dist/a.js')).toContain('a = 3')
+    expect(await project.run(['build'])).toMatchObject(silence)
+  })
+
+  it('is not repeated for a test that changed, but for settings that changed', async () => {
+    await project.run(['build'])
+    project.write('src/a.test.ts', '')
+    expect(await project.run(['build'])).toMatchObject(silence)
+    project.write('tsconfig.json', '{ }')
+    expect((await project.run(['build'])).stderr).toBe('building dist ...\n')
+  })
+
+  it('that fails keeps the last good one, and is tried again', async () => {
+    await project.run(['build'])
+    project.write('src/a.ts', 'BROKEN')
+    for (const _ of [1, 2]) {
+      const { code, stderr } = await project.run(['build'])
+      expect(stderr).toContain('a.ts is broken\n\nbuilding dist failed: tsc -p tsconfig.build.json ended with code 2.')
+      expect(code).toBe(1)
+    }
+    expect(project.read('dist/a.js')).toContain('a = 1')
+    expect(readdirSync(project.path('.cache'))).toEqual([])
+    project.write('src/a.ts', 'export const a = 1\n')
+    expect(await project.run(['build'])).toMatchObject(silence)
+  })
+
+  it('that fails makes the tests fail', async () => {
+    project.write('src/a.ts', 'BROKEN')
+    expect(await project.run(['test'])).toMatchObject({ code: 1, stdout: '0 passed, 1 failed, 0 skipped\n' })
+  })
+})
+
+describe('a command', () => {
+  it('gets its arguments, and its exit code comes back', async () => {
+    expect(await project.run(['fuzz', '7', '--b', 'c d'])).toMatchObject({ code: 7, stdout: '["7","--b","c d"]\n' })
+  })
+
+  it('gets the signals that its runner gets', async () => {
+    const script =
+      "process.on('SIGTERM', () => { console.log('asked to end'); process.exit(5) })\nconsole.log('up')\nsetInterval(() => {}, 1000)\n"
+    project.write('test/fuzz/run.mjs', script)
+    const { child, ended } = await project.start(['fuzz'])
+    child.kill('SIGTERM')
+    expect(await ended).toMatchObject({ code: 5, stdout: 'up\nasked to end\n' })
+  })
+
+  it('that a signal ends gives the code that shells give', async () => {
+    project.write('test/fuzz/run.mjs', "process.kill(process.pid, 'SIGKILL')\nsetInterval(() => {}, 1000)\n")
+    expect(await project.run(['fuzz'])).toMatchObject({ code: 128 + 9 })
+  })
+
+  const run = (...args: string[]) => spawnSync(process.execPath, [...args], { cwd: tmpdir(), encoding: 'utf8' })
+  const script = join(root, 'tools', 'run.mjs')
+
+  it('that does not exist is refused with the list of those that do', () => {
+    for (const args of [['deploy'], ['constructor'], []]) {
+      const { status, stderr } = run(script, ...args)
+      expect(status).toBe(2)
+      for (const name of ['start', 'test', 'check', 'bench', 'fuzz', 'build', 'format', 'docs', 'test:matrix']) {
+        expect(stderr).toMatch(new RegExp(`^  ${name} +\\S`, 'm'))
+      }
+    }
+    expect(run(script, '--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('test:matrix') })
+  })
+
+  it.each(['18.20.4', '20.18.3', '14.0.0'])('is refused on Node %s in one line', (version) => {
+    const pretend = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`
+    const { status, stderr, stdout } = run('--import', pretend, script, 'test')
+    expect(stderr).toBe(`Reprise needs Node 20.19 or newer; this is Node ${version}.\n`)
+    expect(stdout).toBe('0 passed, 1 failed, 0 skipped\n')
+    expect(status).toBe(1)
+  })
+})
+
+describe('a fresh clone', () => {
+  let copy = ''
+  beforeAll(() => {
+    copy = copyRepository({ installed: false })
+  })
+  afterAll(() => rmSync(copy, { recursive: true, force: true }))
+
+  const npmStart = () =>
+    new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+      const child = spawn('npm', ['start'], { cwd: copy, env: { ...process.env, NODE_ENV: 'production' } })
+      let stdout = ''
+      let stderr = ''
+      child.stdout.setEncoding('utf8').on('data', (chunk) => {
+        stdout += chunk
+      })
+      child.stderr.setEncoding('utf8').on('data', (chunk) => {
+        stderr += chunk
+      })
+      child.on('close', (code) => resolve({ code, stdout, stderr }))
+    })
+
+  it('starts with nothing installed, and at once the second time', { timeout: 600_000 }, async () => {
+    const first = await npmStart()
+    expect(first.code, first.stderr).toBe(0)
+    expect(first.stderr).toMatch(/installing package-lock\.json.*building dist.*compiling examples/s)
+    const examples = readdirSync(join(copy, 'examples')).filter((name) => /\.(ts|mjs)$/.test(name))
+    for (const name of examples) expect(first.stdout).toContain(`examples/${name}`)
+    expect(first.stdout).toContain(`${examples.length} of ${examples.length} examples ran to their end.`)
+    const second = await npmStart()
+    expect(second.code).toBe(0)
+    expect(second.stderr).not.toMatch(/installing|building|compiling/)
+  })
+})

@@ -1,0 +1,47 @@
+// The API reference: typedoc writes it from the doc comments of every door into docs/reference/api.
+
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { filesBelow } from './build.mjs'
+import { doorsOf } from './doors.mjs'
+import { packageScript, plainEnvironment, Refusal, runNode, say } from './process.mjs'
+
+const place = join('docs', 'reference', 'api')
+
+/** Generates the reference into a folder; refuses when typedoc warns about anything. */
+async function generate(/** @type {string} */ root, /** @type {string} */ out) {
+  // A name is described where it is met first. The front door comes last: its names belong to rooms.
+  const doors = [...doorsOf(root)].sort((a, b) => b.name.length - a.name.length)
+  const entries = doors.flatMap((door) => ['--entryPoints', door.source])
+  const args = [...entries, '--out', out]
+  const options = { cwd: root, quiet: true, env: plainEnvironment() }
+  const { code, output } = await runNode(packageScript(root, 'typedoc'), args, options)
+  if (code !== 0) throw new Refusal(`${output.trim()}\n\ntypedoc found something undocumented, unexported or misspelt.`)
+}
+
+/** Writes the reference where it is kept. */
+export async function writeApiReference(/** @type {string} */ root) {
+  await generate(root, join(root, place))
+  say(`wrote ${place}`)
+  return 0
+}
+
+/** What differs between the kept reference and one generated now: [] when it is fresh. */
+export async function staleApiPages(/** @type {string} */ root) {
+  const fresh = mkdtempSync(join(tmpdir(), 'reprise-api-'))
+  try {
+    await generate(root, fresh)
+    const now = new Set(filesBelow(fresh, '.'))
+    const kept = new Set(filesBelow(join(root, place), '.'))
+    const same = (/** @type {string} */ page) =>
+      readFileSync(join(fresh, page)).equals(readFileSync(join(root, place, page)))
+    return [
+      ...[...now].filter((page) => !kept.has(page)).map((page) => `${join(place, page)} is missing`),
+      ...[...kept].filter((page) => !now.has(page)).map((page) => `${join(place, page)} describes nothing any more`),
+      ...[...now].filter((page) => kept.has(page) && !same(page)).map((page) => `${join(place, page)} is out of date`),
+    ]
+  } finally {
+    rmSync(fresh, { recursive: true, force: true })
+  }
+}

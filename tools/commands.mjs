@@ -1,0 +1,113 @@
+// The commands behind npm's scripts. Each names what must be ready before it runs; then it does its work.
+
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { ensureBuilt, ensureExamplesBuilt } from './build.mjs'
+import { ensureInstalled } from './install.mjs'
+import { packageScript, Refusal, runNode, say } from './process.mjs'
+
+const root = fileURLToPath(new URL('..', import.meta.url)).replace(/[/\\]$/, '')
+
+/** Runs every example in the order of its name and shows what it prints. */
+async function start() {
+  const compiled = await ensureExamplesBuilt(root)
+  const names = readdirSync(join(root, 'examples'))
+    .filter((name) => /\.(ts|mjs)$/.test(name))
+    .sort()
+  const failed = []
+  for (const name of names) {
+    console.log(`\n── examples/${name} ${'─'.repeat(Math.max(3, 60 - name.length))}\n`)
+    const script = name.endsWith('.ts') ? join(compiled, name.replace(/\.ts$/, '.js')) : join(root, 'examples', name)
+    const { code, signal } = await runNode(script, [], { cwd: root })
+    if (signal !== null) return code
+    if (code !== 0) failed.push(name)
+  }
+  console.log(`\n${names.length - failed.length} of ${names.length} examples ran to their end.`)
+  if (failed.length > 0) say(`failed: ${failed.join(', ')}`)
+  return failed.length > 0 || names.length === 0 ? 1 : 0
+}
+
+/** @type {(args: readonly string[]) => Promise<number>} */
+async function bench(args) {
+  await ensureInstalled(root, join(root, 'bench'))
+  return (await runNode(join(root, 'bench', 'run.mjs'), args, { cwd: root })).code
+}
+
+/** @type {(args: readonly string[]) => Promise<number>} */
+async function format(args) {
+  const paths = args.length > 0 ? args : ['.']
+  return (await runNode(packageScript(root, '@biomejs/biome'), ['check', '--write', ...paths], { cwd: root })).code
+}
+
+/**
+ * @typedef {object} Command
+ * @property {string} does one line
+ * @property {boolean} build whether dist must be there first
+ * @property {(args: readonly string[]) => Promise<number>} run the answer is the exit code
+ */
+
+/** @type {Record<string, Command>} */
+const commands = {
+  start: { does: 'runs the examples and shows their output', build: true, run: start },
+  test: {
+    does: 'runs the tests; arguments go to vitest',
+    build: true,
+    run: async (args) => (await import('./test.mjs')).test(root, args),
+  },
+  check: {
+    does: 'format, lint, types, dependencies, dead code, packaging, sizes, tidy; --list names them',
+    build: false,
+    run: async (args) => (await import('./check.mjs')).check(root, args),
+  },
+  bench: { does: 'measures against peers; arguments choose a part', build: true, run: bench },
+  fuzz: {
+    does: 'throws generated inputs at every parser',
+    build: true,
+    run: async (args) => (await runNode(join(root, 'test', 'fuzz', 'run.mjs'), args, { cwd: root })).code,
+  },
+  build: { does: 'builds dist when sources changed', build: true, run: async () => 0 },
+  format: { does: 'formats every file and applies safe fixes', build: false, run: format },
+  docs: {
+    does: 'writes the API reference into docs/reference/api',
+    build: false,
+    run: async () => (await import('./api-reference.mjs')).writeApiReference(root),
+  },
+  'test:matrix': {
+    does: 'runs the tests on other Node versions',
+    build: true,
+    run: async (args) => (await import('./matrix.mjs')).matrix(root, args),
+  },
+}
+
+function help() {
+  const lines = Object.entries(commands).map(([name, command]) => `  ${name.padEnd(12)} ${command.does}`)
+  return `node tools/run.mjs <command> [arguments]\n\n${lines.join('\n')}`
+}
+
+/** @param {readonly string[]} argv @returns {Promise<number>} the exit code */
+export async function main([name, ...args]) {
+  if (name === '--help' || name === '-h') {
+    console.log(help())
+    return 0
+  }
+  const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command === undefined) {
+    say(`${name === undefined ? 'Which command?' : `There is no command "${name}".`}\n\n${help()}`)
+    return 2
+  }
+  try {
+    // A command that runs inside another one, as in the tests of these tools, finds everything ready.
+    if (process.env['REPRISE_READY'] !== root) {
+      await ensureInstalled(root)
+      if (command.build) await ensureBuilt(root)
+      process.env['REPRISE_READY'] = root
+    }
+    return await command.run(args)
+  } catch (error) {
+    say(error instanceof Refusal ? error.message : String(/** @type {Error} */ (error).stack ?? error))
+    // The closing line holds here too: something that should have passed did not.
+    if (name === 'test') console.log('0 passed, 1 failed, 0 skipped')
+    return 1
+  }
+}

@@ -1,0 +1,47 @@
+// The tests in three groups that run one after the other: while the last one keeps every core busy with whole builds,
+// installations and child processes, no property test waits for its turn until it times out.
+//
+// Every test file belongs to exactly one group; `npm test -- --project unit` runs one of them.
+
+import { defineConfig } from 'vitest/config'
+
+// One seed for all property tests of a run, printed so that a failure can be drawn again.
+const seed = process.env['REPRISE_SEED'] ?? String(Math.floor(Math.random() * 0x7fffffff))
+// Every project loads this file again; the line is printed once.
+if (process.env['REPRISE_SEED_SHOWN'] !== seed) console.log(`property tests draw from REPRISE_SEED=${seed}`)
+Object.assign(process.env, { REPRISE_SEED: seed, REPRISE_SEED_SHOWN: seed })
+
+const slow = { testTimeout: 300_000, hookTimeout: 300_000 }
+
+export default defineConfig({
+  test: {
+    exclude: ['**/node_modules/**', '**/fixtures/**'],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: ['**/node_modules/**', '**/fixtures/**', 'test/package/**', 'test/tools/**'],
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'package', include: ['test/package/**/*.test.ts'], sequence: { groupOrder: 1 }, ...slow },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'tools',
+          include: ['test/tools/**/*.test.ts'],
+          sequence: { groupOrder: 2 },
+          maxWorkers: 1,
+          ...slow,
+        },
+      },
+    ],
+  },
+})
