@@ -193,6 +193,14 @@ function codeUnits(value: string): string {
   return `<${Array.from({ length: value.length }, (_, index) => value.charCodeAt(index)).join('.')}>`
 }
 
+// JSON.parse of V8 in Node 24.21 and 26.10 gives a member the name of an earlier document's when it follows an empty
+// name and is written with an escape. Where the engine has that fault it is no judge of documents with empty names.
+const parseConfusesNames = (() => {
+  JSON.parse('{"":1,"\\\\":1}')
+  return !Object.hasOwn(JSON.parse('{"":1,"\\u0061":null}') as object, 'a')
+})()
+const isJudged = (source: string): boolean => !(parseConfusesNames && /""\s*:/.test(source))
+
 // What JSON.parse makes of a text, as text: members sorted, and no difference between 0 and -0.
 function parsed(source: string): string {
   const sorted = (value: unknown): unknown => {
@@ -223,7 +231,7 @@ describe('canonical JSON', () => {
     (node, numbers) => {
       const source = print(node, chooser(numbers))
       const canonical = canonicalJson(source)
-      expect(parsed(canonical)).toBe(parsed(source))
+      if (isJudged(source)) expect(parsed(canonical)).toBe(parsed(source))
       expect(canonicalJson(canonical)).toBe(canonical)
       expect(canonicalJson(bytes(source))).toBe(canonical)
     },
@@ -337,8 +345,9 @@ describe('the language', () => {
     [fc.oneof(edited, tokens)],
     (source) => {
       const result = outcome(source)
-      if (typeof result === 'string') expect(parsed(result)).toBe(parsed(source))
-      else if (result.code === 'JSON_SYNTAX') expect(() => JSON.parse(source)).toThrow(SyntaxError)
+      if (typeof result === 'string') {
+        if (isJudged(source)) expect(parsed(result)).toBe(parsed(source))
+      } else if (result.code === 'JSON_SYNTAX') expect(() => JSON.parse(source)).toThrow(SyntaxError)
       else expect(['JSON_LONE_SURROGATE', 'JSON_NUMBER_RANGE']).toContain(result.code)
     },
     { cases: 50_000 },
