@@ -193,13 +193,13 @@ function codeUnits(value: string): string {
   return `<${Array.from({ length: value.length }, (_, index) => value.charCodeAt(index)).join('.')}>`
 }
 
-// JSON.parse of V8 in Node 24.21 and 26.10 gives a member the name of an earlier document's when it follows an empty
-// name and is written with an escape. Where the engine has that fault it is no judge of documents with empty names.
+// JSON.parse of V8 in Node 24.21 and 26.10 can give a member that is written with an escape the name of a member of an
+// earlier document. Where the engine has that fault, it is no judge of documents with escapes.
 const parseConfusesNames = (() => {
   JSON.parse('{"":1,"\\\\":1}')
   return !Object.hasOwn(JSON.parse('{"":1,"\\u0061":null}') as object, 'a')
 })()
-const isJudged = (source: string): boolean => !(parseConfusesNames && /""\s*:/.test(source))
+const isJudged = (source: string): boolean => !(parseConfusesNames && source.includes('\\'))
 
 // What JSON.parse makes of a text, as text: members sorted, and no difference between 0 and -0.
 function parsed(source: string): string {
