@@ -141,6 +141,9 @@ const numbers = (/** @type {number} */ count) => {
   const sample = () => [below(1e9), below(1e9) / 1e4, -below(1e6) / 1e3, below(100), below(1e6) / 1e12]
   return { unit: 'mm', samples: Array.from({ length: count }, sample) }
 }
+// One object whose names begin with escapes and differ at their ends, in reverse order: the most work that sorting can be.
+const escapedNames = (/** @type {number} */ count) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`${'\u0001'.repeat(10)}${999_999 - index}`, 'a']))
 
 /** The realistic body at the three sizes: targets apply to these. */
 export const mainBodies = [
@@ -158,4 +161,5 @@ export const furtherBodies = [
   { name: 'order, ASCII with \\u escapes and spaces, 256 kB', body: ofSize(262_144, orders, python) },
   { name: 'text, 256 kB', body: ofSize(262_144, texts, compact) },
   { name: 'numbers, 256 kB', body: ofSize(262_144, numbers, compact) },
+  { name: 'names with escapes, in reverse, 256 kB', body: ofSize(262_144, escapedNames, compact) },
 ]

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type Fence, fences, pages, root } from './markdown.js'
+import { type Fence, fences, fencesOf, pages, root } from './markdown.js'
 
 // Inside the package, so that `reprise` is found by its own name, as built.
 const folder = `${root}/.cache/snippets`
@@ -51,26 +51,63 @@ describe('snippets in the documentation', () => {
   )
 })
 
+describe('blocks in the documentation', () => {
+  it.each([
+    ['another kind', '```typescript\n```\n'],
+    ['a kind of its own', '```ts no-check\n```\n'],
+    ['no kind', '```\n```\n'],
+    ['an indented block', '  ```ts\n  ```\n'],
+    ['a block in a list', '- ```ts\n  ```\n'],
+    ['a block in a quotation', '> ```ts\n> ```\n'],
+    ['tildes', '~~~ts\n~~~\n'],
+    ['four backticks', '````ts\n````\n'],
+    ['a blank behind the kind', '```ts \n```\n'],
+    ['a recipe outside of CONTRIBUTING.md', '```ts src/a.ts\n```\n'],
+    ['an open end', '```ts\n'],
+  ])('are refused with %s', (_what, text) => {
+    expect(() => fencesOf('docs/a.md', `# A\n\n${text}`)).toThrow(/^docs\/a\.md:3: /)
+  })
+
+  it('are taken as they are written', () => {
+    const text = '```ts\na\n  ```\n```\n\n```text\nb\n```\n'
+    const kinds = fencesOf('docs/a.md', text).map(({ line, info, text }) => [line, info, text])
+    expect(kinds).toEqual([
+      [1, 'ts', 'a\n  ```\n'],
+      [6, 'text', 'b\n'],
+    ])
+    expect(fencesOf('CONTRIBUTING.md', '```diff src/a.ts\n+a\n```\n')).toHaveLength(1)
+  })
+})
+
 describe('commands in the documentation', () => {
-  // Each command that a page shows, and the test that runs it.
-  const ranBy: Record<string, string> = {
-    'npm start': 'test/tools/run.test.ts, on a fresh copy',
-    'npm test': '.ci/run, on a fresh clone',
-    'npm run check': '.ci/run, on a fresh clone',
-    'npm run build': 'test/tools/run.test.ts',
-    'npm run format': 'the check format, which it repairs',
-    'npm run docs': 'the check reference, which it repairs',
-    'npm run fuzz': 'test/fuzz/fuzz.test.ts',
-    'npm run bench -- identity': 'test/bench.test.ts',
-    'npm run test:matrix': 'by hand, before a release',
-    'npm pack': 'the check tarball',
+  // Each command that a page shows, and what runs it: words of a test or of .ci/run, or a check by its name.
+  const ranBy: Record<string, { in: string; words: string } | { check: string }> = {
+    'npm start': { in: 'test/tools/run.test.ts', words: "spawn('npm', ['start']" },
+    'npm test': { in: '.ci/run', words: '\nnpm test <' },
+    'npm run check': { in: '.ci/run', words: '\nnpm run check <' },
+    'npm run build': { in: 'test/tools/run.test.ts', words: "project.run(['build'])" },
+    'npm run format': { in: 'test/tools/run.test.ts', words: "project.run(['format'])" },
+    'npm run docs': { in: 'test/tools/contributing.test.ts', words: "run('docs')" },
+    'npm run fuzz': { in: 'test/fuzz/fuzz.test.ts', words: "fuzz('--cases', " },
+    'npm run bench -- identity': { in: 'test/bench.test.ts', words: "bench('identity', " },
+    'npm run test:matrix': { in: 'test/tools/run.test.ts', words: "project.run(['test:matrix'], " },
+    'npm pack': { check: 'package-contents' },
   }
   const shown = blocks
     .filter(({ info }) => info === 'sh')
     .flatMap(({ text }) => text.trim().split('\n'))
     .map((line) => line.replace(/\s+#.*$/, ''))
 
-  it.each([...new Set(shown)])('%s is run by something', (command) => {
-    expect(ranBy[command]).toBeDefined()
+  it('are those below', () => {
+    expect([...new Set(shown)].sort()).toEqual(Object.keys(ranBy).sort())
+  })
+
+  it.each(Object.entries(ranBy))('%s is run by %j', (_command, by) => {
+    if ('check' in by) {
+      const list = execFileSync(process.execPath, ['tools/run.mjs', 'check', '--list'], { cwd: root, encoding: 'utf8' })
+      expect(list).toMatch(new RegExp(`^${by.check} `, 'm'))
+    } else {
+      expect(readFileSync(`${root}/${by.in}`, 'utf8')).toContain(by.words)
+    }
   })
 })

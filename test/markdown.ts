@@ -1,8 +1,8 @@
 // The pages people read, and the code blocks in them.
 
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { repositoryFiles } from '../tools/repository-files.mjs'
 
 export const root: string = fileURLToPath(new URL('..', import.meta.url))
 
@@ -16,28 +16,37 @@ export interface Fence {
 
 /** Every page of the repository that is written by hand. */
 export function pages(): string[] {
-  const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--', '*.md'], {
-    cwd: root,
-    encoding: 'utf8',
-  })
-  return listed.split('\n').filter((page) => page !== '' && !page.startsWith('docs/reference/api/'))
+  return repositoryFiles(root).filter((path) => path.endsWith('.md') && !path.startsWith('docs/reference/api/'))
 }
 
-/** The fenced blocks of a page, in order. */
+/** The blocks of a page, in order. */
 export function fences(page: string): Fence[] {
+  return fencesOf(page, readFileSync(`${root}/${page}`, 'utf8'))
+}
+
+/** What may stand behind the opening of a block: nothing that looks like code escapes the tests by its spelling. */
+const anyPage = /^(ts|text|sh)$/
+const recipes = /^(ts|text|sh|(ts|diff) [\w./-]+)$/
+
+/** The blocks of a text, in order. Refuses a block that is spelled in any but the one way, or is of an unknown kind. */
+export function fencesOf(page: string, markdown: string): Fence[] {
   const found: Fence[] = []
+  const known = page === 'CONTRIBUTING.md' ? recipes : anyPage
   let open: { line: number; info: string; lines: string[] } | undefined
-  readFileSync(`${root}/${page}`, 'utf8')
-    .split('\n')
-    .forEach((text, index) => {
-      const mark = /^```(.*)$/.exec(text)
-      if (mark === null) open?.lines.push(text)
-      else if (open === undefined) open = { line: index + 1, info: mark[1] ?? '', lines: [] }
-      else {
-        found.push({ page, line: open.line, info: open.info, text: `${open.lines.join('\n')}\n` })
-        open = undefined
+  markdown.split('\n').forEach((text, index) => {
+    if (open === undefined) {
+      const mark = /^[\s>*+\d.)-]*(?:`{3,}|~{3,})/.exec(text)
+      if (mark === null) return
+      const info = text.slice(3)
+      if (mark[0] !== '```' || !known.test(info)) {
+        throw new Error(`${page}:${index + 1}: a block opens with three backticks at the margin and a known kind`)
       }
-    })
+      open = { line: index + 1, info, lines: [] }
+    } else if (text === '```') {
+      found.push({ page, line: open.line, info: open.info, text: `${open.lines.join('\n')}\n` })
+      open = undefined
+    } else open.lines.push(text)
+  })
   if (open !== undefined) throw new Error(`${page}:${open.line}: the block is not closed`)
   return found
 }

@@ -4,7 +4,7 @@
 
 import { ensureBuilt } from './build.mjs'
 import { lockFileProblems } from './lock-files.mjs'
-import { nodeBinary } from './node-versions.mjs'
+import { otherNode } from './node-versions.mjs'
 import { compileConsumer, contentProblems, installPacked, openDoors, pack } from './package-project.mjs'
 import { packageScript, plainEnvironment, Refusal, runNode } from './process.mjs'
 import { repositoryFiles } from './repository-files.mjs'
@@ -57,16 +57,14 @@ async function doors(context) {
   const empty = Object.keys(opened).filter((door) => opened[door]?.length === 0)
   refuseAny(empty.map((door) => `${door} exports nothing`))
   await compileConsumer(root, project, opened)
-  const newer = await nodeBinary(root, 24)
-  const nodes = newer === undefined ? [process.execPath] : [process.execPath, newer]
+  const newer = await otherNode(root, 24)
+  const nodes = 'why' in newer ? [process.execPath] : [process.execPath, newer.binary]
   for (const node of nodes) {
     const required = await openDoors(root, project, node, 'require')
     if (JSON.stringify(required) !== JSON.stringify(opened))
       throw new Refusal(`require gives other names than import on ${node}`)
   }
-  return newer === undefined
-    ? 'npm has no Node 24 for this platform: require(esm) was tried on this Node only'
-    : undefined
+  return 'why' in newer ? `${newer.why}: require(esm) was tried on this Node only` : undefined
 }
 
 /** @type {readonly Check[]} */

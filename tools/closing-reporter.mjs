@@ -1,8 +1,8 @@
 // A vitest reporter that only counts; tools/test.mjs prints the counts once vitest is gone.
 //
 // Everything that keeps a test from passing is a failure here: a file that cannot be imported, a hook that throws, an
-// error nobody awaited, a worker that dies. After every test the counts so far are written down, so that they are there
-// even when vitest itself is killed.
+// error nobody awaited, a worker that dies, a teardown that throws. After every test the counts so far are written down,
+// so that they are there even when vitest itself is killed.
 
 import { writeFileSync } from 'node:fs'
 
@@ -11,73 +11,99 @@ import { writeFileSync } from 'node:fs'
  * @property {number} passed
  * @property {number} failed
  * @property {number} skipped
- * @property {boolean} finished whether the run came to its end
+ * @property {boolean} finished whether the run came to its end, teardowns included
  */
 
+/** What the tests themselves do not say. @typedef {{ started: ReadonlySet<string>, interrupted: boolean }} Run */
+
 /**
- * Counts a file or a suite. When it is broken (its import or a beforeAll hook threw), the tests that would have run did
- * not pass; when it is broken and no test is to blame (an afterAll hook threw), the suite itself is one failure.
+ * Counts the tests of a file or a suite, and each error of its own hooks. The error of a beforeAll hook is told by the
+ * tests that it kept from running: they did not pass, and it is no failure beside them.
  * @param {import('vitest/node').TestModule | import('vitest/node').TestSuite} suite
  * @param {Counts} counts
- * @param {boolean} brokenAbove
- * @returns {number} how many tests did not run because something is broken
+ * @param {Run} run
+ * @returns {number} tests that did not run although nobody chose that; it is for a suite further up to say why
  */
-function countSuite(suite, counts, brokenAbove) {
-  const broken = suite.errors().length > 0
-  let prevented = 0
+function countSuite(suite, counts, run) {
+  let kept = 0
   for (const child of suite.children) {
     if (child.type === 'suite') {
-      prevented += countSuite(child, counts, broken || brokenAbove)
+      kept += countSuite(child, counts, run)
       continue
     }
-    const { state } = child.result()
-    const chosenToSkip = child.options.mode === 'skip' || child.options.mode === 'todo'
-    if (state === 'passed') counts.passed += 1
-    else if (state === 'failed') counts.failed += 1
-    else if (state === 'skipped' && (chosenToSkip || !(broken || brokenAbove))) counts.skipped += 1
-    else prevented += 1
+    const result = child.result()
+    if (result.state !== 'skipped' && result.state !== 'pending') counts[result.state] += 1
+    // Without a result: given up when the run was (--bail), or lost with its worker.
+    else if (result.state === 'pending') counts[run.interrupted ? 'skipped' : 'failed'] += 1
+    else if (isOwnChoice(child, result.note, run)) counts.skipped += 1
+    else kept += 1
   }
-  if (!brokenAbove) {
-    counts.failed += prevented === 0 && broken ? 1 : prevented
-    return 0
-  }
-  return prevented
+  const errors = suite.errors().length
+  if (errors === 0) return kept
+  counts.failed += kept === 0 ? errors : kept + errors - 1
+  return 0
 }
 
 /**
- * @param {readonly import('vitest/node').TestModule[]} modules
- * @param {number} unhandledErrors
- * @returns {Counts}
+ * Whether a test is skipped because it says so, at once or while it runs, or because the run was given up (it has a note).
+ * @param {import('vitest/node').TestCase} test
+ * @param {string | undefined} note
+ * @param {Run} run
  */
-function countRun(modules, unhandledErrors) {
-  /** @type {Counts} */
-  const counts = { passed: 0, failed: unhandledErrors, skipped: 0, finished: true }
-  for (const module of modules) countSuite(module, counts, false)
-  return counts
+function isOwnChoice(test, note, run) {
+  return test.options.mode === 'skip' || test.options.mode === 'todo' || run.started.has(test.id) || note !== undefined
 }
 
 /** Made and called by vitest, which is given this file as a reporter. */
 export default class ClosingReporter {
   /** @type {Counts} */
-  #soFar = { passed: 0, failed: 0, skipped: 0, finished: false }
+  #counts = { passed: 0, failed: 0, skipped: 0, finished: false }
+  /** @type {Set<string>} */
+  #started = new Set()
+  #ended = false
+
+  /** @param {import('vitest/node').Vitest} vitest */
+  onInit(vitest) {
+    // vitest comes here after the teardowns. What went wrong in closing it only says, and ends with success.
+    vitest.onClose(() => this.#write({ finished: this.#ended }))
+    const { logger } = vitest
+    const error = logger.error.bind(logger)
+    logger.error = (...says) => {
+      if (says[0] === 'error during close') this.#write({ failed: this.#counts.failed + 1 })
+      error(...says)
+    }
+  }
+
+  /** @param {import('vitest/node').TestCase} test */
+  onTestCaseReady(test) {
+    this.#started.add(test.id)
+  }
 
   /** @param {import('vitest/node').TestCase} test */
   onTestCaseResult(test) {
     const { state } = test.result()
-    if (state !== 'pending') this.#soFar[state] += 1
-    this.#write(this.#soFar)
+    if (state !== 'pending') this.#write({ [state]: this.#counts[state] + 1 })
   }
 
   /**
    * @param {readonly import('vitest/node').TestModule[]} modules
    * @param {readonly unknown[]} unhandledErrors
+   * @param {import('vitest/node').TestRunEndReason} reason
    */
-  onTestRunEnd(modules, unhandledErrors) {
-    this.#write(countRun(modules, unhandledErrors.length))
+  onTestRunEnd(modules, unhandledErrors, reason) {
+    const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0, finished: false }
+    const run = { started: this.#started, interrupted: reason === 'interrupted' }
+    for (const module of modules) {
+      const unexplained = countSuite(module, counts, run)
+      counts.skipped += unexplained
+    }
+    this.#ended = true
+    this.#write(counts)
   }
 
-  #write(/** @type {Counts} */ counts) {
+  #write(/** @type {Partial<Counts>} */ news) {
+    Object.assign(this.#counts, news)
     const path = process.env['REPRISE_COUNTS']
-    if (path !== undefined) writeFileSync(path, JSON.stringify(counts))
+    if (path !== undefined) writeFileSync(path, JSON.stringify(this.#counts))
   }
 }

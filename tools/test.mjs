@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { passSignals } from './process.mjs'
 
+const newline = 10
 const reporter = fileURLToPath(new URL('./closing-reporter.mjs', import.meta.url))
 
 /** @typedef {import('./closing-reporter.mjs').Counts} Counts */
@@ -80,9 +81,12 @@ export async function runTests(root, args, options = {}) {
   )
   const release = passSignals(child)
   let lastChunkMs = 0
+  /** Streams whose last line has no end yet. @type {Set<string>} */
+  const inLine = new Set()
   for (const stream of /** @type {const} */ (['stdout', 'stderr'])) {
     child[stream].on('data', (chunk) => {
       lastChunkMs = performance.now()
+      inLine[chunk.at(-1) === newline ? 'delete' : 'add'](stream)
       show(chunk, stream)
     })
   }
@@ -100,6 +104,7 @@ export async function runTests(root, args, options = {}) {
   }
   child.stdout.destroy()
   child.stderr.destroy()
+  if (inLine.size > 0) show(Buffer.of(newline), 'stdout') // what comes next stands on a line of its own
   release()
   const filtered = args.some((arg) => /^(-t|--testNamePattern)(=|$)/.test(arg))
   const judged = judge(readCounts(countsPath), code, filtered)

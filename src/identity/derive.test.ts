@@ -73,6 +73,8 @@ describe('contentKey', () => {
     { inputs: ['a', , 'b'] as never, window },
     { inputs: 'ab' as never, window },
     { inputs: ['a'], window: '' },
+    { inputs: ['a'], window, unordered: 'false' as never },
+    undefined as never,
   ])('refuses the bad parts %#', (parts) => {
     expect(() => contentKey(parts)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
   })

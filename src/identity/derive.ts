@@ -11,7 +11,7 @@ const maxInputs = 100_000
 /**
  * The key of one step of an intent: always the same for the same key and step, different for any other pair.
  * Send it downstream, so that two calls made on behalf of one intent never share a key.
- * The result has 46 characters and does not reveal `key`.
+ * The result has 46 characters. A minted key cannot be found from it; a guessable one, such as an order number, can.
  *
  * @param step A fixed name chosen in the code, such as `'capture'`; 1 to 255 characters.
  */
@@ -35,6 +35,9 @@ export interface ContentKeyParts {
  * give the same key, whoever computes it and however often.
  */
 export function contentKey(parts: ContentKeyParts): Key {
+  if (typeof parts !== 'object' || parts === null) {
+    throw new RepriseError('ARGUMENT_INVALID', 'A content key is made of inputs and a window.')
+  }
   checkWord('ARGUMENT_INVALID', 'The window id', parts.window)
   if (!Array.isArray(parts.inputs) || parts.inputs.length === 0 || parts.inputs.length > maxInputs) {
     throw new RepriseError('ARGUMENT_INVALID', `A content key needs 1 to ${maxInputs} input ids.`)
@@ -44,6 +47,7 @@ export function contentKey(parts: ContentKeyParts): Key {
     throw new RepriseError('ARGUMENT_INVALID', 'An input id is missing, empty or not a string.')
   }
   const unordered = parts.unordered ?? false
+  if (typeof unordered !== 'boolean') throw new RepriseError('ARGUMENT_INVALID', '`unordered` is true or false.')
   const inputs = unordered ? [...parts.inputs].sort(byCodeUnits) : parts.inputs
   return computedKey('c1', [unordered ? 'unordered' : 'ordered', parts.window, ...inputs])
 }

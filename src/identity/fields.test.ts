@@ -43,6 +43,9 @@ describe('omitFields and onlyFields', () => {
   })
 
   it('chooses, telling absent from null, with every digit', () => {
+    expect(() => onlyFields(source, ['/nothing'])).toThrow(
+      expect.objectContaining({ code: 'FINGERPRINT_FIELDS_INVALID' }),
+    )
     expect(onlyFields(source, ['/a/b/1', '/e~0f~1g', '/nothing', '/z'])).toBe(
       '[["/a/b/1",[{"c":2}]],["/e~0f~1g",[null]],["/nothing",[]],["/z",[9007199254740993]]]',
     )
@@ -77,10 +80,12 @@ describe('omitFields and onlyFields', () => {
     [fc.dictionary(member, document), member, member],
     (value, outer, inner) => {
       const canonical = canonicalJson(JSON.stringify(value))
-      const model = JSON.parse(canonical) as Record<string, unknown>
+      const model = structuredClone(value) as Record<string, unknown>
       const child = model[outer]
-      const chosen = Object.hasOwn(model, outer) ? [child] : []
-      expect(JSON.parse(onlyFields(canonical, [`/${outer}`]))).toEqual([[`/${outer}`, chosen]])
+      const chosen = Object.hasOwn(model, outer) ? canonicalJson(JSON.stringify(child)) : ''
+      const only = () => onlyFields(canonical, [`/${outer}`])
+      if (chosen === '') expect(only).toThrow('None of the chosen fields')
+      else expect(only()).toBe(`[[${JSON.stringify(`/${outer}`)},[${chosen}]]]`)
       if (typeof child === 'object' && child !== null && !Array.isArray(child))
         delete (child as Record<string, unknown>)[inner]
       const pruned = omitFields(canonical, [`/${outer}/${inner}`])

@@ -5,7 +5,10 @@ import { isWellFormed, RepriseError } from '../kernel/index.js'
 
 /** Which fields of the content count. At most one of the two. */
 export interface FieldRule {
-  /** Only these fields, as JSON Pointers such as `'/order/id'`. A field that is absent differs from one that is null. */
+  /**
+   * Only these fields, as JSON Pointers such as `'/order/id'`. A field that is absent differs from one that is null. A content
+   * in which none of them is found is refused with FINGERPRINT_FIELDS_INVALID: with a misspelt name, all content would be equal.
+   */
   readonly only?: readonly string[]
   /** Everything but these fields, as JSON Pointers such as `'/sentAt'`. */
   readonly omit?: readonly string[]
@@ -53,6 +56,9 @@ export function omitFields(canonical: string, pointers: readonly string[]): stri
 export function onlyFields(canonical: string, pointers: readonly string[]): string {
   const found = new Map<string, string[]>(pointers.map((pointer) => [pointer, []]))
   collect(canonical, 0, pointers.map(path), 0, found)
+  if ([...found.values()].every((values) => values.length === 0)) {
+    throw new RepriseError('FINGERPRINT_FIELDS_INVALID', 'None of the chosen fields is in the content.')
+  }
   return `[${[...found].map(([pointer, values]) => `[${JSON.stringify(pointer)},[${values.join(',')}]]`).join(',')}]`
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { goneBytes, oddBytes } from '../../test/odd-bytes.js'
 import { property } from '../../test/property.js'
 import { fingerprint, sameContent } from './fingerprint.js'
 
@@ -54,6 +55,24 @@ describe('fingerprint', () => {
     )
   })
 
+  it.each(oddBytes('{"a":1}'))('takes bytes of every kind: %s', (_name, bytes) => {
+    expect(fingerprint({ json: bytes })).toBe(fingerprint({ json: '{"a":1}' }))
+    expect(fingerprint({ bytes })).toBe(`bytes-sha256:${sha('{"a":1}')}`)
+  })
+
+  it.each(goneBytes())('refuses bytes that are gone: %s', (_name, bytes) => {
+    for (const content of [{ json: bytes }, { bytes }]) {
+      expect(() => fingerprint(content)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+    }
+  })
+
+  it('refuses a choice of fields of which none is there: a misspelt one would make all content equal', () => {
+    expect(() => fingerprint(order, { only: ['/amout'] })).toThrow(
+      expect.objectContaining({ code: 'FINGERPRINT_FIELDS_INVALID' }),
+    )
+    expect(fingerprint(order, { only: ['/amout', '/id'] })).toMatch(/^json1-sha256;only=/)
+  })
+
   it('refuses bad content and bad rules', () => {
     for (const content of [null, undefined, {}, { json: 7 }, { bytes: 'text' }, { json: '1', value: 1 }, '{}']) {
       expect(() => fingerprint(content as never)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
@@ -80,6 +99,7 @@ describe('sameContent', () => {
     const chosen = fingerprint(order, { only: ['/id'] })
     expect(sameContent(chosen, repeat)).toBe(true)
     expect(sameContent(chosen, { json: '{"id":4712}' })).toBe(false)
+    expect(sameContent(chosen, { json: '{"other":4711}' })).toBe(false)
   })
 
   it('judges by the stored algorithm: a record made of raw bytes minds whitespace, one made of JSON does not', () => {
@@ -89,11 +109,24 @@ describe('sameContent', () => {
     expect(sameContent(raw, { json: '{"a":1}' })).toBe(false)
     expect(sameContent(raw, { value: { a: 1 } })).toBe(false)
     expect(sameContent(fingerprint({ json: '{"a":1}' }), { bytes })).toBe(true)
-    expect(sameContent(fingerprint({ json: '{"a":1}' }), { bytes: Uint8Array.of(1) })).toBe(false)
+    const stored = fingerprint({ json: '{"a":1}' })
+    for (const other of [Uint8Array.of(1), Uint8Array.of(0x89, 0x50), new TextEncoder().encode('['.repeat(500))]) {
+      expect(sameContent(stored, { bytes: other })).toBe(false)
+    }
+    const large = { value: 'x'.repeat(2_000_000) }
+    expect(sameContent(raw, large, { maxBytes: 4_000_000 })).toBe(false)
+    expect(() => sameContent(raw, large)).toThrow(expect.objectContaining({ code: 'JSON_TOO_LARGE' }))
   })
 
   it('still refuses content that cannot be read', () => {
     const stored = fingerprint(order)
+    expect(() => sameContent(stored, {} as never)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+    expect(() => sameContent(stored, { value: new Map() })).toThrow(
+      expect.objectContaining({ code: 'JSON_VALUE_UNSUPPORTED' }),
+    )
+    expect(() => sameContent(stored, { value: ['x'.repeat(100)] }, { maxBytes: 10 })).toThrow(
+      expect.objectContaining({ code: 'JSON_TOO_LARGE' }),
+    )
     expect(() => sameContent(stored, { json: '{' })).toThrow(expect.objectContaining({ code: 'JSON_SYNTAX' }))
     expect(() => sameContent(stored, order, { maxBytes: 10 })).toThrow(
       expect.objectContaining({ code: 'JSON_TOO_LARGE' }),
@@ -122,8 +155,9 @@ describe('sameContent', () => {
     [fc.json(), fc.array(fc.string({ unit: 'grapheme', maxLength: 5 }), { minLength: 1, maxLength: 4 }), fc.boolean()],
     (json, names, choose) => {
       const pointers = names.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
-      const stored = fingerprint({ json }, choose ? { only: pointers } : { omit: pointers })
-      expect(sameContent(stored, { json })).toBe(true)
+      const known = { json: `{"known":${json}}` }
+      const stored = fingerprint(known, choose ? { only: ['/known', ...pointers] } : { omit: pointers })
+      expect(sameContent(stored, known)).toBe(true)
       expect(sameContent(fingerprint({ json }), { json: `{"other":${json}}` })).toBe(false)
     },
   )

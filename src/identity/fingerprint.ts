@@ -6,6 +6,7 @@
 import {
   canonicalJson,
   canonicalJsonOf,
+  isBytes,
   isRepriseError,
   type JsonLimits,
   RepriseError,
@@ -63,14 +64,16 @@ export function sameContent(stored: string, content: Content, limits?: JsonLimit
   try {
     return digestBy(recipe, content, limits) === stored
   } catch (error) {
-    // Bytes that are not JSON at all cannot be what a JSON fingerprint was made of.
-    if ('bytes' in content && isRepriseError(error, 'JSON_SYNTAX')) return false
+    // Bytes that cannot be read as JSON cannot be what a JSON fingerprint was made of.
+    if ('bytes' in content && isRepriseError(error) && error.code.startsWith('JSON_')) return false
+    // At least one of the chosen fields was there when the fingerprint was made.
+    if (isRepriseError(error, 'FINGERPRINT_FIELDS_INVALID')) return false
     throw error
   }
 }
 
 function digestBy({ algorithm, rule }: Recipe, content: Content, limits: JsonLimits | undefined): Fingerprint {
-  if (algorithm === 'bytes-sha256') return `${algorithm}:${digestText(rawBytes(content))}` as Fingerprint
+  if (algorithm === 'bytes-sha256') return `${algorithm}:${digestText(rawBytes(content, limits))}` as Fingerprint
   const canonical =
     'value' in content
       ? canonicalJsonOf(content.value, limits)
@@ -90,8 +93,8 @@ function checkContent(content: Content): void {
   const forms = ['json', 'value', 'bytes'].filter((form) => form in given)
   const sound =
     forms.length === 1 &&
-    (!('bytes' in given) || given.bytes instanceof Uint8Array) &&
-    (!('json' in given) || typeof given.json === 'string' || given.json instanceof Uint8Array)
+    (!('bytes' in given) || isBytes(given.bytes)) &&
+    (!('json' in given) || typeof given.json === 'string' || isBytes(given.json))
   if (!sound) {
     throw new RepriseError(
       'ARGUMENT_INVALID',
@@ -100,9 +103,9 @@ function checkContent(content: Content): void {
   }
 }
 
-function rawBytes(content: Content): string | Uint8Array {
+function rawBytes(content: Content, limits: JsonLimits | undefined): string | Uint8Array {
   if ('bytes' in content) return content.bytes
-  return 'json' in content ? content.json : canonicalJsonOf(content.value)
+  return 'json' in content ? content.json : canonicalJsonOf(content.value, limits)
 }
 
 function digestText(data: string | Uint8Array): string {

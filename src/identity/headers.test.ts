@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { property } from '../../test/property.js'
+import { deadlineAfter, maxDurationMs } from '../kernel/index.js'
 import {
   attemptHeader,
   deadlineHeader,
@@ -76,8 +77,10 @@ describe('our own headers', () => {
     for (const codec of codecs) expect(codec.read(field)).toBeUndefined()
   })
 
-  it('ignore the attempt 0, since the first is 1', () => {
+  it('ignore the attempt 0, since the first is 1, and a deadline that is no duration', () => {
     expect(attemptHeader.read('0')).toBeUndefined()
+    expect(deadlineHeader.read('999999999999999')).toBeUndefined()
+    expect(deadlineAfter(deadlineHeader.read(String(maxDurationMs)) ?? -1)).toBeDefined()
   })
 
   property('never throw, whatever arrives', [fc.oneof(fc.string({ unit: 'binary' }), fc.anything())], (field) => {
@@ -85,13 +88,19 @@ describe('our own headers', () => {
     retryAfterHeader.read(field as string, 0)
   })
 
-  property('carry whole numbers there and back', [fc.integer({ min: 1, max: 1e15 - 1 })], (number) => {
+  property('carry whole numbers there and back', [fc.integer({ min: 1, max: maxDurationMs })], (number) => {
     expect(attemptHeader.read(attemptHeader.write(number))).toBe(number)
     expect(deadlineHeader.read(deadlineHeader.write(number))).toBe(number)
   })
 })
 
 describe('Retry-After', () => {
+  it.each([Number.NaN, undefined, Number.POSITIVE_INFINITY])('wants the time to compare with, not %s', (nowMs) => {
+    expect(() => retryAfterHeader.read('1', nowMs as number)).toThrow(
+      expect.objectContaining({ code: 'ARGUMENT_INVALID' }),
+    )
+  })
+
   const nowMs = Date.UTC(2026, 10, 15, 12)
   it.each([
     ['0', 0],

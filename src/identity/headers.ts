@@ -1,7 +1,7 @@
 // The headers Reprise reads and writes, as codecs. A value of ours that is unknown or malformed is ignored, never an
 // error: a header must not be able to break a request. Only the key itself is refused when it is bad.
 
-import { RepriseError } from '../kernel/index.js'
+import { maxDurationMs, RepriseError } from '../kernel/index.js'
 import { parseHttpDate } from './http-date.js'
 import type { Key } from './key.js'
 import { type KeyFieldOptions, parseKeyField, printKeyField } from './key-field.js'
@@ -42,14 +42,17 @@ export const replayedHeader: HeaderCodec<true> = {
 /** `Reprise-Attempt: 2`: which call of the intent this is; the first is 1. */
 export const attemptHeader: HeaderCodec<number> = {
   name: 'Reprise-Attempt',
-  read: (field) => wholeNumber(single(field), 1),
+  read: (field) => wholeNumber(single(field), 1, Number.MAX_SAFE_INTEGER),
   write: (attempt) => printWholeNumber('The attempt', attempt, 1),
 }
 
-/** `Reprise-Deadline-Ms: 1500`: how long the caller still waits, in ms. Relative, since clocks differ. */
+/**
+ * `Reprise-Deadline-Ms: 1500`: how long the caller still waits, in ms. Relative, since clocks differ. More than ten years is
+ * ignored, so that what is read is always a duration.
+ */
 export const deadlineHeader: HeaderCodec<number> = {
   name: 'Reprise-Deadline-Ms',
-  read: (field) => wholeNumber(single(field), 0),
+  read: (field) => wholeNumber(single(field), 0, maxDurationMs),
   // Rounded down: a receiver must not believe in time that the caller does not have.
   write: (remainingMs) => printWholeNumber('The remaining time', Math.floor(remainingMs), 0),
 }
@@ -70,7 +73,7 @@ export interface RetryAfterCodec {
    * Undefined for anything else. A number too long to be one is Infinity. The wait is never shortened here, however
    * long it is: a caller that will not wait that long stops instead of coming back early.
    *
-   * @param nowMs Wall time in ms since 1970, to which a date is compared.
+   * @param nowMs Wall time in ms since 1970, to which a date is compared; refused with ARGUMENT_INVALID when it is no number.
    */
   read(field: FieldValue, nowMs: number): number | undefined
   /** A wait in ms as whole seconds, rounded up. */
@@ -86,6 +89,7 @@ export const retryAfterHeader: RetryAfterCodec = {
 }
 
 function readRetryAfter(field: FieldValue, nowMs: number): number | undefined {
+  if (!Number.isFinite(nowMs)) throw new RepriseError('ARGUMENT_INVALID', 'The time to compare a date with is missing.')
   const text = single(field)
   if (text === undefined) return undefined
   if (/^\d+$/.test(text)) return Number(text) * 1_000
@@ -100,10 +104,10 @@ function single(field: FieldValue): string | undefined {
 }
 
 // Fifteen digits are far beyond any real count or time, and still exact.
-function wholeNumber(text: string | undefined, least: number): number | undefined {
+function wholeNumber(text: string | undefined, least: number, most: number): number | undefined {
   if (text === undefined || !/^\d{1,15}$/.test(text)) return undefined
   const number = Number(text)
-  return number >= least ? number : undefined
+  return number >= least && number <= most ? number : undefined
 }
 
 function printWholeNumber(what: string, number: number, least: number): string {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { deadlineAfter, remainingMs } from '../kernel/index.js'
 import { manualClock } from '../testing/index.js'
 import { derive } from './derive.js'
-import { currentIntent, deriveKey, withIntent } from './intent.js'
+import { currentDeadline, currentIntent, deriveKey, withIntent } from './intent.js'
 import { mintKey } from './key.js'
 
 describe('withIntent', () => {
@@ -43,6 +43,7 @@ describe('withIntent', () => {
         expect(remainingMs(currentIntent()?.deadline ?? late, clock)).toBe(1_000)
       })
       expect(currentIntent()?.deadline).toBe(late)
+      expect(currentDeadline()).toBe(late)
       expect(currentIntent()?.key).toBeUndefined()
     })
   })

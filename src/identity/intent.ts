@@ -17,7 +17,8 @@ const deadlines = scopeKind<Deadline>('reprise.deadline')
 
 /**
  * Runs `work` on behalf of an intent. Code inside, also after an await, sees it through {@link currentIntent}
- * until the returned promise settles; timers and background work left behind see nothing of it afterwards.
+ * until the returned promise settles; timers and background work left behind see nothing of it afterwards. A generator, or
+ * an object that only has a `then`, ends it at once: await inside.
  * A deadline given here can only shorten the one already in force.
  */
 export function withIntent<Result>(intent: Intent, work: () => Result): Result {
@@ -34,6 +35,11 @@ export function currentIntent(): Intent | undefined {
   const deadline = deadlines.current()
   if (key === undefined && deadline === undefined) return undefined
   return { key, deadline }
+}
+
+/** The deadline of the intent in whose behalf this code runs, or undefined when there is none. */
+export function currentDeadline(): Deadline | undefined {
+  return deadlines.current()
 }
 
 /**

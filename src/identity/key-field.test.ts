@@ -68,6 +68,13 @@ describe('parseKeyField', () => {
     ['"'.repeat(100_000), 'KEY_TOO_LONG'],
     ['"1"', 'KEY_TOO_SHORT', { minLength: 16 }],
     [[7 as never], 'ARGUMENT_INVALID'],
+    [5 as never, 'ARGUMENT_INVALID'],
+    [{} as never, 'ARGUMENT_INVALID'],
+    [new Map() as never, 'ARGUMENT_INVALID'],
+    ['abc', 'ARGUMENT_INVALID', { form: 'Quoted' as never }],
+    ['abc', 'ARGUMENT_INVALID', { parameters: 'reject' as never }],
+    ['"abc";v=1.', 'KEY_FIELD_PARAMETER'],
+    ['"abc";v=%"%ff"', 'KEY_FIELD_PARAMETER'],
   ])('refuses %j with %s', (field, code, options) => {
     expect(() => parseKeyField(field, options)).toThrow(expect.objectContaining({ code }))
   })

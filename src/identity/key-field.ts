@@ -33,6 +33,8 @@ export function parseKeyField(
   options: KeyFieldOptions = {},
 ): Key {
   checkKeyLimits(options)
+  checkWord('form', options.form, ['any', 'quoted'])
+  checkWord('parameters', options.parameters, ['ignore', 'refuse'])
   const value = trimSpaces(onlyValue(field))
   if (value.length > maxFieldLength) {
     throw new RepriseError(
@@ -51,8 +53,15 @@ export function printKeyField(key: Key): string {
   return `"${parseKey(key).replace(/["\\]/g, '\\$&')}"`
 }
 
+// A misspelt option must not quietly mean the lenient form.
+function checkWord(option: string, word: string | undefined, words: readonly string[]): void {
+  if (word === undefined || words.includes(word)) return
+  throw new RepriseError('ARGUMENT_INVALID', `The option ${option} is one of ${words.join(', ')}.`)
+}
+
 function onlyValue(field: string | readonly string[] | null | undefined): string {
   const values = field === undefined || field === null ? [] : typeof field === 'string' ? [field] : field
+  if (!Array.isArray(values)) throw new RepriseError('ARGUMENT_INVALID', 'A field is text, or a list of texts.')
   if (values.length > 1) {
     const details = { fields: values.length }
     throw new RepriseError('KEY_FIELD_REPEATED', `The field arrived ${values.length} times.`, { details })
@@ -127,7 +136,7 @@ function bareKey(value: string, options: KeyFieldOptions): Key {
   return parseKey(value, options)
 }
 
-// RFC 8941, 4.2: only spaces are stripped; a tab is a bad character like any other.
+// RFC 8941, 4.2: only spaces are stripped; a tab is not a space.
 function trimSpaces(value: string): string {
   const start = skipSpaces(value, 0)
   let end = value.length

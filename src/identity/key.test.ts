@@ -62,6 +62,10 @@ describe('mintKey and keyAgeMs', () => {
     expect(keyAgeMs(key, 1_762_999_999_000)).toBe(-1_000)
   })
 
+  it('refuses a present that is no number', () => {
+    expect(() => keyAgeMs(mintKey(), Number.NaN)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+  })
+
   it('knows no age of other keys', () => {
     for (const text of ['order-4711', '8e03978e-40d5-43e8-bc93-6894a57f9324']) {
       expect(keyAgeMs(parseKey(text), 0)).toBeUndefined()

@@ -83,9 +83,11 @@ export function checkKeyLimits(limits: KeyLimits): { minLength: number; maxLengt
  * Negative when the minting machine's clock is ahead of `nowMs`. The caller chose the time: use it to refuse
  * repeats that come too late, never to grant anything.
  *
- * @param nowMs Wall time in ms since 1970, such as `systemClock.wallMs()`.
+ * @param nowMs Wall time in ms since 1970, such as `systemClock.wallMs()`; refused with ARGUMENT_INVALID when it is no number.
  */
 export function keyAgeMs(key: Key, nowMs: number): number | undefined {
+  if (!Number.isFinite(nowMs))
+    throw new RepriseError('ARGUMENT_INVALID', 'The present time is missing or not a number.')
   const mintedAtMs = uuidv7TimeMs(key)
   return mintedAtMs === undefined ? undefined : nowMs - mintedAtMs
 }

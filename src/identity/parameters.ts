@@ -1,7 +1,7 @@
 // Parameters of a structured field (RFC 8941, 3.1.2; dates and display strings of RFC 9651), read only to be skipped.
 
 const name = /[a-z*][a-z0-9_.*-]*/y
-const integerOrDecimal = /-?\d{1,15}(?!\d|\.\d)|-?\d{1,12}\.\d{1,3}(?!\d)/y
+const integerOrDecimal = /-?\d{1,15}(?!\d|\.)|-?\d{1,12}\.\d{1,3}(?!\d|\.)/y
 const string = /"(?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*"/y
 const token = /[A-Za-z*][!#$%&'*+\-.^_`|~0-9A-Za-z:/]*/y
 const bytes = /:[A-Za-z0-9+/]*={0,2}:/y
@@ -40,5 +40,17 @@ function matchAny(patterns: readonly RegExp[], value: string, position: number):
 
 function match(pattern: RegExp, value: string, position: number): number | undefined {
   pattern.lastIndex = position
-  return pattern.test(value) ? pattern.lastIndex : undefined
+  if (!pattern.test(value)) return undefined
+  const end = pattern.lastIndex
+  return pattern === displayString && !isUtf8(value.slice(position + 2, end - 1)) ? undefined : end
+}
+
+// The escapes of a display string are bytes of UTF-8 (RFC 9651, 4.2.10).
+function isUtf8(escaped: string): boolean {
+  try {
+    decodeURIComponent(escaped)
+    return true
+  } catch {
+    return false
+  }
 }

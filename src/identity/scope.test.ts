@@ -81,6 +81,7 @@ describe('storedKey', () => {
 
   it('refuses a scope that was not made by scope() and a key that is none', () => {
     expect(() => storedKey('tenant' as never, mintKey())).toThrow(expect.objectContaining({ code: 'SCOPE_INVALID' }))
+    expect(() => storedKey('sha256:' as never, mintKey())).toThrow(expect.objectContaining({ code: 'SCOPE_INVALID' }))
     expect(() => storedKey(undefined as never, mintKey())).toThrow(expect.objectContaining({ code: 'SCOPE_INVALID' }))
     expect(() => storedKey(scope('a'), '' as never)).toThrow(expect.objectContaining({ code: 'KEY_EMPTY' }))
   })

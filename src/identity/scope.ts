@@ -1,11 +1,14 @@
 // A scope says who may share a key. Without it, a stranger who sends the same key is handed somebody else's answer.
 
-import { encodeTuple, isWellFormed, RepriseError, sha256 } from '../kernel/index.js'
+import { encodeTuple, isWellFormed, parseDigest, RepriseError, sha256 } from '../kernel/index.js'
 import { type Key, parseKey } from './key.js'
 
 declare const scopeBrand: unique symbol
 
-/** Who may share a key, as a digest: it can be stored and logged without naming anybody. */
+/**
+ * Who may share a key, as a digest that does not spell out its parts. Whoever can guess all parts can recompute it: it hides
+ * names from readers of a log, not from somebody who looks for one name.
+ */
 export type Scope = string & { readonly [scopeBrand]: true }
 
 /** The name under which a key is stored: a digest of scope and key. */
@@ -41,8 +44,10 @@ export function scope(...parts: [string, ...string[]]): Scope {
 
 /** The name under which a store remembers a key: the same only for the same scope and the same key. */
 export function storedKey(scope: Scope, key: Key): StoredKey {
-  if (typeof scope !== 'string' || !scope.startsWith('sha256:')) {
-    throw new RepriseError('SCOPE_INVALID', 'The scope was not made by scope(…).')
+  try {
+    parseDigest(scope)
+  } catch (cause) {
+    throw new RepriseError('SCOPE_INVALID', 'The scope was not made by scope(…).', { cause })
   }
   return sha256(encodeTuple(['key1', scope, parseKey(key)])) as string as StoredKey
 }

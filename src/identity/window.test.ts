@@ -45,6 +45,16 @@ describe('keyWindow', () => {
 describe('isRemembered', () => {
   const window = keyWindow({ window: '1s', retryHorizon: '1s' })
 
+  it.each([
+    [Number.NaN, 0],
+    [0, Number.NaN],
+    [undefined, 0],
+  ])('forgets nothing by mistake: refuses the times %s and %s', (completedAtMs, nowMs) => {
+    expect(() => isRemembered(window, completedAtMs as number, nowMs)).toThrow(
+      expect.objectContaining({ code: 'ARGUMENT_INVALID' }),
+    )
+  })
+
   it('counts from completion, up to and including the last millisecond', () => {
     expect(isRemembered(window, 5_000, 6_000)).toBe(true)
     expect(isRemembered(window, 5_000, 6_001)).toBe(false)

@@ -42,8 +42,11 @@ export function keyWindow(options: KeyWindowOptions): KeyWindow {
 
 /**
  * Whether an outcome completed at `completedAtMs` is still remembered at `nowMs`. Both come from the same clock,
- * the store's where there is one. The last millisecond of the window still counts.
+ * the store's where there is one. The last millisecond of the window still counts. Refuses times that are no numbers
+ * with ARGUMENT_INVALID: a forgotten outcome takes effect again, so nothing is forgotten by mistake.
  */
 export function isRemembered(window: KeyWindow, completedAtMs: number, nowMs: number): boolean {
-  return nowMs - completedAtMs <= window.windowMs
+  const passedMs = nowMs - completedAtMs
+  if (!Number.isFinite(passedMs)) throw new RepriseError('ARGUMENT_INVALID', 'A time is missing or not a number.')
+  return passedMs <= window.windowMs
 }

@@ -2,6 +2,7 @@ import * as crypto from 'node:crypto'
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { falseBytes, goneBytes, oddBytes } from '../../test/odd-bytes.js'
 import { property } from '../../test/property.js'
 import { type Digest, parseDigest, sameDigest, sha256 } from './digest.js'
 
@@ -36,6 +37,18 @@ describe('sha256', () => {
   it('reads a view of a larger buffer by its own bounds', () => {
     const whole = new TextEncoder().encode('xxabcxx')
     expect(sha256(whole.subarray(2, 5))).toBe(sha256('abc'))
+  })
+
+  it.each(oddBytes('abc'))('digests %s', (_name, bytes) => {
+    expect(sha256(bytes)).toBe(sha256('abc'))
+  })
+
+  it.each(goneBytes())('refuses %s, instead of the digest of nothing', (_name, bytes) => {
+    expect(() => sha256(bytes)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+  })
+
+  it.each(falseBytes())('refuses %s', (_name, bytes) => {
+    expect(() => sha256(bytes)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
   })
 
   it('refuses text that has no UTF-8 form, since all of it would look the same', () => {

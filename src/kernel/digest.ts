@@ -2,7 +2,7 @@
 
 import { RepriseError } from './errors.js'
 import { builtin } from './runtime.js'
-import { isWellFormed } from './well-formed.js'
+import { byteCount, isBytes, isWellFormed } from './well-formed.js'
 
 /** A SHA-256 digest (FIPS 180-4): the algorithm's id, a colon, 32 bytes as base64url without padding (RFC 4648 section 5). */
 export type Digest = `sha256:${string}`
@@ -27,13 +27,15 @@ let hash: Hash | undefined
 
 /**
  * The SHA-256 digest of bytes, or of text as UTF-8. Text with half of a surrogate pair is refused with `ARGUMENT_INVALID`,
- * since all such halves would become the same replacement character. Needs Node's crypto, else `RUNTIME_UNSUPPORTED`.
+ * since all such halves would become the same replacement character; so are bytes whose buffer was transferred, since all
+ * such would be empty. Needs Node's crypto, else `RUNTIME_UNSUPPORTED`.
  */
 export function sha256(data: string | Uint8Array): Digest {
   if (typeof data === 'string') {
     if (!isWellFormed(data)) throw new RepriseError('ARGUMENT_INVALID', 'The text to digest is not well-formed.')
-  } else if (!(data instanceof Uint8Array)) {
-    throw new RepriseError('ARGUMENT_INVALID', 'A digest is made of text or of a Uint8Array.')
+  } else {
+    if (!isBytes(data)) throw new RepriseError('ARGUMENT_INVALID', 'A digest is made of text or of a Uint8Array.')
+    byteCount(data)
   }
   hash ??= nodeHash()
   return `sha256:${hash(data)}`

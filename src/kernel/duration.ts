@@ -1,4 +1,7 @@
-// A length of time: a whole number of milliseconds, or text such as '2s'. Decimals are exact, never floats.
+// A length of time: a number of milliseconds, or text such as '2s'. Decimals in text are exact, never floats.
+//
+// A number may have a fraction, since clocks and jitter give such numbers. Text is written by people, and a fraction of a
+// millisecond in it is a mistake.
 
 import { RepriseError } from './errors.js'
 
@@ -38,28 +41,28 @@ const maxTextLength = 40
 const decimalWithUnit = /^(-?)(\d+)(?:\.(\d+))?(\p{L}*)$/u
 
 /**
- * The duration in milliseconds. Refuses with `DURATION_INVALID` what is not a whole number of milliseconds
- * between the limits; `details.reason` says why, as one of {@link DurationRefusal}.
+ * The duration in milliseconds: a number as it is, text as a whole number. Refuses with `DURATION_INVALID` what is neither,
+ * or not between the limits; `details.reason` says why, as one of {@link DurationRefusal}.
  */
 export function durationMs(duration: Duration, limits: DurationLimits = {}): number {
-  const ms = typeof duration === 'number' ? wholeMs(duration) : parseMs(duration)
+  const ms = typeof duration === 'number' ? checkedMs(duration) : parseMs(duration)
   return withinLimits(ms, limits)
 }
 
-/** The shortest exact text of a whole number of milliseconds: `90000` gives `'90s'`. `durationMs` reads it back. */
+/** The shortest exact text of a whole number of milliseconds: `90000` gives `'90s'`. `durationMs` reads it back. Refuses a fraction. */
 export function formatDuration(ms: number): `${number}${DurationUnit}` {
   const whole = durationMs(ms)
+  if (!Number.isInteger(whole)) throw fractional()
   for (const [unit, size] of Object.entries(unitMs) as [DurationUnit, number][]) {
     if (whole >= size && whole % size === 0) return `${whole / size}${unit}`
   }
   return `${whole}ms`
 }
 
-function wholeMs(ms: number): number {
+function checkedMs(ms: number): number {
   if (!Number.isFinite(ms)) throw refusal('not-finite', 'A duration in milliseconds must be finite.')
   if (ms < 0) throw refusal('negative', 'A duration cannot be negative.')
   if (ms > maxDurationMs) throw tooLong(maxDurationMs)
-  if (!Number.isInteger(ms)) throw refusal('fraction', 'A duration must be a whole number of milliseconds.')
   return ms
 }
 
@@ -75,7 +78,7 @@ function parseMs(text: unknown): number {
   const scaled = BigInt(whole + fraction) * BigInt(unitMs[unit as DurationUnit])
   const divisor = 10n ** BigInt(fraction.length)
   if (scaled > BigInt(maxDurationMs) * divisor) throw tooLong(maxDurationMs)
-  if (scaled % divisor !== 0n) throw refusal('fraction', 'A duration must be a whole number of milliseconds.')
+  if (scaled % divisor !== 0n) throw fractional()
   return Number(scaled / divisor)
 }
 
@@ -90,6 +93,10 @@ function withinLimits(ms: number, limits: DurationLimits): number {
   }
   if (ms > maxMs) throw tooLong(maxMs)
   return ms === 0 ? 0 : ms // never -0
+}
+
+function fractional(): RepriseError {
+  return refusal('fraction', 'A duration in text must be a whole number of milliseconds.')
 }
 
 function tooLong(maxMs: number): RepriseError {

@@ -7,8 +7,8 @@
 export const errorCodes = {
   ARGUMENT_INVALID: 'An argument has the wrong type or lies outside its limits.',
   DIGEST_INVALID: 'The text is not a digest with a known algorithm id.',
-  DURATION_INVALID: 'The duration is not a whole number of milliseconds from 0 to ten years, or text such as 2s.',
-  FINGERPRINT_FIELDS_INVALID: 'The chosen or excluded fields are not valid JSON Pointers.',
+  DURATION_INVALID: 'The duration is neither a number of milliseconds from 0 to ten years nor text such as 2s.',
+  FINGERPRINT_FIELDS_INVALID: 'The chosen or excluded fields are not valid JSON Pointers, or none of them is there.',
   FINGERPRINT_INVALID: 'The stored fingerprint cannot be read or names an unknown algorithm.',
   INTENT_MISSING: 'A key was to be derived from the current intent, and there is none.',
   JSON_ENCODING: 'The bytes are not UTF-8.',

@@ -119,11 +119,26 @@ describe('sleep', () => {
 
   it('rejects, and does not throw, for what is not a duration; no timer is set', async () => {
     const clock = manualClock()
-    for (const bad of [Number.NaN, -1, 0.5, '2 weeks', undefined]) {
+    for (const bad of [Number.NaN, -1, '2 weeks', '0.5ms', undefined]) {
       const waiting = sleep(bad as number, { clock })
       await expect(waiting).rejects.toMatchObject({ code: 'DURATION_INVALID' })
     }
     expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('rejects for what is no signal, before a timer is set', async () => {
+    const clock = manualClock()
+    await expect(sleep(5, { clock, signal: {} as never })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('waits for what a clock or jitter gives: fractions of a ms', async () => {
+    const clock = manualClock()
+    const seen = watch(sleep(0.5, { clock }))
+    await clock.advance(0.25)
+    expect(seen).toEqual({ state: 'pending' })
+    await clock.advance(0.25)
+    expect(seen).toEqual({ state: 'resolved' })
   })
 
   it.each([

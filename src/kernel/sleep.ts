@@ -2,6 +2,7 @@
 
 import { type Clock, systemClock } from './clock.js'
 import { type Duration, durationMs } from './duration.js'
+import { RepriseError } from './errors.js'
 
 /** How to wait. */
 export interface SleepOptions {
@@ -21,6 +22,9 @@ export function sleep(duration: Duration, options: SleepOptions = {}): Promise<v
   const { clock = systemClock, signal, keepAlive = true } = options
   return new Promise((resolve, reject) => {
     const delayMs = durationMs(duration)
+    if (signal !== undefined && typeof signal.addEventListener !== 'function') {
+      throw new RepriseError('ARGUMENT_INVALID', 'The signal is not an AbortSignal.')
+    }
     if (signal?.aborted) {
       reject(signal.reason)
       return

@@ -1,6 +1,7 @@
 // Several texts as one, so that no crafted separator can make two different lists look alike.
 
 import { RepriseError } from './errors.js'
+import { utf8Length } from './well-formed.js'
 
 /**
  * The parts one after another, each preceded by its length in UTF-8 bytes and a colon: `['a', '']` gives `1:a0:`.
@@ -22,24 +23,4 @@ export function encodeTuple(parts: readonly string[]): string {
     encoded += `${bytes}:${part}`
   }
   return encoded
-}
-
-// The length in UTF-8 bytes, or undefined where a surrogate stands alone.
-function utf8Length(text: string): number | undefined {
-  let bytes = text.length
-  for (let index = 0; index < text.length; index += 1) {
-    const unit = text.charCodeAt(index)
-    if (unit < 0x80) continue
-    if (unit < 0x800) {
-      bytes += 1
-      continue
-    }
-    bytes += 2
-    if (unit < 0xd800 || unit > 0xdfff) continue
-    // A pair is two units and four bytes, so its second unit adds nothing beyond the two counted here.
-    index += 1
-    const next = text.charCodeAt(index) // NaN past the end, which fails both comparisons
-    if (unit > 0xdbff || !(next >= 0xdc00 && next <= 0xdfff)) return undefined
-  }
-  return bytes
 }

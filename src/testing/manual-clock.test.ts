@@ -129,6 +129,9 @@ describe('manualClock', () => {
   })
 
   it('stops timers that set one another without end, with an error that says so', async () => {
+    for (const maxFires of [Number.NaN, 0, -1, 1.5]) {
+      expect(() => manualClock({ maxFires })).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+    }
     const clock = manualClock({ maxFires: 50 })
     let fires = 0
     const again = () => {

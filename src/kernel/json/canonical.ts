@@ -1,7 +1,7 @@
 // From raw text to canonical text by one pass over the bytes: nothing becomes a value, so nothing is lost in one.
 
 import { isRepriseError, RepriseError } from '../errors.js'
-import { isWellFormed } from '../well-formed.js'
+import { byteCount, isBytes, isWellFormed } from '../well-formed.js'
 import { type JsonLimits, resolveLimits, tooLarge } from './limits.js'
 import { giveBack, takeWorkspace, type Workspace } from './workspace.js'
 
@@ -26,6 +26,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
  * - JSON_LONE_SURROGATE: half of a surrogate pair, raw or as an escape.
  * - JSON_NUMBER_RANGE: a number with an exponent of more than 15 digits once normalised.
  * - JSON_TOO_LARGE (without an offset, before anything else) and JSON_TOO_DEEP: past the limits.
+ * - ARGUMENT_INVALID (without an offset): neither text nor bytes, or bytes whose buffer was transferred.
  */
 export function canonicalJson(source: string | Uint8Array, limits?: JsonLimits): string {
   const { maxBytes, maxDepth } = resolveLimits(limits)
@@ -55,16 +56,10 @@ function loadString(workspace: Workspace, source: string, maxBytes: number): voi
 
 function loadBytes(workspace: Workspace, source: Uint8Array, maxBytes: number): void {
   if (!isBytes(source)) throw new RepriseError('ARGUMENT_INVALID', 'The source has to be a string or a Uint8Array.')
-  const size = source.length
+  const size = byteCount(source)
   if (size > maxBytes) throw tooLarge(maxBytes)
   workspace.sourceOf(size).set(source)
   workspace.begin(size, false)
-}
-
-// Also true for a Buffer, and for an array of another realm.
-function isBytes(source: unknown): boolean {
-  if (!ArrayBuffer.isView(source)) return false
-  return source instanceof Uint8Array || Object.prototype.toString.call(source) === '[object Uint8Array]'
 }
 
 // Encoding makes every half of a surrogate pair U+FFFD, as if that had been written, so such text never gets that far.

@@ -4,16 +4,7 @@
 
 import { tooDeep } from './limits.js'
 import { emitNumber } from './number.js'
-import {
-  type CompareNames,
-  compareMembers,
-  compareNames,
-  comparePlainNames,
-  Disorders,
-  memberSize,
-  namePrefix,
-  withRoom,
-} from './order.js'
+import { Disorders, Members, type OpenObject } from './order.js'
 import { callerOffset, type Pass, unexpectedAt } from './pass.js'
 import { emitString } from './string.js'
 
@@ -38,27 +29,28 @@ function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0))
 }
 
-// What is known of an array or object while it is open, at consecutive places of the stack.
-const frameSize = 4
+/** What is known of an array or object while it is open. */
+interface Frame extends OpenObject {
+  start: number
+  isObject: boolean
+  /** Whether the members so far are in order. */
+  isInOrder: boolean
+  membersFrom: number
+  innerFrom: number
+}
 
 /** Reads documents, one after the other; keeps its arrays from one to the next. */
 export class DocumentPass {
   /** The objects that are out of order, after a run. */
   readonly disorders: Disorders = new Disorders()
   readonly #pass: Pass
+  readonly #members = new Members()
+  // One frame for every depth that was ever reached; the first stands for the document itself.
+  readonly #frames: Frame[] = [newFrame()]
   #maxDepth = 0
-  #compare: CompareNames = comparePlainNames
-  // The members of all open objects, each in the form of memberSize.
-  #members: Int32Array = new Int32Array(32 * memberSize)
-  #memberTop = 0
-  readonly #frames: number[] = []
   #depth = 0
   // The innermost open array or object.
-  #start = 0
-  #isObject = false
-  #isInOrder = true
-  #membersFrom = 0
-  #innerFrom = 0
+  #frame: Frame = this.#frames[0] as Frame
 
   constructor(pass: Pass) {
     this.#pass = pass
@@ -66,25 +58,15 @@ export class DocumentPass {
 
   /** Writes the whole document in canonical form, but for the order of members. */
   run(maxDepth: number): void {
-    this.#begin(maxDepth)
+    this.disorders.clear()
+    this.#members.count = 0
+    this.#maxDepth = maxDepth
+    this.#depth = 0
     do {
       while (!this.#emitValue());
     } while (this.#advance())
     this.#skipSpace()
     if (this.#pass.at < this.#pass.end) throw unexpectedAt(this.#pass, this.#pass.at)
-  }
-
-  #begin(maxDepth: number): void {
-    this.disorders.clear()
-    this.#maxDepth = maxDepth
-    this.#compare = comparePlainNames
-    this.#memberTop = 0
-    this.#depth = 0
-    this.#start = 0
-    this.#isObject = false
-    this.#isInOrder = true
-    this.#membersFrom = 0
-    this.#innerFrom = 0
   }
 
   // Moves over white space; answers the byte behind it.
@@ -135,32 +117,35 @@ export class DocumentPass {
       this.#copy(close)
       return true
     }
-    const frame = this.#depth * frameSize
-    this.#frames[frame] = this.#start
-    this.#frames[frame + 1] = (this.#isObject ? 1 : 0) + (this.#isInOrder ? 2 : 0)
-    this.#frames[frame + 2] = this.#membersFrom
-    this.#frames[frame + 3] = this.#innerFrom
     this.#depth += 1
-    this.#start = start
-    this.#isObject = isObject
-    this.#isInOrder = true
-    this.#membersFrom = this.#memberTop
-    this.#innerFrom = this.disorders.count
+    const frame = this.#frameAt(this.#depth)
+    frame.start = start
+    frame.isObject = isObject
+    frame.isInOrder = true
+    frame.membersFrom = this.#members.count
+    frame.innerFrom = this.disorders.count
+    this.#frame = frame
     if (isObject) this.#emitName()
     return false
+  }
+
+  #frameAt(depth: number): Frame {
+    if (depth === this.#frames.length) this.#frames.push(newFrame())
+    return this.#frames[depth] as Frame
   }
 
   // Moves on behind a value; answers whether another value follows.
   #advance(): boolean {
     while (this.#depth > 0) {
+      const { isObject } = this.#frame
       const byte = this.#skipSpace()
-      if (this.#isObject) this.#endMember()
+      if (isObject) this.#members.end(this.#pass.outAt, this.disorders.count)
       if (byte === comma) {
         this.#copy(byte)
-        if (this.#isObject) this.#emitName()
+        if (isObject) this.#emitName()
         return true
       }
-      if (byte !== (this.#isObject ? closeBrace : closeBracket)) throw unexpectedAt(this.#pass, this.#pass.at)
+      if (byte !== (isObject ? closeBrace : closeBracket)) throw unexpectedAt(this.#pass, this.#pass.at)
       this.#copy(byte)
       this.#close()
     }
@@ -168,62 +153,31 @@ export class DocumentPass {
   }
 
   #close(): void {
-    if (!this.#isInOrder) {
-      const { out, outAt } = this.#pass
-      const members = this.#members
-      this.disorders.add(
-        out,
-        this.#start,
-        outAt,
-        this.#innerFrom,
-        members,
-        this.#membersFrom,
-        this.#memberTop,
-        this.#compare,
-      )
-    }
-    this.#memberTop = this.#membersFrom
+    const frame = this.#frame
+    const { out, outAt } = this.#pass
+    if (!frame.isInOrder) this.disorders.add(out, frame, outAt, this.#members)
+    this.#members.count = frame.membersFrom
     this.#depth -= 1
-    const frame = this.#depth * frameSize
-    const flags = this.#frames[frame + 1] as number
-    this.#start = this.#frames[frame] as number
-    this.#isObject = (flags & 1) === 1
-    this.#isInOrder = flags > 1
-    this.#membersFrom = this.#frames[frame + 2] as number
-    this.#innerFrom = this.#frames[frame + 3] as number
+    this.#frame = this.#frameAt(this.#depth)
   }
 
   // Writes the name of a member and the colon behind it.
   #emitName(): void {
     const pass = this.#pass
-    const start = pass.outAt
+    const frame = this.#frame
+    const members = this.#members
     if (this.#skipSpace() !== quote) throw unexpectedAt(pass, pass.at)
-    pass.escaped = false
+    const start = pass.outAt
     emitString(pass)
-    // Escapes are rare in names; from the first one on, names are compared by what they stand for.
-    if (pass.escaped) this.#compare = compareNames
-    const nameEnd = pass.outAt - 1
+    const member = members.begin(pass.out, start, pass.outAt, this.disorders.count)
     if (this.#skipSpace() !== colon) throw unexpectedAt(pass, pass.at)
     this.#copy(colon)
-
-    const member = this.#memberTop
-    this.#members = withRoom(this.#members, member + memberSize)
-    const members = this.#members
-    members[member] = start
-    members[member + 1] = nameEnd
-    members[member + 2] = namePrefix(pass.out, start + 1, nameEnd)
-    members[member + 3] = 0
-    members[member + 4] = this.disorders.count
-    members[member + 5] = 0
-    this.#memberTop = member + memberSize
-    if (this.#isInOrder && member > this.#membersFrom) {
-      this.#isInOrder = compareMembers(pass.out, members, member - memberSize, member, this.#compare) <= 0
+    if (frame.isInOrder && member > frame.membersFrom) {
+      frame.isInOrder = members.compare(pass.out, member - 1, member) <= 0
     }
   }
+}
 
-  #endMember(): void {
-    const member = this.#memberTop - memberSize
-    this.#members[member + 3] = this.#pass.outAt
-    this.#members[member + 5] = this.disorders.count
-  }
+function newFrame(): Frame {
+  return { start: 0, isObject: false, isInOrder: true, membersFrom: 0, innerFrom: 0 }
 }

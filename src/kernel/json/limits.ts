@@ -6,7 +6,7 @@ import { RepriseError } from '../errors.js'
 export interface JsonLimits {
   /**
    * The largest document, in bytes of UTF-8: of the source for {@link canonicalJson}, of the canonical text for
-   * {@link canonicalJsonOf}. From 0 to 64 MiB. Default: 1 MiB (1,048,576).
+   * {@link canonicalJsonOf}, where a bigint counts with all its digits. From 0 to 64 MiB. Default: 1 MiB (1,048,576).
    */
   readonly maxBytes?: number
   /** How many arrays and objects may lie inside each other; a bare number has depth 0. From 0 to 1,000. Default: 128. */
@@ -22,6 +22,9 @@ const largestMaxDepth = 1_000
 
 /** The limits with their defaults; refuses nonsense with ARGUMENT_INVALID. */
 export function resolveLimits(limits: JsonLimits = {}): Required<JsonLimits> {
+  if (typeof limits !== 'object' || limits === null) {
+    throw new RepriseError('ARGUMENT_INVALID', 'Limits have to be an object.', { details: { argument: 'limits' } })
+  }
   return {
     maxBytes: whole('maxBytes', limits.maxBytes ?? defaultMaxBytes, largestMaxBytes),
     maxDepth: whole('maxDepth', limits.maxDepth ?? defaultMaxDepth, largestMaxDepth),

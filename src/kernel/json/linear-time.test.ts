@@ -30,6 +30,10 @@ describe('time grows in step with size', () => {
     'many small objects in disorder': (size) => `[${'{"b":1,"a":2},'.repeat(size / 14)}0]`,
     'long names that differ at the end': (size) =>
       `{${Array.from({ length: 64 }, (_, index) => `"${'n'.repeat(size / 64)}${99 - index}":0`).join(',')}}`,
+    'names with an escape': (size) => namesBehind('\\u0001', size),
+    'names with many escapes': (size) => namesBehind('\\u0001'.repeat(40), size),
+    'names of quotes and backslashes': (size) => namesBehind('\\"\\\\'.repeat(10), size),
+    'names of escapes and characters beyond ASCII': (size) => namesBehind('\\né😀'.repeat(10), size),
   }
 
   it.each(Object.entries(shapes))('%s', (_name, shape) => {
@@ -37,6 +41,25 @@ describe('time grows in step with size', () => {
     const smallTime = fastest(encoder.encode(shape(small)), 7)
     const largeTime = fastest(encoder.encode(shape(small * times)), 4)
     expect(largeTime / smallTime).toBeLessThan(bound)
+  })
+
+  // Names of as many bytes take as long, whatever they are made of: three times is far more than noise adds, and a
+  // comparison that decodes both names takes ten times as long and more.
+  it.each([
+    ['\\u0001', 1],
+    ['\\u0001', 10],
+    ['\\u0001', 40],
+    ['\\"', 10],
+    ['\\"', 40],
+    ['\\\\', 40],
+    ['\\u001fé\\n😀', 10],
+  ])('names that begin with %s, %i times, take no longer than plain ones', (start, count) => {
+    const encoder = new TextEncoder()
+    const begin = start.repeat(count)
+    const plain = encoder.encode(namesBehind('n'.repeat(encoder.encode(begin).length), small * times))
+    const escaped = encoder.encode(namesBehind(begin, small * times))
+    const plainTime = fastest(plain, 4)
+    expect(fastest(escaped, 4) / plainTime).toBeLessThan(3)
   })
 
   it('depth does not multiply size: no text is copied once per level', () => {
@@ -49,6 +72,12 @@ describe('time grows in step with size', () => {
 
   function members(size: number, number: (index: number) => number): string {
     return `{${Array.from({ length: size / 11 }, (_, index) => `"${String(number(index)).padStart(6, '0')}":0`).join(',')}}`
+  }
+
+  // Members in reverse order, whose names differ only behind the same start.
+  function namesBehind(start: string, size: number): string {
+    const length = Math.floor(size / (new TextEncoder().encode(start).length + 11))
+    return `{${Array.from({ length }, (_, index) => `"${start}${999_999 - index}":0`).join(',')}}`
   }
 
   // The fastest of several runs: noise only ever adds.

@@ -19,8 +19,6 @@ export interface Pass {
   out: Uint8Array
   /** The next byte to write. */
   outAt: number
-  /** Set when a string is written that needs an escape. */
-  escaped: boolean
 }
 
 /** How many zero bytes follow the document: more than any part reads ahead. */

@@ -81,7 +81,6 @@ function emitEscape(pass: Pass): void {
   } else if (staysEscaped[letter] === 1) {
     out[pass.outAt++] = backslash
     out[pass.outAt++] = letter
-    pass.escaped = true
   } else {
     throw unexpectedAt(pass, at + 1)
   }
@@ -127,7 +126,6 @@ function writeCodePoint(pass: Pass, codePoint: number): void {
   }
   if (codePoint === quote || codePoint === backslash) {
     out[pass.outAt++] = backslash
-    pass.escaped = true
   }
   if (codePoint < 0x80) {
     out[pass.outAt++] = codePoint
@@ -152,5 +150,4 @@ function writeControl(pass: Pass, control: number): void {
   const text =
     letter === 0 ? `\\u00${control >> 4}${hexadecimalDigits[control & 15]}` : `\\${String.fromCharCode(letter)}`
   for (let index = 0; index < text.length; index++) pass.out[pass.outAt++] = text.charCodeAt(index)
-  pass.escaped = true
 }

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { property } from '../../../test/property.js'
 import { isRepriseError, type RepriseError } from '../errors.js'
 import { canonicalJson, canonicalJsonOf, type JsonLimits } from './index.js'
@@ -129,6 +129,66 @@ describe('refusals', () => {
     if (kind === 'undefined') return
     expect(refusal({ member: value }).code).toBe('JSON_VALUE_UNSUPPORTED')
     expect(refusal([value]).details).toMatchObject({ kind })
+  })
+
+  it.each<[string, object]>([
+    ['Map', new Map([[1, 2]])],
+    ['Set', new Set([1])],
+    ['WeakMap', new WeakMap()],
+    ['WeakSet', new WeakSet()],
+    ['Promise', Promise.resolve()],
+    ['RegExp', /a/],
+    ['Date', Object.assign(new Date(0), { toJSON: undefined })],
+    ['Error', new TypeError('no')],
+    ['Number', Object(1) as object],
+    ['BigInt', Object(1n) as object],
+    ['Uint8Array', new Uint8Array(0)],
+    ['DataView', new DataView(new ArrayBuffer(1))],
+    ['ArrayBuffer', new ArrayBuffer(1)],
+    ['SharedArrayBuffer', new SharedArrayBuffer(1)],
+    ['Arguments', argumentsOf(1) as object],
+    ['generator', (function* () {})()],
+    ['iterator of a Map', new Map().keys()],
+    ['iterator of a Set', new Set().keys()],
+  ])('knows a %s behind another tag or prototype', (_name, value) => {
+    Object.defineProperty(value, Symbol.toStringTag, { value: 'Object', configurable: true })
+    expect(refusal(value).details).toMatchObject({ kind: 'object with an inner state' })
+    Reflect.deleteProperty(value, Symbol.toStringTag)
+    Object.setPrototypeOf(value, null)
+    expect(refusal(value).code).toBe('JSON_VALUE_UNSUPPORTED')
+  })
+
+  it('goes by the tag where the runtime cannot tell', async () => {
+    vi.resetModules()
+    vi.spyOn(process, 'getBuiltinModule').mockImplementation((() => undefined) as never)
+    const copy = await import('./index.js')
+    const disguised = Object.defineProperty(new Map(), Symbol.toStringTag, { value: 'Object' })
+    expect(copy.canonicalJsonOf({ a: new Money(), b: disguised })).toBe('{"a":{"amount":5,"currency":"EUR"},"b":{}}')
+    expect(() => copy.canonicalJsonOf(new Map())).toThrow(expect.objectContaining({ code: 'JSON_VALUE_UNSUPPORTED' }))
+    vi.restoreAllMocks()
+  })
+
+  it('refuses a bigint of more than 10,000 digits before it is printed', () => {
+    const largest = 10n ** 10_000n - 1n
+    expect(canonicalJsonOf(largest)).toBe(canonicalJson('9'.repeat(10_000)))
+    expect(canonicalJsonOf(-largest)).toBe(canonicalJson(`-${'9'.repeat(10_000)}`))
+    const print = vi.spyOn(BigInt.prototype, 'toString')
+    for (const value of [largest + 1n, -largest - 1n, 1n << 200_000_000n, -(1n << 200_000_000n)]) {
+      const error = refusal([value], { maxBytes: 67_108_864 })
+      expect([error.code, error.details]).toEqual(['JSON_TOO_LARGE', { maxDigits: 10_000 }])
+    }
+    expect(print).not.toHaveBeenCalled()
+    print.mockRestore()
+  })
+
+  it('counts all digits of a bigint, so that many of them stay within the limit too', () => {
+    const value = 10n ** 999n
+    expect(canonicalJsonOf([value, value], { maxBytes: 2_003 })).toBe('[1e+999,1e+999]')
+    expect(refusal([value, value], { maxBytes: 2_002 }).details).toEqual({ maxBytes: 2_002 })
+  })
+
+  it('refuses limits that are none', () => {
+    expect(refusal(1, null as unknown as JsonLimits).code).toBe('ARGUMENT_INVALID')
   })
 
   it('refuses undefined and holes in arrays', () => {

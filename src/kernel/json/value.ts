@@ -1,7 +1,9 @@
 // From values to canonical text: what JSON.stringify keeps is written, what it would drop or change is refused.
 
 import { RepriseError } from '../errors.js'
+import { utf8Length } from '../well-formed.js'
 import { canonicalJson } from './canonical.js'
+import { innerKind } from './inner-state.js'
 import { type JsonLimits, resolveLimits, tooDeep, tooLarge } from './limits.js'
 
 /**
@@ -14,7 +16,8 @@ import { type JsonLimits, resolveLimits, tooDeep, tooLarge } from './limits.js'
  * Refuses with JSON_VALUE_UNSUPPORTED, `details.kind` saying what and `details.depth` at which depth, everything JSON
  * cannot express without loss: NaN and infinities, functions, symbols, undefined outside of members, holes of arrays, Map,
  * Set, typed arrays and buffers, boxed primitives, promises, regular expressions, errors and other objects with an inner
- * state of their own, and cycles. Further refusals: JSON_LONE_SURROGATE, JSON_TOO_DEEP, JSON_TOO_LARGE.
+ * state of their own, and cycles. Further refusals: JSON_LONE_SURROGATE, JSON_TOO_DEEP, JSON_TOO_LARGE; the last one also
+ * for a bigint of more than 10,000 digits, whatever the limits, because the time to print it grows faster than its size.
  * An error thrown by a getter, a proxy or a `toJSON` passes through.
  */
 export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
@@ -23,6 +26,10 @@ export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
   while (walk.step());
   return walk.text
 }
+
+// Twice as many as an RSA modulus of 16,384 bits has, printed in less than a millisecond.
+const mostIntegerDigits = 10_000
+let integerBound: bigint | undefined
 
 interface Frame {
   readonly container: object
@@ -91,11 +98,8 @@ class ValueWalk {
 
   #open(container: object): void {
     const isArray = Array.isArray(container)
-    if (!isArray) {
-      const tag = Object.prototype.toString.call(container).slice('[object '.length, -1)
-      // The tag may be any text of the caller's, so an error names only those that are known.
-      if (tag !== 'Object') throw this.#unsupported(knownTags.has(tag) ? tag : 'object with an inner state')
-    }
+    const kind = isArray ? undefined : innerKind(container)
+    if (kind !== undefined) throw this.#unsupported(kind)
     if (this.#ancestors.has(container)) throw this.#unsupported('cycle')
     if (this.#frames.length >= this.#limits.maxDepth) throw tooDeep(this.#limits.maxDepth)
     const names = isArray ? undefined : Object.keys(container).sort()
@@ -111,25 +115,32 @@ class ValueWalk {
     this.#write(String(value + 0))
   }
 
-  // There are at least as many decimal digits as hexadecimal ones, which are cheap to make: the check before the work.
+  // Comparing is cheap for any size; printing is not.
   #writeInteger(value: bigint): void {
-    if (value.toString(16).length > this.#limits.maxBytes - this.#bytes) throw tooLarge(this.#limits.maxBytes)
+    integerBound ??= 10n ** BigInt(mostIntegerDigits)
+    if (value >= integerBound || value <= -integerBound) {
+      throw new RepriseError('JSON_TOO_LARGE', `A bigint has more than ${mostIntegerDigits} digits.`, {
+        details: { maxDigits: mostIntegerDigits },
+      })
+    }
     const digits = value.toString()
-    if (digits.length > this.#limits.maxBytes - this.#bytes) throw tooLarge(this.#limits.maxBytes)
-    this.#write(canonicalJson(digits, this.#limits))
+    const text = canonicalJson(digits, this.#limits)
+    // All digits count, since all were work: 10n ** 9_999n is but seven bytes of text.
+    this.#bytes += Math.max(0, digits.length - text.length)
+    this.#write(text)
   }
 
   #writeString(value: string): void {
     if (value.length > this.#limits.maxBytes - this.#bytes) throw tooLarge(this.#limits.maxBytes)
     // JSON.stringify escapes as RFC 8785 does, but for lone surrogates, which are refused here.
     const text = JSON.stringify(value)
-    const wider = bytesBeyondLength(value)
-    if (wider === undefined) {
+    const bytes = utf8Length(value)
+    if (bytes === undefined) {
       throw new RepriseError('JSON_LONE_SURROGATE', 'A string holds half of a surrogate pair.', {
         details: { depth: this.#frames.length },
       })
     }
-    this.#bytes += wider
+    this.#bytes += bytes - value.length
     this.#write(text)
   }
 
@@ -150,30 +161,4 @@ class ValueWalk {
       },
     )
   }
-}
-
-const knownTags: ReadonlySet<string> = new Set([
-  ...['Arguments', 'ArrayBuffer', 'SharedArrayBuffer', 'DataView', 'BigInt64Array', 'BigUint64Array'],
-  ...['Float32Array', 'Float64Array', 'Int8Array', 'Int16Array', 'Int32Array'],
-  ...['Uint8Array', 'Uint8ClampedArray', 'Uint16Array', 'Uint32Array'],
-  ...['Boolean', 'Number', 'String', 'Symbol', 'BigInt'],
-  ...['Error', 'Map', 'Promise', 'RegExp', 'Set', 'URLSearchParams', 'WeakMap', 'WeakRef', 'WeakSet'],
-])
-
-// How many bytes of UTF-8 a text has beyond one per code unit; undefined where it holds half of a surrogate pair.
-function bytesBeyondLength(text: string): number | undefined {
-  let beyond = 0
-  for (let index = 0; index < text.length; index++) {
-    const unit = text.charCodeAt(index)
-    if (unit < 0x80) continue
-    if (unit < 0x800) beyond += 1
-    else if (unit < 0xd800 || unit > 0xdfff) beyond += 2
-    else {
-      const next = text.charCodeAt(index + 1)
-      if (unit > 0xdbff || !(next >= 0xdc00 && next <= 0xdfff)) return undefined
-      beyond += 2
-      index += 1
-    }
-  }
-  return beyond
 }

@@ -17,7 +17,6 @@ export class Workspace {
     at: 0,
     out: new Uint8Array(firstSize),
     outAt: 0,
-    escaped: false,
   }
   /** Reads what has been loaded. */
   readonly document: DocumentPass = new DocumentPass(this.#pass)
@@ -38,7 +37,6 @@ export class Workspace {
     pass.at = 0
     pass.out = atLeast(pass.out, end + padding)
     pass.outAt = 0
-    pass.escaped = false
   }
 
   /** The canonical text of the document that has been read: valid until the next one begins. */

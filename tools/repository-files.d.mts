@@ -1,0 +1,3 @@
+// The types of repository-files.mjs, for the tests.
+
+export function repositoryFiles(root: string): string[]
