@@ -5,6 +5,7 @@
  * @typedef {object} Subject
  * @property {string} name
  * @property {() => unknown} run One operation. Its answer is kept, so that no compiler can leave the work out.
+ * @property {boolean} [waits] Whether `run` answers a promise that is part of the operation: each is awaited before the next.
  */
 /**
  * @typedef {object} Target
@@ -17,6 +18,7 @@
  * @property {string} name
  * @property {Subject[]} subjects Ours first.
  * @property {Target[]} targets Subjects without a target are compared all the same.
+ * @property {<Result>(work: () => Result) => Result} [within] Surroundings in which all subjects run. Default: none.
  */
 /** @typedef {{ rounds: number, turnMs: number, warmUpMs: number }} Effort */
 /** @typedef {{ low: number, median: number, high: number }} Spread Quartiles around a median. */
@@ -34,15 +36,25 @@ export const sink = { last: /** @type {unknown} */ (undefined) }
  * @param {Case} subject
  * @param {Effort} effort
  */
-export function measure({ name, subjects, targets }, effort) {
-  const counts = subjects.map((subject) => warmUp(subject, effort))
+export function measure({ within = (work) => work(), ...subject }, effort) {
+  return within(() => measureHere(subject, effort))
+}
+
+/**
+ * @param {Case} subject
+ * @param {Effort} effort
+ */
+async function measureHere({ name, subjects, targets }, effort) {
+  /** @type {number[]} */
+  const counts = []
+  for (const subject of subjects) counts.push(await warmUp(subject, effort))
   /** @type {number[][]} */
   const times = subjects.map(() => [])
   for (let round = 0; round < effort.rounds; round++) {
     for (let turn = 0; turn < subjects.length; turn++) {
       // Another one begins in each round, so that nobody always runs after the same neighbour's garbage.
       const index = (turn + round) % subjects.length
-      times[index].push(timeOf(subjects[index], counts[index]))
+      times[index].push(await timeOf(subjects[index], counts[index]))
     }
   }
   const results = subjects.map((subject, index) => ({ name: subject.name, nanoseconds: spread(times[index]) }))
@@ -69,10 +81,10 @@ function judge(ratio, target) {
  * @param {Subject} subject
  * @param {Effort} effort
  */
-function warmUp(subject, { turnMs, warmUpMs }) {
+async function warmUp(subject, { turnMs, warmUpMs }) {
   const until = performance.now() + warmUpMs
-  let perOperation = timeOf(subject, 1)
-  while (performance.now() < until) perOperation = timeOf(subject, Math.max(1, Math.ceil(1e6 / perOperation)))
+  let perOperation = await timeOf(subject, 1)
+  while (performance.now() < until) perOperation = await timeOf(subject, Math.max(1, Math.ceil(1e6 / perOperation)))
   return Math.max(1, Math.round((turnMs * 1e6) / perOperation))
 }
 
@@ -81,10 +93,30 @@ function warmUp(subject, { turnMs, warmUpMs }) {
  * @param {Subject} subject
  * @param {number} count
  */
-function timeOf({ run }, count) {
+async function timeOf({ run, waits = false }, count) {
+  // Whatever a neighbour left to be done after its turn (ticks, timers, a context to be put to rest) is done before this one.
+  await new Promise((resolve) => setImmediate(resolve))
+  return Math.max(1, waits ? await waitingTime(run, count) : workingTime(run, count)) / count
+}
+
+/**
+ * @param {() => unknown} run
+ * @param {number} count
+ */
+function workingTime(run, count) {
   const start = process.hrtime.bigint()
   for (let index = 0; index < count; index++) sink.last = run()
-  return Math.max(1, Number(process.hrtime.bigint() - start)) / count
+  return Number(process.hrtime.bigint() - start)
+}
+
+/**
+ * @param {() => unknown} run
+ * @param {number} count
+ */
+async function waitingTime(run, count) {
+  const start = process.hrtime.bigint()
+  for (let index = 0; index < count; index++) sink.last = await run()
+  return Number(process.hrtime.bigint() - start)
 }
 
 /**
@@ -99,7 +131,7 @@ function spread(values) {
 
 /**
  * A measured case as lines for people.
- * @param {ReturnType<typeof measure>} measured
+ * @param {Awaited<ReturnType<typeof measure>>} measured
  */
 export function lines({ name, results, ratios }) {
   const width = Math.max(...results.map((result) => result.name.length))

@@ -3,10 +3,12 @@
 import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { sizeLine } from './door-size.mjs'
 import { fullEffort, lines, measure, smokeEffort } from './harness.mjs'
 
-// One file per room. Each exports `peers` (package names) and `cases()`, which first checks that its subjects do what they claim.
-const benches = { identity: './identity.mjs' }
+// One file per room. Each exports `peers` (package names), `cases()`, which first checks that its subjects do what they claim, and
+// perhaps `peersFolder` (where its peers are installed) and `sizes()`.
+const benches = { identity: './identity.mjs', retry: './retry.mjs' }
 
 const usage = `usage: npm run bench -- [bench ...] [--json] [--gate] [--smoke]
   --json   print one JSON document and nothing else
@@ -35,9 +37,12 @@ function readArguments() {
   return { names, json: values.json === true, gate: values.gate === true, smoke: values.smoke === true }
 }
 
-/** @param {string} name */
-function peerVersion(name) {
-  const manifest = new URL(`./node_modules/${name}/package.json`, import.meta.url)
+/**
+ * @param {string} name
+ * @param {URL | string} folder
+ */
+function peerVersion(name, folder) {
+  const manifest = new URL(`./node_modules/${name}/package.json`, folder)
   return JSON.parse(readFileSync(manifest, 'utf8')).version
 }
 
@@ -54,17 +59,22 @@ const print = json ? () => {} : console.log
 print(`node ${report.node} on ${report.cpus} x ${report.cpu}${smoke ? ', smoke run: nothing is judged' : ''}`)
 
 for (const name of names) {
-  const { peers, cases } = await import(benches[name])
-  const versions = Object.fromEntries(peers.map((peer) => [peer, peerVersion(peer)]))
+  const { peers, peersFolder = import.meta.url, cases, sizes = () => [] } = await import(benches[name])
+  const versions = Object.fromEntries(peers.map((peer) => [peer, peerVersion(peer, peersFolder)]))
   print(`\n${name}, against ${peers.map((peer) => `${peer} ${versions[peer]}`).join(', ')}`)
   const measured = []
-  for (const one of cases()) {
-    const result = smoke ? measure({ ...one, targets: [] }, smokeEffort) : measure(one, fullEffort)
+  for await (const one of cases()) {
+    const result = await (smoke ? measure({ ...one, targets: [] }, smokeEffort) : measure(one, fullEffort))
     measured.push(result)
     report.missed += result.ratios.filter((ratio) => ratio.met === false).length
     print(`\n${lines(result).join('\n')}`)
   }
-  report.benches.push({ name, peers: versions, cases: measured })
+  const weighed = await Promise.all(sizes())
+  for (const size of weighed) {
+    if (!smoke && !size.met) report.missed += 1
+    print(`\n${sizeLine(size, !smoke)}`)
+  }
+  report.benches.push({ name, peers: versions, cases: measured, ...(weighed.length > 0 && { sizes: weighed }) })
 }
 
 if (json) console.log(JSON.stringify(report, null, 2))

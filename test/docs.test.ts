@@ -92,6 +92,15 @@ describe('commands in the documentation', () => {
     'npm run bench -- identity': { in: 'test/bench.test.ts', words: "bench('identity', " },
     'npm run test:matrix': { in: 'test/tools/run.test.ts', words: "project.run(['test:matrix'], " },
     'npm pack': { check: 'package-contents' },
+    'npm run bench -- retry': { in: 'test/bench.test.ts', words: "bench('retry', " },
+    'npx reprise simulate storm --attempts 6 --budget none': {
+      in: 'test/cli/simulate.test.ts',
+      words: "'simulate', 'storm', '--attempts', '6', '--budget', 'none'",
+    },
+    'npx reprise simulate storm --attempts 6': {
+      in: 'test/cli/simulate.test.ts',
+      words: "'simulate', 'storm', '--attempts', '6', '--seconds'",
+    },
   }
   const shown = blocks
     .filter(({ info }) => info === 'sh')

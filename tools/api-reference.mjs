@@ -1,11 +1,12 @@
 // The API reference: typedoc writes it from the doc comments of every door into docs/reference/api.
 
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { filesBelow } from './build.mjs'
 import { doorsOf } from './doors.mjs'
 import { packageScript, plainEnvironment, Refusal, runNode, say } from './process.mjs'
+import { anchorsOf } from './tidy/documents.mjs'
 
 const place = join('docs', 'reference', 'api')
 
@@ -18,6 +19,17 @@ async function generate(/** @type {string} */ root, /** @type {string} */ out) {
   const options = { cwd: root, quiet: true, env: plainEnvironment() }
   const { code, output } = await runNode(packageScript(root, 'typedoc'), args, options)
   if (code !== 0) throw new Refusal(`${output.trim()}\n\ntypedoc found something undocumented, unexported or misspelt.`)
+  for (const page of filesBelow(out, '.')) mendAnchors(join(out, page))
+}
+
+/** The markdown plugin numbers some anchors as if a heading stood twice; where it stands once, the number goes. */
+function mendAnchors(/** @type {string} */ page) {
+  const text = readFileSync(page, 'utf8')
+  const anchors = anchorsOf(text)
+  const mended = text.replace(/\(#([^)]+?)-\d+\)/g, (link, plain) =>
+    anchors.has(link.slice(2, -1)) || !anchors.has(plain) ? link : `(#${plain})`,
+  )
+  if (mended !== text) writeFileSync(page, mended)
 }
 
 /** Writes the reference where it is kept. */

@@ -31,6 +31,8 @@ async function start() {
 /** @type {(args: readonly string[]) => Promise<number>} */
 async function bench(args) {
   await ensureInstalled(root, join(root, 'bench'))
+  // Newer majors of the peers, which older Nodes cannot run.
+  if (Number.parseInt(process.versions.node, 10) >= 22) await ensureInstalled(root, join(root, 'bench', 'newest'))
   return (await runNode(join(root, 'bench', 'run.mjs'), args, { cwd: root })).code
 }
 

@@ -6,10 +6,18 @@
 /** Every code that Reprise can put on an error, with its meaning. Closed: a code is added here or nowhere. */
 export const errorCodes = {
   ARGUMENT_INVALID: 'An argument has the wrong type or lies outside its limits.',
+  ATTEMPT_FAILED: 'The body of an attempt returned a verdict on its failure, and no value.',
+  ATTEMPT_TIMEOUT: 'An attempt took longer than it may; whether it happened is not known.',
+  BODY_MALFORMED: 'The body of a successful answer is not what it was to be read as.',
+  BODY_TOO_LARGE: 'A body has more bytes than the limit.',
+  BREAKER_OPEN: 'The breaker is open: the target has been failing, and was not called.',
+  DEADLINE_EXCEEDED: 'The deadline passed before an attempt could be useful.',
   DIGEST_INVALID: 'The text is not a digest with a known algorithm id.',
   DURATION_INVALID: 'The duration is neither a number of milliseconds from 0 to ten years nor text such as 2s.',
+  ETAG_MISSING: 'The answer has no strong ETag, so nothing can be written under it.',
   FINGERPRINT_FIELDS_INVALID: 'The chosen or excluded fields are not valid JSON Pointers, or none of them is there.',
   FINGERPRINT_INVALID: 'The stored fingerprint cannot be read or names an unknown algorithm.',
+  HTTP_STATUS: 'The server answered with a status that ends the operation.',
   INTENT_MISSING: 'A key was to be derived from the current intent, and there is none.',
   JSON_ENCODING: 'The bytes are not UTF-8.',
   JSON_LONE_SURROGATE: 'A string holds half of a surrogate pair, which has no UTF-8 form.',
@@ -29,10 +37,13 @@ export const errorCodes = {
   KEY_MISSING: 'A key is required, and the field is absent.',
   KEY_TOO_LONG: 'The key is longer than the limit.',
   KEY_TOO_SHORT: 'The key is shorter than the limit.',
+  POLICY_INVALID: 'The retry policy, or a part of it, cannot be as given.',
   RUNTIME_UNSUPPORTED: 'This runtime lacks something the call needs.',
   SCOPE_INVALID: 'The scope is empty, or one of its parts is.',
   STEP_INVALID: 'The step name is empty, too long, or not well-formed text.',
   TUPLE_INVALID: 'A part of a tuple is not well-formed text.',
+  UNKNOWN_OUTCOME: 'The operation may or may not have happened, and nothing makes a repeat safe.',
+  UPDATE_CONFLICT: 'Somebody else changed the resource first, every time.',
   WINDOW_SHORTER_THAN_HORIZON: 'The memory of a key would end before its last repeat may arrive.',
 } as const
 

@@ -2,6 +2,7 @@
 
 export { type CancelTimer, type Clock, systemClock, type TimerOptions } from './clock.js'
 export * from './deadline.js'
+export { type DiagnosticsChannel, diagnosticsChannel } from './diagnostics.js'
 export * from './digest.js'
 export * from './duration.js'
 export * from './errors.js'

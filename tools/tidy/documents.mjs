@@ -18,7 +18,7 @@ function prose(/** @type {string} */ text) {
 }
 
 /** Anchors as repository hosts make them: lower case, no punctuation, blanks to dashes, repeated ones numbered. */
-function anchorsOf(/** @type {string} */ text) {
+export function anchorsOf(/** @type {string} */ text) {
   /** @type {Map<string, number>} */
   const seen = new Map()
   const fenced = withoutBlocks(text)

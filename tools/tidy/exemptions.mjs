@@ -9,10 +9,12 @@ export const longFunctions = {}
 /** Folders with more than 12 source files: path → how many, and why. @type {Readonly<Record<string, { files: number, why: string }>>} */
 export const largeRooms = {
   'src/kernel': {
-    files: 14,
+    files: 15,
     why: 'the ground under every room: one small file for each thing that the others take for granted',
   },
 }
 
 /** Sources with logic but without a test in their folder: path → where it is tested instead. @type {Readonly<Record<string, string>>} */
-export const testedElsewhere = {}
+export const testedElsewhere = {
+  'src/retry/run/call.ts': 'what runner, failures and hedges share; their tests drive it',
+}

@@ -92,7 +92,9 @@ function roomSize(/** @type {Tree} */ tree) {
 }
 
 function roomContract(/** @type {Tree} */ tree) {
-  const rooms = new Set(sourceFiles(tree).flatMap((path) => /^src\/[^/]+(?=\/)/.exec(path) ?? []))
+  // These hold a room for each adapter.
+  const roomOf = /^src\/(?:(?:stores|brokers|http)\/[^/]+|[^/]+)(?=\/)/
+  const rooms = new Set(sourceFiles(tree).flatMap((path) => roomOf.exec(path) ?? []))
   return [...rooms].flatMap((room) => {
     const contract = `${room}/index.ts`
     if (!tree.has(contract)) return [`${room}: a room has an index.ts, its only entrance`]

@@ -1,0 +1,19 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { processIo } from './io.js'
+
+it('reads, writes and loads files', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'reprise-io-'))
+  try {
+    const io = processIo()
+    const path = join(folder, 'a module.mjs')
+    await io.writeText(path, 'export default 7\n')
+    expect(await io.readText(path)).toBe('export default 7\n')
+    expect(await io.importModule(path)).toMatchObject({ default: 7 })
+    await expect(io.readText(join(folder, 'absent'))).rejects.toMatchObject({ code: 'ENOENT' })
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})

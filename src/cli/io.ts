@@ -1,0 +1,50 @@
+// What a command may touch of the world: the terminal and files. Tests hand in their own.
+
+import { readFile, writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+/** The world as a command sees it. */
+export interface Io {
+  /** Writes to the standard output. */
+  write(text: string): void
+  /** Writes to the standard error. */
+  complain(text: string): void
+  /** How wide the terminal is, in characters; undefined if the output is not a terminal. */
+  readonly columns: number | undefined
+  /** Whether colours are welcome. */
+  readonly color: boolean
+  /** The text of a file. */
+  readText(path: string): Promise<string>
+  /** Writes a file. */
+  writeText(path: string, text: string): Promise<void>
+  /** Loads an ESM module from a file. */
+  importModule(path: string): Promise<unknown>
+  /** Says how the command ended: 0 well, 1 something failed, 2 used wrongly. */
+  exit(code: number): void
+}
+
+/** The world of this process. */
+export function processIo(): Io {
+  const stdout = process.stdout
+  const stderr = process.stderr
+  const env = process.env
+  // A reader such as head may leave before the end: no reason to complain.
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+  })
+  return {
+    write: (text) => void stdout.write(text),
+    complain: (text) => void stderr.write(text),
+    columns: stdout.isTTY ? Math.max(40, stdout.columns || 80) : undefined,
+    // See no-color.org: any value that is not empty says no.
+    color: stdout.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb',
+    readText: (path) => readFile(path, 'utf8'),
+    writeText: (path, text) => writeFile(path, text),
+    importModule: (path) => import(pathToFileURL(resolve(path)).href),
+    // Not process.exit(): what was written to a pipe would be cut off.
+    exit: (code) => {
+      process.exitCode = code
+    },
+  }
+}

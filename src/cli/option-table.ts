@@ -1,0 +1,141 @@
+// Options as a table: one entry says how an option is read, checked and explained.
+
+/** An option: `--name VALUE` or `--name=VALUE`; a flag stands alone. */
+interface Option {
+  /** Its name, without dashes. */
+  readonly name: string
+  /** What it takes. `maybe-text` is a text that may be missing. */
+  readonly kind: 'number' | 'choice' | 'text' | 'maybe-text' | 'flag'
+  /** For a choice: what it may be. */
+  readonly choices?: readonly string[]
+  /** For a flag: the name of the one that says the opposite. */
+  readonly opposite?: string
+  /** How the value is called in the help. */
+  readonly value?: string
+  /** What it does, and its default. */
+  readonly text: string
+}
+
+/** Options under a heading of the help. */
+export interface OptionGroup {
+  /** The heading. */
+  readonly title: string
+  /** What stands under it. */
+  readonly options: readonly Option[]
+}
+
+/** The command was used wrongly; the message is a line for the user. */
+export class UsageError extends Error {
+  override readonly name: string = 'UsageError'
+}
+
+/** Options as they were given. */
+export class GivenOptions {
+  readonly #values: ReadonlyMap<string, string | number | boolean>
+
+  constructor(values: ReadonlyMap<string, string | number | boolean>) {
+    this.#values = values
+  }
+
+  /** Whether the option was given. */
+  has(name: string): boolean {
+    return this.#values.has(name)
+  }
+
+  /** The value of a number, if given. */
+  number(name: string): number | undefined {
+    return this.#values.get(name) as number | undefined
+  }
+
+  /** The value of a choice or text, if given; a text that may be missing is empty then. */
+  text(name: string): string | undefined {
+    return this.#values.get(name) as string | undefined
+  }
+
+  /** The value of a flag, if it or its opposite was given. */
+  flag(name: string): boolean | undefined {
+    return this.#values.get(name) as boolean | undefined
+  }
+
+  /** The numbers that were given, under the names on the right. */
+  numbers<Name extends string>(names: Readonly<Record<string, Name>>): { [Key in Name]?: number } {
+    const found: { [Key in Name]?: number } = {}
+    for (const [option, name] of Object.entries(names)) {
+      const value = this.number(option)
+      if (value !== undefined) found[name] = value
+    }
+    return found
+  }
+}
+
+/** Reads a command line against the table. Throws {@link UsageError}. */
+export function readOptions(args: readonly string[], groups: readonly OptionGroup[]): GivenOptions {
+  const options = groups.flatMap((group) => group.options)
+  const values = new Map<string, string | number | boolean>()
+  for (let place = 0; place < args.length; place += 1) {
+    const [, written, , inline] = /^--([^=]+)(=(.*))?$/s.exec(args[place] as string) ?? []
+    if (written === undefined) throw new UsageError(`Unexpected argument: ${args[place]}`)
+    const option = options.find(({ name, opposite }) => name === written || opposite === written)
+    if (option === undefined) throw new UsageError(unknown(written, options))
+    if (values.has(option.name)) throw new UsageError(`--${option.name} is given twice`)
+    if (option.kind === 'flag') {
+      if (inline !== undefined) throw new UsageError(`--${written} takes no value`)
+      values.set(option.name, written === option.name)
+      continue
+    }
+    const following = args[place + 1]
+    const follows = inline === undefined && following !== undefined && !/^--/.test(following)
+    if (follows) place += 1
+    values.set(option.name, readValue(option, inline ?? (follows ? following : undefined)))
+  }
+  return new GivenOptions(values)
+}
+
+function readValue({ name, kind, choices = [] }: Option, value: string | undefined): string | number {
+  if (kind === 'maybe-text') return value ?? ''
+  if (value === undefined || value === '') throw new UsageError(`--${name} needs a value`)
+  if (kind === 'choice' && !choices.includes(value)) {
+    throw new UsageError(`--${name} is one of ${choices.join(', ')}; not ${value}`)
+  }
+  if (kind !== 'number') return value
+  if (!/^-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value)) throw new UsageError(`--${name} takes a number; not ${value}`)
+  return Number(value)
+}
+
+function unknown(written: string, options: readonly Option[]): string {
+  const names = options.flatMap(({ name, opposite }) => (opposite === undefined ? [name] : [name, opposite]))
+  const [nearest] = names
+    .map((name) => ({ name, steps: distance(written, name) }))
+    .filter(({ steps }) => steps <= 3)
+    .sort((a, b) => a.steps - b.steps)
+  return `Unknown option: --${written}${nearest === undefined ? '' : `; did you mean --${nearest.name}?`}`
+}
+
+/** How many letters must be added, dropped or changed (Levenshtein, 1965). */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j += 1) {
+      const changed = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(changed, (row[j] as number) + 1, (next[j - 1] as number) + 1))
+    }
+    row = next
+  }
+  return row[b.length] as number
+}
+
+/** The table as help. */
+export function optionHelp(groups: readonly OptionGroup[]): string {
+  const width = 30
+  const line = (option: Option): string => {
+    const { name, kind, opposite, choices, value = kind === 'number' ? 'N' : 'TEXT' } = option
+    const shown = choices === undefined ? value : choices.join('|')
+    const taken = kind === 'flag' ? (opposite === undefined ? '' : `, --${opposite}`) : ` ${shown}`
+    const start = `  --${name}${kind === 'maybe-text' ? ` [${value}]` : taken}`
+    return start.length < width
+      ? `${start.padEnd(width)}${option.text}`
+      : `${start}\n${' '.repeat(width)}${option.text}`
+  }
+  return groups.map(({ title, options }) => `${title}\n${options.map(line).join('\n')}\n`).join('\n')
+}

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest'
+import { ioInMemory, type Seen } from '../../test/cli/io-in-memory.js'
+import { runCommandLine } from './reprise.js'
+
+async function run(line: string, io: Seen = ioInMemory()): Promise<Seen> {
+  await runCommandLine(line.split(' ').filter(Boolean), io)
+  return io
+}
+
+describe('help', () => {
+  it.each(['', '--help', 'simulate --help', '-h'])('"%s" names the commands', async (line) => {
+    const { out, code } = await run(line)
+    expect(out).toContain('reprise simulate storm')
+    expect(code).toBe(0)
+  })
+
+  it.each(['storm', 'jitter'])('%s teaches with an example', async (name) => {
+    const { out, code } = await run(`simulate ${name} --help`)
+    expect(out).toContain(`  reprise simulate ${name} --`)
+    expect(out).toContain('--seed N')
+    expect(code).toBe(0)
+  })
+})
+
+describe('used wrongly', () => {
+  it.each([
+    ['fly', 'Unknown command: fly'],
+    ['simulate', 'simulate what? storm or jitter'],
+    ['simulate weather', 'Cannot simulate weather: storm or jitter'],
+    ['simulate storm --lod 3', 'Unknown option: --lod; did you mean --load?'],
+    ['simulate storm --attempts 0', 'attempts must be a whole number from 1 to 20.'],
+    ['simulate storm --load -1', 'load is a number from 0.001 to 100000.'],
+    ['simulate storm --policy absent.json', 'absent.json: cannot be read: ENOENT'],
+    ['simulate jitter --clients ten', '--clients takes whole numbers, such as 10,50,100'],
+    ['simulate jitter --trials 0', 'trials is a whole number from 1 to 10000.'],
+  ])('%s', async (line, message) => {
+    const { err, out, code } = await run(line)
+    expect(err).toMatch(
+      new RegExp(`^reprise: ${message.replace(/[.?]/g, '\\$&')}\nSee reprise simulate (storm|jitter) --help.\n$`),
+    )
+    expect(out).toBe('')
+    expect(code).toBe(2)
+  })
+
+  it('is told apart from what failed', async () => {
+    const io = { ...ioInMemory(), writeText: () => Promise.reject(new Error('disk full')) }
+    const codes: number[] = []
+    await runCommandLine('simulate storm --seconds 2 --svg a.svg'.split(' '), {
+      ...io,
+      exit: (code) => void codes.push(code),
+    })
+    expect(codes.at(-1)).toBe(1)
+  })
+})

@@ -1,0 +1,138 @@
+// `reprise simulate jitter`: how much work and time contending clients need, by kind of backoff.
+
+import { type Backoff, backoffFrom } from '../../retry/index.js'
+import { type ContentionResult, publishedBackoffs, simulateContention } from '../../simulator/index.js'
+import type { Io } from '../io.js'
+import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
+import { outputOptions, writeOutputs } from './outputs.js'
+import { readPolicyFile } from './policy-file.js'
+import type { Chart } from './svg-chart.js'
+import { colored, progressBar, textTable } from './terminal-plot.js'
+
+const names = ['none', 'exponential', 'equal', 'full', 'decorrelated'] as const
+
+/** The options of the command. */
+export const jitterOptions: readonly OptionGroup[] = [
+  {
+    title: 'Options',
+    options: [
+      { name: 'clients', kind: 'text', value: 'N,N,…', text: 'how many clients compete (10,50,100,150,190)' },
+      { name: 'backoff', kind: 'choice', choices: names, text: 'only this kind (all of them)' },
+      { name: 'base-ms', kind: 'number', text: 'first ceiling; decorrelated begins at half of it (10)' },
+      { name: 'cap-ms', kind: 'number', text: 'highest ceiling (2000)' },
+      { name: 'policy', kind: 'text', value: 'FILE', text: 'also the backoff of your own policy' },
+      { name: 'trials', kind: 'number', text: 'runs that a result is the mean of (100)' },
+      { name: 'seed', kind: 'number', text: 'same seed, same result (1)' },
+    ],
+  },
+  ...outputOptions,
+]
+
+/** The help of the command. */
+export function jitterHelp(): string {
+  return `reprise simulate jitter [options]
+
+Clients that start at the same moment write one row, each with the version it read; those that lose wait and try again.
+Fewer calls mean less wasted work. The service is never overloaded here, so no wait at all looks fastest: for what repeats
+do to a service, see reprise simulate storm.
+
+  reprise simulate jitter --clients 100
+  reprise simulate jitter --policy policy.json --svg jitter.svg
+
+${optionHelp(jitterOptions)}`
+}
+
+interface Row {
+  readonly name: string
+  readonly results: readonly ContentionResult[]
+}
+
+/** Runs the command. */
+export async function jitterCommand(given: GivenOptions, io: Io): Promise<void> {
+  const clients = clientsOf(given.text('clients') ?? '10,50,100,150,190')
+  const backoffs = await backoffsOf(given, io)
+  const quiet = given.text('json') === ''
+  const numbers = given.numbers({ trials: 'trials', seed: 'seed' })
+  const total = backoffs.length * clients.length
+  const rows: Row[] = []
+  for (const [index, [name, backoff]] of backoffs.entries()) {
+    const results: ContentionResult[] = []
+    for (const count of clients) {
+      if (!quiet) showProgress(io, (index * clients.length + results.length) / total, `${name}, ${count} clients`)
+      results.push(simulateContention({ ...numbers, backoff, clients: count }))
+    }
+    rows.push({ name, results })
+  }
+  if (!quiet) io.write(`${io.columns === undefined ? '' : '\r\u001b[K'}${jitterText(rows, io)}`)
+  await writeOutputs(given, io, {
+    json: { settings: { clients, ...numbers }, rows },
+    chart: jitterChart(rows, clients),
+  })
+}
+
+function clientsOf(text: string): number[] {
+  const counts = text.split(',').map((part) => (/^\d{1,5}$/.test(part.trim()) ? Number(part) : 0))
+  if (counts.includes(0)) throw new UsageError('--clients takes whole numbers, such as 10,50,100')
+  return [...new Set(counts)].sort((a, b) => a - b)
+}
+
+async function backoffsOf(given: GivenOptions, io: Io): Promise<[string, Backoff][]> {
+  const all = Object.entries(publishedBackoffs(given.number('base-ms'), given.number('cap-ms')))
+  const only = given.text('backoff')
+  const chosen = all.filter(([name]) => only === undefined || name === only)
+  const file = given.text('policy')
+  if (file === undefined) return chosen
+  return [...chosen, ['yours', backoffFrom((await readPolicyFile(file, io)).backoff)]]
+}
+
+function showProgress(io: Io, share: number, doing: string): void {
+  if (io.columns === undefined) return
+  io.write(`\r${progressBar(share, 20)} ${doing}\u001b[K`.slice(0, io.columns + 3))
+}
+
+const seconds = (timeMs: number): string => `${(timeMs / 1000).toFixed(timeMs < 9950 ? 2 : 1)} s`
+
+function jitterText(rows: readonly Row[], io: Io): string {
+  const counts = rows[0]?.results.map(({ clients }) => clients) ?? []
+  const header = ['calls / time', ...counts.map((count) => `${count} clients`)]
+  const body = rows.map(({ name, results }) => [
+    name,
+    ...results.map(({ calls, timeMs }) => `${calls.toFixed(0)} / ${seconds(timeMs)}`),
+  ])
+  const table = textTable([header, ...body])
+  const advice = 'A contention model: the service is never overloaded, so waiting less looks faster than it is.\n'
+  return `${table}${io.columns === undefined ? '' : `\n${bars(rows, io.columns, io.color)}`}\n${advice}`
+}
+
+/** Calls of the largest fleet as bars. */
+function bars(rows: readonly Row[], columns: number, color: boolean): string {
+  const last = rows.map(({ name, results }) => ({ name, calls: results[results.length - 1]?.calls ?? 0 }))
+  const most = Math.max(...last.map(({ calls }) => calls))
+  const room = Math.min(60, columns - 24)
+  const lines = last.map(({ name, calls }) => {
+    const bar = '█'.repeat(Math.max(1, Math.round((calls / most) * room)))
+    return `${name.padEnd(13)}${colored(bar, 36, color)} ${calls.toFixed(0)}\n`
+  })
+  return `calls of ${rows[0]?.results[rows[0].results.length - 1]?.clients} clients\n${lines.join('')}`
+}
+
+function jitterChart(rows: readonly Row[], clients: readonly number[]): Chart {
+  const lines = (member: 'calls' | 'timeMs', unit: number) =>
+    rows.map(({ name, results }, color) => ({
+      name,
+      color,
+      points: results.map((result) => [result.clients, result[member] / unit] as const),
+    }))
+  return {
+    title: 'Contention by kind of backoff',
+    subtitles: [
+      'Clients that start together and write one row; means over all trials. The service is never overloaded.',
+    ],
+    xTitle: 'clients',
+    xRange: [Math.min(0, ...clients), Math.max(...clients)],
+    panels: [
+      { title: 'calls until all succeeded', lines: lines('calls', 1) },
+      { title: 'seconds, logarithmic', logarithmic: true, lines: lines('timeMs', 1000) },
+    ],
+  }
+}

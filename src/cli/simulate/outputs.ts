@@ -1,0 +1,38 @@
+// Where results go beside the terminal: an SVG file, JSON in a file or on the standard output.
+
+import type { Io } from '../io.js'
+import type { GivenOptions, OptionGroup } from '../option-table.js'
+import { type Chart, svgChart } from './svg-chart.js'
+
+/** Options of every simulation. */
+export const outputOptions: readonly OptionGroup[] = [
+  {
+    title: 'Output',
+    options: [
+      { name: 'svg', kind: 'text', value: 'FILE', text: 'also draws it into a file' },
+      {
+        name: 'json',
+        kind: 'maybe-text',
+        value: 'FILE',
+        text: 'also writes everything as JSON; without FILE, only that, to stdout',
+      },
+      { name: 'help', kind: 'flag', text: 'this help' },
+    ],
+  },
+]
+
+/** Writes what was asked for. */
+export async function writeOutputs(
+  given: GivenOptions,
+  io: Io,
+  { json, chart }: { readonly json: unknown; readonly chart: Chart },
+): Promise<void> {
+  const svgFile = given.text('svg')
+  const jsonFile = given.text('json')
+  if (svgFile !== undefined) await io.writeText(svgFile, svgChart(chart))
+  if (jsonFile === undefined) return
+  // JSON has no Infinity: a limit that is absent is null there.
+  const text = `${JSON.stringify(json, undefined, 2)}\n`
+  if (jsonFile === '') io.write(text)
+  else await io.writeText(jsonFile, text)
+}

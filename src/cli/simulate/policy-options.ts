@@ -1,0 +1,182 @@
+// A policy on the command line: the options have the names of the policy's data, and go over those of a file.
+
+import { type BackoffData, type BreakerData, type BudgetData, type PolicyData, policyFrom } from '../../retry/index.js'
+import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
+
+/** Options that make a policy. Defaults are those of `retryPolicy`. */
+export const policyOptions: readonly OptionGroup[] = [
+  {
+    title: 'Policy',
+    options: [
+      {
+        name: 'policy',
+        kind: 'text',
+        value: 'FILE',
+        text: 'your own: its JSON, or an ESM module whose default export it is',
+      },
+      { name: 'attempts', kind: 'number', text: 'calls in all, the first included, 1 to 20 (3)' },
+      { name: 'attempt-timeout-ms', kind: 'number', text: 'how long a client waits for an answer (1000)' },
+      { name: 'deadline-ms', kind: 'number', text: 'how long a call may take with all its waits (no limit)' },
+    ],
+  },
+  {
+    title: 'Backoff',
+    options: [
+      {
+        name: 'backoff',
+        kind: 'choice',
+        choices: ['full', 'equal', 'none', 'decorrelated', 'constant', 'grpc'],
+        text: 'kind of jitter; none: exponential without jitter (full)',
+      },
+      { name: 'base-ms', kind: 'number', text: 'first ceiling (50)' },
+      { name: 'cap-ms', kind: 'number', text: 'highest ceiling (2000)' },
+      { name: 'multiplier', kind: 'number', text: 'growth per failure (2; decorrelated 3, constant 1)' },
+    ],
+  },
+  {
+    title: 'Budget, one for each client',
+    options: [
+      {
+        name: 'budget',
+        kind: 'choice',
+        choices: ['token', 'ratio', 'none'],
+        text: 'token: the throttle of gRPC A6; ratio: a share of calls (token)',
+      },
+      { name: 'max-tokens', kind: 'number', text: 'token: at the start and at most (10)' },
+      { name: 'token-ratio', kind: 'number', text: 'token: gained by a success (0.1)' },
+      { name: 'ratio', kind: 'number', text: 'ratio: repeats per call (0.1)' },
+      { name: 'budget-window-ms', kind: 'number', text: 'ratio: how far back calls count (10000)' },
+      { name: 'refill-per-second', kind: 'number', text: 'ratio: repeats regained whatever the traffic (0.01)' },
+      { name: 'floor-per-second', kind: 'number', text: 'ratio: repeats that are always allowed (0)' },
+      { name: 'initial', kind: 'number', text: 'ratio: repeats in hand at the start (1)' },
+    ],
+  },
+  {
+    title: 'Breaker, one for each client',
+    options: [
+      {
+        name: 'breaker',
+        kind: 'choice',
+        choices: ['consecutive', 'count', 'window', 'none'],
+        text: 'what opens it (none)',
+      },
+      { name: 'failures', kind: 'number', text: 'consecutive: failures in a row (5)' },
+      { name: 'size', kind: 'number', text: 'count: latest calls that are judged (100)' },
+      { name: 'breaker-window-ms', kind: 'number', text: 'window: how far back calls are judged (30000)' },
+      { name: 'failure-ratio', kind: 'number', text: 'count, window: share of failures (0.5)' },
+      { name: 'minimum-calls', kind: 'number', text: 'count, window: fewer prove nothing (10)' },
+      { name: 'open-for-ms', kind: 'number', text: 'how long it stays open (10000)' },
+      { name: 'probes', kind: 'number', text: 'calls let in while half-open (1)' },
+    ],
+  },
+]
+
+/** What a policy is without options; those of `retryPolicy`, and a time-out, since the simulated service needs one. */
+export const usualPolicy: PolicyData = {
+  name: 'policy',
+  attempts: 3,
+  backoff: { kind: 'full', baseMs: 50, capMs: 2000 },
+  budget: { kind: 'token', maxTokens: 10, tokenRatio: 0.1 },
+  attemptTimeoutMs: 1000,
+  minimumRemainderMs: 1,
+  maxRetryAfterMs: 60_000,
+  layer: 'inherit',
+}
+
+/** The policy of a file, or the usual one, with what the options change. Refuses what cannot be as `retryPolicy` does. */
+export function policyWith(given: GivenOptions, file: PolicyData = usualPolicy): PolicyData {
+  const { backoff, budget, breaker, ...rest } = file
+  const changed: PolicyData = {
+    ...rest,
+    ...given.numbers({
+      attempts: 'attempts',
+      'attempt-timeout-ms': 'attemptTimeoutMs',
+      'deadline-ms': 'deadlineMs',
+    }),
+    backoff: backoffWith(given, backoff),
+    ...optional('budget', budgetWith(given, budget)),
+    ...optional('breaker', breakerWith(given, breaker)),
+  }
+  return policyFrom(changed).toJSON()
+}
+
+function optional<Name extends string, Value>(name: Name, value: Value | undefined): { [Key in Name]?: Value } {
+  return value === undefined ? {} : ({ [name]: value } as { [Key in Name]?: Value })
+}
+
+function backoffWith(given: GivenOptions, before: BackoffData): BackoffData {
+  const kind = (given.text('backoff') as BackoffData['kind'] | undefined) ?? before.kind
+  // A growth that was meant for another kind would be a surprise.
+  const start: BackoffData = kind === before.kind ? before : { kind, baseMs: before.baseMs, capMs: before.capMs }
+  const data: BackoffData = {
+    ...start,
+    ...given.numbers({ 'base-ms': 'baseMs', 'cap-ms': 'capMs', multiplier: 'multiplier' }),
+  }
+  return kind === 'constant' ? { ...data, capMs: data.baseMs } : data
+}
+
+const budgets = {
+  token: { kind: 'token', maxTokens: 10, tokenRatio: 0.1 },
+  ratio: { kind: 'ratio', ratio: 0.1, windowMs: 10_000, refillPerSecond: 0.01, floorPerSecond: 0, initial: 1 },
+} as const satisfies Readonly<Record<string, BudgetData>>
+
+const budgetNames = {
+  token: { 'max-tokens': 'maxTokens', 'token-ratio': 'tokenRatio' },
+  ratio: {
+    ratio: 'ratio',
+    'budget-window-ms': 'windowMs',
+    'refill-per-second': 'refillPerSecond',
+    'floor-per-second': 'floorPerSecond',
+    initial: 'initial',
+  },
+} as const
+
+function budgetWith(given: GivenOptions, before: BudgetData | undefined): BudgetData | undefined {
+  const kind = (given.text('budget') as BudgetData['kind'] | 'none' | undefined) ?? before?.kind ?? 'none'
+  refuseOthers(given, 'budget', kind, budgetNames)
+  if (kind === 'none') return undefined
+  const start = before?.kind === kind ? before : budgets[kind]
+  return { ...start, ...given.numbers(budgetNames[kind] as Readonly<Record<string, string>>) } as BudgetData
+}
+
+const openFor: BackoffData = { kind: 'constant', baseMs: 10_000, capMs: 10_000 }
+const breakers = {
+  consecutive: { kind: 'consecutive', failures: 5, openFor, probes: 1 },
+  count: { kind: 'count', size: 100, failureRatio: 0.5, minimumCalls: 10, openFor, probes: 1 },
+  window: { kind: 'window', windowMs: 30_000, failureRatio: 0.5, minimumCalls: 10, openFor, probes: 1 },
+} as const satisfies Readonly<Record<string, BreakerData>>
+
+const share = { 'failure-ratio': 'failureRatio', 'minimum-calls': 'minimumCalls', probes: 'probes', 'open-for-ms': '' }
+const breakerNames = {
+  consecutive: { failures: 'failures', probes: 'probes', 'open-for-ms': '' },
+  count: { size: 'size', ...share },
+  window: { 'breaker-window-ms': 'windowMs', ...share },
+} as const
+
+function breakerWith(given: GivenOptions, before: BreakerData | undefined): BreakerData | undefined {
+  const kind = (given.text('breaker') as BreakerData['kind'] | 'none' | undefined) ?? before?.kind ?? 'none'
+  refuseOthers(given, 'breaker', kind, breakerNames)
+  if (kind === 'none') return undefined
+  const start = before?.kind === kind ? before : breakers[kind]
+  const { 'open-for-ms': _, ...names } = breakerNames[kind]
+  const openForMs = given.number('open-for-ms')
+  return {
+    ...start,
+    ...given.numbers(names as Readonly<Record<string, string>>),
+    ...(openForMs !== undefined && { openFor: { kind: 'constant', baseMs: openForMs, capMs: openForMs } }),
+  } as BreakerData
+}
+
+/** An option that changes nothing is a mistake: it belongs to another kind. */
+function refuseOthers(
+  given: GivenOptions,
+  part: string,
+  kind: string,
+  names: Readonly<Record<string, Readonly<Record<string, string>>>>,
+): void {
+  const own = names[kind] ?? {}
+  for (const [other, options] of Object.entries(names)) {
+    const stray = Object.keys(options).find((name) => given.has(name) && !(name in own))
+    if (stray !== undefined) throw new UsageError(`--${stray} needs --${part} ${other}; it is ${kind} here`)
+  }
+}

@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest'
+import { ioInMemory, type Seen } from '../../../test/cli/io-in-memory.js'
+import { retryPolicy } from '../../retry/index.js'
+import type { StormReport } from '../../simulator/index.js'
+import { readOptions } from '../option-table.js'
+import { stormCommand, stormOptions } from './storm-command.js'
+
+async function run(line: string, io: Seen = ioInMemory()): Promise<Seen> {
+  await stormCommand(readOptions(line.split(' ').filter(Boolean), stormOptions), io)
+  return io
+}
+
+const storm = '--seconds 40 --trigger-at 5 --trigger-seconds 5 --load 70 --capacity 100'
+
+describe('simulate storm', () => {
+  // Not as a literal: it begins with a control character.
+  const upward = new RegExp(`${'\u001b'}\\[\\d+F`)
+
+  it('ends with what became of the service', async () => {
+    const bare = await run(`${storm} --attempts 6 --budget none`)
+    expect(bare.out.trimEnd().split('\n').at(-1)).toMatch(/^STORM, METASTABLE: 20 s after the trigger/)
+    const limited = await run(`${storm} --attempts 6`)
+    expect(limited.out.trimEnd().split('\n').at(-1)).toMatch(/^Recovered \d+ s after the trigger\.$/)
+    expect(limited.out).toContain('6 attempts, backoff full 50..2000 ms, token budget 10/0.1')
+  })
+
+  it('is a table without a terminal', async () => {
+    const { out } = await run(storm)
+    expect(out).toMatch(/^seconds +offered\/s/m)
+    expect(out).not.toContain('\u001b')
+  })
+
+  it('is a plot that grows in a terminal', async () => {
+    const { out } = await run(storm, ioInMemory({ columns: 80, color: true }))
+    const frames = out.split(upward)
+    expect(frames).toHaveLength(20)
+    const lines = (frames[3] as string).split('\n').length
+    expect(out).toContain(`\u001b[${lines - 1}F`)
+    expect(frames[19]).toContain('40/40 s')
+    expect(out).not.toMatch(/^seconds/m)
+  })
+
+  it('writes SVG and JSON files', async () => {
+    const { files, out } = await run(`${storm} --svg a.svg --json a.json`)
+    expect(files.get('a.svg')).toMatch(/^<svg .*<\/svg>\n$/s)
+    const report = JSON.parse(files.get('a.json') ?? '') as StormReport
+    expect(report.series).toHaveLength(40)
+    expect(report.settings.policy.attempts).toBe(3)
+    expect(out).toContain('Recovered')
+  })
+
+  it('writes nothing but JSON to the output when asked', async () => {
+    const report = JSON.parse((await run(`${storm} --json`)).out) as StormReport
+    expect(report.findings.outcome).toBe('recovered')
+  })
+
+  it('hands the scene on', async () => {
+    const line = `${storm} --service-ms 20 --queue-limit 9 --refusal unsent --clients 3 --trigger-capacity 0.5`
+    const { settings } = JSON.parse(
+      (await run(`${line} --not-idempotent --unguarded --seed 9 --json`)).out,
+    ) as StormReport
+    expect(settings).toMatchObject({
+      load: 70,
+      capacity: 100,
+      serviceMs: 20,
+      queueLimit: 9,
+      refusal: 'unsent',
+      clients: 3,
+      triggerAtSeconds: 5,
+      triggerSeconds: 5,
+      triggerCapacity: 0.5,
+      idempotent: false,
+      guarded: false,
+      seed: 9,
+    })
+  })
+
+  it('runs a policy from a file, with what the options change', async () => {
+    const io = ioInMemory()
+    io.files.set('own.json', JSON.stringify(retryPolicy({ attempts: 5, hedge: { after: 100 } }).toJSON()))
+    const { out, err } = await run(`${storm} --policy own.json --budget none --json`, io)
+    const { policy } = (JSON.parse(out) as StormReport).settings
+    expect(policy).toMatchObject({ attempts: 5 })
+    expect(policy.budget).toBeUndefined()
+    expect(err).toBe('reprise: hedging is not simulated; the policy runs without it\n')
+  })
+})

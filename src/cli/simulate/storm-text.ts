@@ -1,0 +1,209 @@
+// A storm in words, as a table, as a frame for the terminal and as a chart.
+
+import {
+  hiddenCapacity,
+  type StormReport,
+  type StormSecond,
+  type StormSettings,
+  triggerEndSeconds,
+} from '../../simulator/index.js'
+import type { Chart } from './svg-chart.js'
+import { barPanel, colored, labelWidth, progressBar, textTable } from './terminal-plot.js'
+
+const percent = (share: number): string => `${Math.round(share * 100)} %`
+const times = (ratio: number): string => `${ratio.toFixed(2)}×`
+
+/** The policy in a few words. */
+export function policyWords({ policy, clients, guarded }: StormSettings): string {
+  const { attempts, backoff, budget, breaker } = policy
+  const waits =
+    backoff.kind === 'constant' ? `${backoff.baseMs} ms` : `${backoff.kind} ${backoff.baseMs}..${backoff.capMs} ms`
+  const limits =
+    budget === undefined
+      ? 'no budget'
+      : budget.kind === 'token'
+        ? `token budget ${budget.maxTokens}/${budget.tokenRatio}`
+        : `ratio budget ${percent(budget.ratio)}`
+  return [
+    `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`,
+    `backoff ${waits}`,
+    limits,
+    breaker === undefined ? 'no breaker' : `${breaker.kind} breaker`,
+    `${clients} ${clients === 1 ? 'client' : 'clients'}`,
+    ...(guarded ? [] : ['unguarded']),
+  ].join(', ')
+}
+
+/** The scene in a few words. */
+export function sceneWords(settings: StormSettings): string {
+  const { load, capacity, triggerCapacity, triggerAtSeconds, seed } = settings
+  const trigger =
+    settings.triggerSeconds === 0
+      ? 'no trigger'
+      : `${percent(triggerCapacity)} of it from ${triggerAtSeconds} s to ${triggerEndSeconds(settings)} s`
+  return `load ${load}/s, capacity ${capacity}/s, ${trigger}, seed ${seed}`
+}
+
+/** The last line: what became of the service. */
+export function verdictLine({ findings, settings }: StormReport): string {
+  const { recoveredAfterSeconds: after, metastableAtSecond, peakAmplification } = findings
+  const recovery =
+    after === undefined
+      ? 'still down at the end'
+      : after === 0
+        ? 'well as soon as the trigger was over'
+        : `recovered ${after} s after the trigger`
+  const storm = findings.storm ? `STORM: load passed 4× (at most ${times(peakAmplification)}); ` : ''
+  if (metastableAtSecond !== undefined) {
+    const since = metastableAtSecond + 1 - triggerEndSeconds(settings)
+    const name = findings.storm ? 'STORM, METASTABLE' : 'METASTABLE'
+    return `${name}: ${Math.round(since)} s after the trigger had cleared the service was still down and its queue not shrinking; ${recovery}, load at most ${times(peakAmplification)}.`
+  }
+  if (after !== undefined) return `${storm}${storm === '' ? capital(recovery) : recovery}.`
+  const hint =
+    settings.load >= settings.capacity ? 'the load is above the capacity' : 'a longer run (--seconds) may show more'
+  return `${storm}${storm === '' ? 'DOWN: ' : ''}${recovery}; ${hint}.`
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+/** The figures under a plot or table. */
+export function summary(report: StormReport): string {
+  const { findings, totals, settings } = report
+  const stops = Object.entries(totals.stops)
+    .sort(([, a], [, b]) => b - a)
+    .map(([reason, count]) => `${reason} ${count}`)
+  const repeated = settings.idempotent
+    ? `${totals.repeatedCompletions} repeats completed again, recognised by the service`
+    : `${totals.doubleBilled} effects double-billed`
+  return [
+    `goodput   ${percent(findings.finalGoodput)} in the last 10 s, ${percent(findings.lost)} lost since the trigger began`,
+    `load      ${times(findings.triggerAmplification)} around the trigger, at most ${times(findings.peakAmplification)}, ${times(findings.finalAmplification)} at the end`,
+    `effects   ${totals.completions} completed, ${repeated}`,
+    `given up  ${stops.length === 0 ? 'none' : stops.join(', ')}`,
+    `theory    heals by itself below a load of about ${Math.round(hiddenCapacity(settings))}/s`,
+    '',
+  ].join('\n')
+}
+
+/** The seconds as a table of about fifteen rows, means over each row. */
+export function secondsTable({ series }: StormReport): string {
+  const step = Math.max(1, Math.ceil(series.length / 15))
+  const rows = [['seconds', 'offered/s', 'attempts/s', 'load', 'goodput/s', 'queue', 'tokens']]
+  for (let first = 0; first < series.length; first += step) {
+    const part = series.slice(first, first + step)
+    const last = part[part.length - 1] as StormSecond
+    const mean = (member: 'offered' | 'attempts' | 'goodput'): number =>
+      part.reduce((sum, second) => sum + second[member], 0) / part.length
+    rows.push([
+      part.length === 1 ? String(first) : `${first}-${first + part.length - 1}`,
+      mean('offered').toFixed(0),
+      mean('attempts').toFixed(0),
+      mean('offered') === 0 ? '-' : times(mean('attempts') / mean('offered')),
+      mean('goodput').toFixed(0),
+      String(last.queue),
+      last.tokens === undefined ? '-' : last.tokens.toFixed(1),
+    ])
+  }
+  return textTable(rows)
+}
+
+/** The run so far as lines for a terminal; as many for every frame of a run. */
+export function stormFrame(
+  settings: StormSettings,
+  series: readonly StormSecond[],
+  columns: number,
+  color: boolean,
+): string[] {
+  const { seconds, load } = settings
+  const width = Math.min(columns - 1, seconds + labelWidth)
+  const panel = { length: seconds, columns: width }
+  const played = series.length
+  const count = `${played}/${seconds} s`
+  const progress = `${progressBar(played / seconds, Math.max(10, Math.min(40, width - count.length - 2)))} ${count}`
+  const column = (second: number): number => Math.round((second / seconds) * (width - labelWidth))
+  const from = column(settings.triggerAtSeconds)
+  const to = Math.max(from + 1, column(triggerEndSeconds(settings)))
+  const marks = settings.triggerSeconds === 0 ? '' : `${' '.repeat(from)}${'▔'.repeat(to - from)} trigger`
+  return [
+    progress,
+    ...barPanel(
+      {
+        ...panel,
+        title: 'attempts/s',
+        values: series.map((second) => second.attempts),
+        rows: 5,
+        color: 33,
+        atLeast: load,
+      },
+      color,
+    ),
+    ...barPanel(
+      {
+        ...panel,
+        title: 'goodput/s',
+        values: series.map((second) => second.goodput),
+        rows: 4,
+        color: 32,
+        atLeast: load,
+      },
+      color,
+    ),
+    ...barPanel({ ...panel, title: 'queue', values: series.map((second) => second.queue), rows: 3, color: 35 }, color),
+    ...(settings.policy.budget === undefined
+      ? []
+      : barPanel(
+          {
+            ...panel,
+            title: 'left in the budget, mean of all clients',
+            values: series.map((second) => second.tokens),
+            rows: 2,
+            color: 36,
+          },
+          color,
+        )),
+    `${' '.repeat(labelWidth)}${colored(marks, 31, color)}`,
+  ]
+}
+
+/** The run as a chart. */
+export function stormChart(report: StormReport): Chart {
+  const { settings, series } = report
+  const points = (member: 'offered' | 'attempts' | 'goodput' | 'queue' | 'tokens'): [number, number][] =>
+    series.map((second) => [second.second + 0.5, second[member] ?? 0])
+  const trigger = { from: settings.triggerAtSeconds, to: triggerEndSeconds(settings), name: 'trigger' }
+  return {
+    title: verdictTitle(report),
+    subtitles: [policyWords(settings), sceneWords(settings)],
+    xTitle: 'seconds',
+    xRange: [0, settings.seconds],
+    ...(settings.triggerSeconds > 0 && { shade: trigger }),
+    panels: [
+      {
+        title: 'per second',
+        lines: [
+          { name: 'attempts', color: 1, points: points('attempts') },
+          { name: 'offered', color: 5, dashed: true, points: points('offered') },
+          { name: 'goodput', color: 2, points: points('goodput') },
+        ],
+      },
+      { title: 'requests in the queue', lines: [{ name: 'queue', color: 3, points: points('queue') }] },
+      ...(settings.policy.budget === undefined
+        ? []
+        : [
+            {
+              title: 'left in the budget, mean of all clients',
+              lines: [{ name: 'tokens', color: 0, points: points('tokens') }],
+            },
+          ]),
+    ],
+  }
+}
+
+function verdictTitle({ findings }: StormReport): string {
+  const after = findings.recoveredAfterSeconds
+  const end = after === undefined ? 'still down at the end' : `recovered ${after} s after the trigger`
+  const { storm, metastableAtSecond } = findings
+  const names = [...(storm ? ['STORM'] : []), ...(metastableAtSecond === undefined ? [] : ['METASTABLE'])].join(', ')
+  return names === '' ? capital(end) : `${names}: ${end}`
+}

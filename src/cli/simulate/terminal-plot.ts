@@ -1,0 +1,80 @@
+// Bars in a terminal, out of block characters: one column for one or more seconds, eight steps to a line.
+
+import { short } from './svg-chart.js'
+
+/** Colours of a terminal, by their number. */
+export type TerminalColor = 31 | 32 | 33 | 34 | 35 | 36 | 90
+
+/** Text in a colour, if colours are welcome. */
+export function colored(text: string, color: TerminalColor, welcome: boolean): string {
+  return welcome ? `\u001b[${color}m${text}\u001b[0m` : text
+}
+
+/** What a panel of bars is drawn from. */
+export interface BarPanel {
+  /** Its heading. */
+  readonly title: string
+  /** One value for each second; undefined where nothing was measured. */
+  readonly values: readonly (number | undefined)[]
+  /** How many values there will be in the end. */
+  readonly length: number
+  /** Lines of bars. */
+  readonly rows: number
+  /** Width in characters, labels included. */
+  readonly columns: number
+  /** Colour of the bars. */
+  readonly color: TerminalColor
+  /** The least that the top of the panel stands for; bars above raise it. */
+  readonly atLeast?: number
+}
+
+/** Characters before the bars: the label and the axis. */
+export const labelWidth = 8
+
+const eighths = ' ▁▂▃▄▅▆▇█'
+
+/** The mean of each of the columns that stand for the values so far. */
+export function resampled(values: readonly (number | undefined)[], length: number, columns: number): number[] {
+  const count = Math.min(length, columns)
+  const means: number[] = []
+  for (let column = 0; column < count; column += 1) {
+    const first = Math.floor((column * length) / count)
+    const last = Math.max(first + 1, Math.floor(((column + 1) * length) / count))
+    const part = values.slice(first, last).filter((value) => value !== undefined)
+    if (part.length === 0) break
+    means.push(part.reduce((sum, value) => sum + value, 0) / part.length)
+  }
+  return means
+}
+
+/** The lines of a panel, heading first. Always `rows + 1` lines. */
+export function barPanel(panel: BarPanel, withColor: boolean): string[] {
+  const means = resampled(panel.values, panel.length, panel.columns - labelWidth)
+  const highest = means.reduce((a, b) => Math.max(a, b), panel.atLeast ?? 0)
+  const lines = [panel.title]
+  for (let row = panel.rows - 1; row >= 0; row -= 1) {
+    const bars = means.map((mean) => {
+      const eighth = Math.round(((highest > 0 ? mean / highest : 0) * panel.rows - row) * 8)
+      return eighths[Math.min(8, Math.max(0, eighth))]
+    })
+    const label = row === panel.rows - 1 ? short(highest) : row === 0 ? '0' : ''
+    lines.push(`${label.padStart(labelWidth - 2)} │${colored(bars.join(''), panel.color, withColor)}`)
+  }
+  return lines
+}
+
+/** A bar that shows how much of a whole is done, 0 to 1. */
+export function progressBar(share: number, columns: number): string {
+  const full = Math.round(share * columns)
+  return '█'.repeat(full) + '░'.repeat(Math.max(0, columns - full))
+}
+
+/** Text columns: the first to the left, numbers to the right. */
+export function textTable(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)))
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join('  ')
+  return rows.map((row) => `${line(row).trimEnd()}\n`).join('')
+}

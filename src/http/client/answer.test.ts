@@ -1,0 +1,121 @@
+// On real sockets: answers that ask for a wait, and bodies that break off.
+
+import { describe, expect, it } from 'vitest'
+import { answers, refusedPort, type Step, serversOfTest } from '../../../test/retry/sockets.js'
+import { constantDelay, UnknownOutcomeError } from '../../retry/index.js'
+import { type HttpClientOptions, httpClient } from './client.js'
+
+const server = serversOfTest()
+const client = (options: HttpClientOptions = {}) =>
+  httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
+const post = { method: 'POST', body: 'charge 4711' }
+
+describe('answers that ask for a wait', () => {
+  it('wait as long as they say, and not at all when they make no sense', async () => {
+    for (const [headers, leastMs, mostMs] of [
+      [{ 'retry-after-ms': '80' }, 75, 2_000],
+      [{ 'retry-after': 'soon' }, 0, 2_000],
+      [{ 'retry-after': '-5' }, 0, 2_000],
+    ] as const) {
+      const { origin } = await server([answers(503, { headers }), answers(200)])
+      const began = performance.now()
+      expect((await client().fetch(origin)).status).toBe(200)
+      const tookMs = performance.now() - began
+      expect(tookMs).toBeGreaterThanOrEqual(leastMs)
+      expect(tookMs).toBeLessThan(mostMs)
+    }
+  })
+
+  it.each(['61', '99999999999999999999', 'Fri, 31 Dec 2099 23:59:59 GMT'])(
+    'Retry-After: %s is a stop',
+    async (value) => {
+      const { origin, requests } = await server([
+        answers(503, { headers: { 'retry-after': value }, body: 'busy' }),
+        answers(200),
+      ])
+      const response = await client().fetch(origin)
+      expect(response.status).toBe(503)
+      expect(await response.text()).toBe('busy')
+      expect(requests).toHaveLength(1)
+    },
+  )
+
+  it.each(['x-should-retry', 'stripe-should-retry'])('%s: false is a stop', async (name) => {
+    const { origin, requests } = await server([answers(500, { headers: { [name]: 'false' } }), answers(200)])
+    expect((await client().fetch(origin)).status).toBe(500)
+    expect(requests).toHaveLength(1)
+  })
+
+  it('let go of their bodies: the connection of an endless one is closed', async () => {
+    let closed = 0
+    const endless: Step = {
+      request: (socket) => {
+        socket.on('close', () => closed++)
+        socket.write('HTTP/1.1 503 No\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n')
+      },
+    }
+    const { origin } = await server([endless, endless, answers(200)])
+    await client().fetch(origin)
+    await expect.poll(() => closed).toBe(2)
+  })
+
+  it('the last one is handed over with its body', async () => {
+    const { origin, requests } = await server(answers(500, { body: 'why' }))
+    const response = await client().fetch(origin)
+    expect(await response.text()).toBe('why')
+    expect(requests).toHaveLength(3)
+  })
+})
+
+describe('read', () => {
+  const body = JSON.stringify({ paid: true, filler: 'x'.repeat(100) })
+
+  it.each(['reset', 'end'] as const)('a body that breaks off after a 2xx (%s) is a failed attempt', async (by) => {
+    const { origin, effects } = await server([
+      answers(200, { body, breaksOff: { afterBytes: 10, by } }),
+      answers(200, { body }),
+    ])
+    expect(await client().read(origin, 'json')).toMatchObject({ ok: true, value: { paid: true } })
+    expect(effects).toHaveLength(2)
+  })
+
+  it('and may have happened: an unguarded POST is not repeated', async () => {
+    const broken = answers(201, { body, breaksOff: { afterBytes: 10, by: 'reset' } })
+    const { origin, effects } = await server([broken, answers(200, { body })])
+    await expect(client().read(origin, 'json', post)).rejects.toBeInstanceOf(UnknownOutcomeError)
+    expect(effects).toHaveLength(1)
+  })
+
+  it('even when the reader failed before it sent anything itself', async () => {
+    const { origin, effects } = await server(answers(201))
+    const port = await refusedPort()
+    const refused = client().read(origin, () => fetch(`http://127.0.0.1:${port}`), post)
+    await expect(refused).rejects.toBeInstanceOf(UnknownOutcomeError)
+    expect(effects).toHaveLength(1)
+  })
+
+  it('a body that is not JSON is permanent, and its text is in no message', async () => {
+    const { origin, requests } = await server(answers(200, { body: 'top secret' }))
+    const error = await client()
+      .read(origin, 'json')
+      .catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'BODY_MALFORMED' })
+    expect(`${(error as Error).stack}${(error as Error).cause}`).not.toContain('secret')
+    expect(requests).toHaveLength(1)
+  })
+
+  it('has a limit', async () => {
+    const { origin } = await server(answers(200, { body: 'x'.repeat(1_001) }))
+    expect(await client({ maxReadBytes: 1_001 }).read(origin, 'text')).toMatchObject({ value: 'x'.repeat(1_001) })
+    await expect(client({ maxReadBytes: 1_000 }).read(origin, 'bytes')).rejects.toMatchObject({
+      code: 'BODY_TOO_LARGE',
+    })
+  })
+
+  it('leaves an answer that is no success to the caller', async () => {
+    const { origin } = await server(answers(404, { body: 'nobody' }))
+    const answer = await client().read(origin, 'json')
+    expect(answer.ok).toBe(false)
+    expect(await answer.response.text()).toBe('nobody')
+  })
+})

@@ -1,0 +1,104 @@
+// On real sockets: every attempt sends the same bytes, and what can be sent only once is.
+
+import { describe, expect, it } from 'vitest'
+import { actsThenEnds, actsThenIsSilent, actsThenResets, answers, serversOfTest } from '../../../test/retry/sockets.js'
+import { constantDelay } from '../../retry/index.js'
+import { type HttpClientOptions, httpClient } from './client.js'
+
+const server = serversOfTest()
+const client = (options: HttpClientOptions = {}) =>
+  httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
+
+describe('bodies', () => {
+  it('bytes are copied: what the caller writes into them afterwards is not sent', async () => {
+    for (const whole of [false, true]) {
+      const { origin, requests } = await server([actsThenEnds, answers(200)])
+      const bytes = new TextEncoder().encode('a=before')
+      const sent = client().fetch(origin, { method: 'PUT', body: whole ? bytes.buffer : bytes })
+      bytes.fill(0x78)
+      await sent
+      expect(requests.map(({ body }) => body)).toEqual(['a=before', 'a=before'])
+    }
+    const { origin, requests } = await server([actsThenEnds, answers(200)])
+    const fields = new URLSearchParams('a=before')
+    const sent = client().fetch(origin, { method: 'PUT', body: fields })
+    fields.set('a', 'after')
+    await sent
+    expect(requests.map(({ body }) => body)).toEqual(['a=before', 'a=before'])
+  })
+
+  it('a form has one boundary in all attempts', async () => {
+    const { origin, requests } = await server([actsThenEnds, answers(200)])
+    const form = new FormData()
+    form.append('file', new Blob(['contents'], { type: 'text/plain' }), 'a.txt')
+    const sent = client().fetch(origin, { method: 'PUT', body: form })
+    form.append('late', 'x')
+    await sent
+    expect(requests).toHaveLength(2)
+    expect(requests[0]?.headers['content-type']).toMatch(/^multipart\/form-data; ?boundary=/)
+    expect(requests[1]).toMatchObject({ body: requests[0]?.body })
+    expect(requests[1]?.headers['content-type']).toBe(requests[0]?.headers['content-type'])
+    expect(requests[0]?.body).toContain(requests[0]?.headers['content-type']?.split('boundary=')[1])
+    expect(requests[0]?.body).toContain('contents')
+    expect(requests[0]?.body).not.toContain('late')
+  })
+
+  it.each<[string, () => NonNullable<RequestInit['body']>, string | undefined]>([
+    ['a string', () => 'a=1', 'text/plain;charset=UTF-8'],
+    ['search parameters', () => new URLSearchParams({ a: '1' }), 'application/x-www-form-urlencoded;charset=UTF-8'],
+    ['a Blob', () => new Blob(['a=1'], { type: 'text/x' }), 'text/x'],
+    ['an ArrayBuffer', () => new TextEncoder().encode('a=1').buffer, undefined],
+    ['a view', () => new DataView(new TextEncoder().encode('xa=1x').buffer, 1, 3), undefined],
+  ])('%s is sent again', async (_kind, make, type) => {
+    const { origin, requests } = await server([actsThenEnds, answers(200)])
+    await client().fetch(origin, { method: 'PUT', body: make() })
+    expect(requests.map(({ body }) => body)).toEqual(['a=1', 'a=1'])
+    expect(requests[1]?.headers['content-type']).toBe(type)
+  })
+
+  it('a stream is sent once, whatever the method and the failure', async () => {
+    const stream = () => new Blob(['streamed']).stream() as ReadableStream
+    async function* chunks() {
+      yield new TextEncoder().encode('streamed')
+    }
+    for (const make of [stream, chunks]) {
+      for (const step of [actsThenResets, answers(503), answers(429)]) {
+        const { origin, requests } = await server([step, answers(200)])
+        const init = { method: 'PUT', body: make() as ReadableStream, duplex: 'half' as const }
+        await client()
+          .fetch(origin, init)
+          .catch(() => {})
+        expect(requests.map(({ body }) => body)).toEqual(['streamed'])
+      }
+    }
+    const { origin, requests } = await server(actsThenIsSilent)
+    const impatient = client({ policy: { attemptTimeout: 400 } })
+    await expect(impatient.fetch(origin, { method: 'PUT', body: stream() })).rejects.toMatchObject({
+      code: 'ATTEMPT_TIMEOUT',
+    })
+    expect(requests).toHaveLength(1)
+  })
+
+  it('the body of a Request is kept up to the limit, and sent once beyond it', async () => {
+    const small = await server([actsThenEnds, answers(200)])
+    const request = () => new Request(small.origin, { method: 'PUT', body: 'contents', headers: { 'x-own': '1' } })
+    await client().fetch(request())
+    expect(small.requests).toMatchObject([{ body: 'contents' }, { body: 'contents', headers: { 'x-own': '1' } }])
+    const large = await server([actsThenEnds, answers(200)])
+    const again = new Request(large.origin, request())
+    await client({ maxBodyBytes: 4 })
+      .fetch(again)
+      .catch(() => {})
+    expect(large.requests.map(({ body }) => body)).toEqual(['contents'])
+  })
+
+  it('a form beyond the limit is sent once', async () => {
+    const { origin, requests } = await server([actsThenEnds, answers(200)])
+    const form = new FormData()
+    form.append('file', new Blob(['x'.repeat(5_000)]))
+    await client({ maxBodyBytes: 1_000 })
+      .fetch(origin, { method: 'PUT', body: form })
+      .catch(() => {})
+    expect(requests).toHaveLength(1)
+  })
+})

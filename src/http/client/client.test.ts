@@ -1,0 +1,148 @@
+// On real sockets: aborts, time-outs, budgets and breakers. Effects are counted at the server.
+
+import { describe, expect, it } from 'vitest'
+import { actsThenIsSilent, actsThenResets, answers, serversOfTest } from '../../../test/retry/sockets.js'
+import {
+  type AttemptRecord,
+  consecutiveBreaker,
+  constantDelay,
+  tokenBudget,
+  UnknownOutcomeError,
+} from '../../retry/index.js'
+import { type HttpClientOptions, httpClient } from './client.js'
+
+const server = serversOfTest()
+const client = (options: HttpClientOptions = {}) =>
+  httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
+const post = { method: 'POST', body: 'charge 4711' }
+
+describe('aborts, deadlines, time-outs', () => {
+  it('rejects with the reason, as fetch does, and makes no further attempt', async () => {
+    const { origin, requests } = await server(actsThenIsSilent)
+    const reason = new Error('mine')
+    const controller = new AbortController()
+    const sent = client().fetch(origin, { signal: controller.signal })
+    await expect.poll(() => requests.length).toBe(1)
+    controller.abort(reason)
+    await expect(sent).rejects.toBe(reason)
+    await expect(client().fetch(origin, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+    expect(requests).toHaveLength(1)
+  })
+
+  it('an abort after the answer ends the body', async () => {
+    const { origin } = await server(
+      answers(200, { body: 'x'.repeat(100), breaksOff: { afterBytes: 5, by: 'silence' } }),
+    )
+    const controller = new AbortController()
+    const response = await client().fetch(new Request(origin, { signal: controller.signal }))
+    const text = response.text()
+    controller.abort()
+    await expect(text).rejects.toMatchObject({ name: 'AbortError' })
+  })
+
+  it('a server that answers too late is asked again, under a guard', async () => {
+    const { origin, effects } = await server([answers(200, { lateMs: 5_000 }), answers(200)])
+    const impatient = client({ policy: { attemptTimeout: 400 } })
+    expect((await impatient.fetch(origin, { method: 'PUT', body: 'x' })).status).toBe(200)
+    expect(effects).toHaveLength(2)
+  })
+
+  it('what fetch refuses is refused before anything is counted', async () => {
+    const careful = client()
+    await expect(careful.fetch('not a url')).rejects.toBeInstanceOf(TypeError)
+    await expect(careful.fetch('http://127.0.0.1/', { headers: { 'a b': '1' } })).rejects.toBeInstanceOf(TypeError)
+    await expect(careful.fetch('http://127.0.0.1/', { body: 'x' })).rejects.toBeInstanceOf(TypeError)
+  })
+})
+
+describe('budgets and breakers', () => {
+  it('are one per origin, and bounded in number', async () => {
+    const made: string[] = []
+    const budget = (origin: string) => {
+      made.push(origin)
+      return tokenBudget({ maxTokens: 2, tokenRatio: 0.1 })
+    }
+    const [down, up] = [await server(answers(503)), await server([answers(503), answers(200)])]
+    const careful = client({ budget, maxOrigins: 2 })
+    expect((await careful.fetch(down.origin)).status).toBe(503)
+    expect((await careful.fetch(down.origin)).status).toBe(503)
+    // Two tokens, of which more than one must be left after a failure: none is ever repeated.
+    expect(down.requests).toHaveLength(2)
+    expect(made).toEqual([down.origin])
+    await careful.fetch(up.origin)
+    const third = await server(answers(200))
+    await careful.fetch(third.origin)
+    await careful.fetch(down.origin)
+    expect(made).toEqual([down.origin, up.origin, third.origin, down.origin])
+  })
+
+  it('without a budget 503 is not repeated', async () => {
+    const { origin, requests } = await server(answers(503))
+    await client({ budget: false }).fetch(origin)
+    expect(requests).toHaveLength(1)
+  })
+
+  it('an open breaker refuses its own origin only', async () => {
+    const breaker = () => consecutiveBreaker({ failures: 2, openFor: '1h' })
+    const [down, up] = [await server(answers(500)), await server(answers(200))]
+    const careful = client({ breaker, policy: { attempts: 1 } })
+    for (let call = 0; call < 2; call++) await careful.fetch(down.origin)
+    await expect(careful.fetch(down.origin)).rejects.toMatchObject({ code: 'BREAKER_OPEN' })
+    expect((await careful.fetch(up.origin)).status).toBe(200)
+    expect(down.requests).toHaveLength(2)
+  })
+
+  it('refuses what makes no sense at once', () => {
+    expect(() => httpClient({ policy: { attempts: 0 } })).toThrow(expect.objectContaining({ code: 'POLICY_INVALID' }))
+    expect(() => httpClient({ trusts: ['nowhere'] })).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+    expect(() => httpClient({ honoursKeys: ['file:///x'] })).toThrow(
+      expect.objectContaining({ code: 'ARGUMENT_INVALID' }),
+    )
+  })
+})
+
+describe('bugs of peers', () => {
+  it('dotnet/extensions #6548: a time-out does not make a POST repeatable; the request decides, not the missing answer', async () => {
+    const { origin, effects } = await server([actsThenIsSilent, answers(200)])
+    const impatient = client({ policy: { attemptTimeout: 400 } })
+    await expect(impatient.fetch(origin, post)).rejects.toBeInstanceOf(UnknownOutcomeError)
+    expect(effects).toHaveLength(1)
+  })
+
+  it('axios-retry #66: a POST is not repeated after ECONNRESET', async () => {
+    const { origin, effects } = await server([actsThenResets, answers(200)])
+    await expect(client().fetch(origin, post)).rejects.toMatchObject({ cause: { cause: { code: 'ECONNRESET' } } })
+    expect(effects).toHaveLength(1)
+  })
+
+  it('comfy-python-sdk #79, svix-webhooks #2401: one key and one snapshot of the body for all attempts', async () => {
+    const { origin, effects } = await server([actsThenResets, answers(502, { acts: true }), answers(200)])
+    const bytes = new TextEncoder().encode('{"amount":100}')
+    const sent = client({ honoursKeys: [origin] }).fetch(origin, { method: 'POST', body: bytes })
+    bytes.fill(0x20)
+    await sent
+    expect(effects).toHaveLength(3)
+    expect(new Set(effects.map(({ headers, body }) => `${headers['idempotency-key']} ${body}`))).toHaveLength(1)
+  })
+
+  it('undici: a Retry-After that is too long is not cut short, the call ends', async () => {
+    const { origin, requests } = await server(answers(503, { headers: { 'retry-after': '120' } }))
+    const history: AttemptRecord[] = []
+    expect((await client().fetch(origin, { history })).status).toBe(503)
+    expect(requests).toHaveLength(1)
+    expect(history[0]?.verdict.retryAfterMs).toBe(120_000)
+  })
+
+  it('openai-node #2580: an abort during the wait settles at once, and no attempt follows', async () => {
+    const { origin, requests } = await server(answers(503, { headers: { 'retry-after': '30' } }))
+    const controller = new AbortController()
+    const sent = client().fetch(origin, { signal: controller.signal })
+    await expect.poll(() => requests.length).toBe(1)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const began = performance.now()
+    controller.abort()
+    await expect(sent).rejects.toMatchObject({ name: 'AbortError' })
+    expect(performance.now() - began).toBeLessThan(500)
+    expect(requests).toHaveLength(1)
+  })
+})

@@ -1,0 +1,222 @@
+// A resource with an ETag on a real socket; some writes are carried out and their answers lost.
+
+import { afterEach, describe, expect, it } from 'vitest'
+import { type MisbehavingServer, misbehavingServer, type Step } from '../../../test/retry/sockets.js'
+import { constantDelay, UnknownOutcomeError } from '../../retry/index.js'
+import { type HttpClientOptions, httpClient } from './index.js'
+
+interface Account {
+  readonly balance: number
+  readonly by?: string
+}
+
+type Fault = 'lost-answer' | 'lost-request' | 'none'
+
+const open: MisbehavingServer[] = []
+afterEach(async () => {
+  for (const server of open.splice(0)) await server.close()
+})
+
+/** An account with a version; what befalls each PUT in turn, and what somebody else writes right after it. */
+async function account(
+  faults: readonly Fault[],
+  others: readonly (Account | undefined)[] = [],
+  tag = (v: number) => `"v${v}"`,
+) {
+  let state: Account = { balance: 100 }
+  let version = 1
+  let puts = 0
+  const step: Step = {
+    request: (socket, { method, headers, body }, act) => {
+      const answer = (status: number, text = '') =>
+        socket.end(
+          `HTTP/1.1 ${status} A\r\ncontent-length: ${text.length}\r\nconnection: close\r\netag: ${tag(version)}\r\n\r\n${text}`,
+        )
+      if (method === 'GET') return void answer(200, JSON.stringify(state))
+      const fault = faults[puts] ?? 'none'
+      const other = others[puts]
+      puts++
+      if (fault === 'lost-request') return void socket.destroy()
+      const matches = headers['if-match'] === tag(version)
+      if (matches) {
+        act()
+        state = JSON.parse(body)
+        version++
+      }
+      const status = matches ? 204 : 412
+      if (fault === 'lost-answer') socket.resetAndDestroy()
+      else socket.end(`HTTP/1.1 ${status} A\r\nconnection: close\r\n\r\n`)
+      if (other !== undefined) {
+        state = other
+        version++
+      }
+    },
+  }
+  const server = await misbehavingServer(step)
+  open.push(server)
+  return {
+    url: `${server.origin}/account`,
+    effects: server.effects,
+    requests: server.requests,
+    state: () => state,
+    interfere(next: Account) {
+      state = next
+      version++
+    },
+  }
+}
+
+const client = (options: HttpClientOptions = {}) => httpClient({ ...options, policy: { backoff: constantDelay(1) } })
+const deposit = ({ balance, ...rest }: Account): Account => ({ ...rest, balance: balance + 10 })
+
+describe('conditionalUpdate', () => {
+  it('reads, changes and writes under the tag', async () => {
+    const { url, effects, state } = await account([])
+    const update = await client().conditionalUpdate(url, { change: deposit })
+    expect(update).toEqual({ changed: true, value: { balance: 110 }, rounds: 1 })
+    expect(effects).toMatchObject([
+      { method: 'PUT', headers: { 'if-match': '"v1"', 'content-type': 'application/json' } },
+    ])
+    expect(state()).toEqual({ balance: 110 })
+  })
+
+  it('leaves what need not be changed', async () => {
+    const { url, requests } = await account([])
+    const update = await client().conditionalUpdate<Account>(url, { change: () => undefined })
+    expect(update).toEqual({ changed: false, value: { balance: 100 }, rounds: 1 })
+    expect(requests).toHaveLength(1)
+  })
+
+  it('decides anew when somebody else came first', async () => {
+    const world = await account([])
+    let decided = 0
+    const change = (current: Account) => {
+      if (++decided === 1) world.interfere({ balance: 500 })
+      return deposit(current)
+    }
+    expect(await client().conditionalUpdate(world.url, { change })).toEqual({
+      changed: true,
+      value: { balance: 510 },
+      rounds: 2,
+    })
+    expect(world.effects).toHaveLength(1)
+  })
+
+  it('gives up after its rounds', async () => {
+    const world = await account([])
+    const change = (current: Account) => {
+      world.interfere({ balance: current.balance + 1 })
+      return deposit(current)
+    }
+    await expect(client().conditionalUpdate(world.url, { change, rounds: 3 })).rejects.toMatchObject({
+      code: 'UPDATE_CONFLICT',
+      details: { rounds: 3 },
+    })
+    expect(world.effects).toHaveLength(0)
+  })
+
+  it('after a lost answer, a 412 is found to be its own success: the deposit is made once', async () => {
+    const { url, effects, state, requests } = await account(['lost-answer'])
+    let decided = 0
+    const change = (current: Account) => {
+      decided++
+      return deposit(current)
+    }
+    const update = await client().conditionalUpdate(url, { change })
+    expect(update).toMatchObject({ changed: true, value: { balance: 110 } })
+    expect(decided).toBe(1)
+    expect(effects).toHaveLength(1)
+    expect(state()).toEqual({ balance: 110 })
+    expect(requests.map(({ method }) => method)).toEqual(['GET', 'PUT', 'PUT', 'GET'])
+  })
+
+  it('after a lost request, the repeat is the first success', async () => {
+    const { url, effects, state } = await account(['lost-request'])
+    await client().conditionalUpdate(url, { change: deposit })
+    expect(effects).toHaveLength(1)
+    expect(state()).toEqual({ balance: 110 })
+  })
+
+  it('after a lost answer and somebody else’s change on top, nobody can tell', async () => {
+    const { url, effects, state } = await account(['lost-answer'], [{ balance: 7 }])
+    await expect(client().conditionalUpdate(url, { change: deposit })).rejects.toBeInstanceOf(UnknownOutcomeError)
+    expect(effects).toHaveLength(1)
+    expect(state()).toEqual({ balance: 7 })
+  })
+
+  it('after a lost request and somebody else’s change, nobody can tell either, unless a write token does', async () => {
+    const blind = await account(['lost-request'], [])
+    const change = (current: Account) => ({ ...deposit(current), by: 'us' })
+    let attempts = 0
+    const meddling: typeof fetch = (input, init) => {
+      if (init?.method === 'PUT' && ++attempts === 2) blind.interfere({ balance: 1, by: 'them' })
+      return fetch(input, init)
+    }
+    await expect(client({ fetch: meddling }).conditionalUpdate(blind.url, { change })).rejects.toBeInstanceOf(
+      UnknownOutcomeError,
+    )
+    expect(blind.effects).toHaveLength(0)
+
+    const told = await account(['lost-request'], [])
+    attempts = 0
+    const again: typeof fetch = (input, init) => {
+      if (init?.method === 'PUT' && ++attempts === 2) told.interfere({ balance: 1, by: 'them' })
+      return fetch(input, init)
+    }
+    const isOurs = (current: Account) => current.by === 'us'
+    const update = await client({ fetch: again }).conditionalUpdate<Account>(told.url, { change, isOurs })
+    expect(update).toEqual({ changed: true, value: { balance: 11, by: 'us' }, rounds: 2 })
+    expect(told.effects).toHaveLength(1)
+  })
+
+  it('when the attempts run out it looks, and finds its own success, or says that nobody knows', async () => {
+    const lost = await account(['lost-answer'])
+    const down: typeof fetch = async (input, init) => {
+      if (init?.method !== 'PUT' || lost.effects.length === 0) return fetch(input, init)
+      return new Response(null, { status: 502 })
+    }
+    expect(await client({ fetch: down }).conditionalUpdate(lost.url, { change: deposit })).toMatchObject({
+      changed: true,
+    })
+    expect(lost.effects).toHaveLength(1)
+
+    const gone = await account(['lost-request', 'lost-request', 'lost-request'])
+    const error = await client()
+      .conditionalUpdate(gone.url, { change: deposit })
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(UnknownOutcomeError)
+    expect((error as UnknownOutcomeError).attempts).toHaveLength(3)
+    expect(gone.effects).toHaveLength(0)
+  })
+
+  it('has one deadline for all its requests', async () => {
+    const { url, requests } = await account(Array.from({ length: 9 }, () => 'none' as const))
+    const slow = async ({ balance }: Account) => {
+      await new Promise((resolve) => setTimeout(resolve, 600))
+      return { balance: balance + 10 }
+    }
+    const asked = client().conditionalUpdate<Account>(url, { change: slow, init: { deadline: 500 } })
+    await expect(asked).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    expect(requests.map(({ method }) => method)).toEqual(['GET'])
+  })
+
+  it.each(['W/"v1"', undefined])('refuses to write under the tag %s', async (tag) => {
+    const { url, requests } = await account([], [], () => tag ?? '')
+    const asked = client().conditionalUpdate(url, { change: deposit })
+    await expect(asked).rejects.toMatchObject({ code: 'ETAG_MISSING' })
+    expect(requests).toHaveLength(1)
+  })
+
+  it('says which status ended it', async () => {
+    const { url } = await account([])
+    const forbidding: typeof fetch = async (input, init) =>
+      init?.method === 'PUT' ? new Response('no', { status: 403 }) : fetch(input, init)
+    await expect(client({ fetch: forbidding }).conditionalUpdate(url, { change: deposit })).rejects.toMatchObject({
+      code: 'HTTP_STATUS',
+      details: { status: 403 },
+    })
+    await expect(client().conditionalUpdate(url, { change: deposit, rounds: 0 })).rejects.toMatchObject({
+      code: 'ARGUMENT_INVALID',
+    })
+  })
+})

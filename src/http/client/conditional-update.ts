@@ -1,0 +1,149 @@
+// Read, change, write back if nobody else has changed it meanwhile. A write whose answer was lost is not decided anew before
+// it is known whose change the next 412 is about.
+
+import { type Clock, canonicalJsonOf, deadlineAfter, isRepriseError, RepriseError } from '../../kernel/index.js'
+import { type AttemptRecord, type Comparison, UnknownOutcomeError } from '../../retry/index.js'
+import type { Answer, Reader } from './answer.js'
+import { letGo } from './body.js'
+import type { CallInit } from './request.js'
+
+/** How a resource is changed. */
+export interface ConditionalUpdateOptions<Value> {
+  /**
+   * The new value, from the current one; undefined to leave it. Called again when somebody else changed the resource first, so
+   * it must decide from what it is given alone.
+   */
+  readonly change: (current: Value) => Value | undefined | PromiseLike<Value | undefined>
+  /**
+   * Whether the resource as it is now was written by us: for a resource that holds a write token, or members that the server
+   * sets. Undefined: cannot tell. Default: yes if it equals what was intended, else it cannot tell.
+   */
+  readonly isOurs?: (current: Value, intended: Value) => boolean | undefined
+  /** How often somebody else may come first. Default 5 rounds of reading and writing in all, at most 100. */
+  readonly rounds?: number
+  /** For every request, such as authorization; a deadline counts for all of them together. Default: nothing. */
+  readonly init?: Omit<CallInit, 'method' | 'body' | 'guard' | 'compare' | 'key' | 'step'>
+  /** The media type that is written. Default `application/json`. */
+  readonly contentType?: string
+}
+
+/** What became of an update. */
+export interface ConditionalUpdate<Value> {
+  /** Whether something was written. */
+  readonly changed: boolean
+  /** What was written, or the current value if nothing was. */
+  readonly value: Value
+  /** How many times it was read and decided. */
+  readonly rounds: number
+}
+
+type Call = <Value>(url: string | URL, how: Reader<Value> | undefined, init: CallInit) => Promise<Answer<Value>>
+
+/**
+ * GET, change, PUT with `If-Match`. After a 412 the change is decided anew on the new state, unless an earlier attempt may
+ * have been the one that changed it: then, and also when the attempts run out, the resource is read and compared with what
+ * was intended. What cannot be told apart ends in UNKNOWN_OUTCOME.
+ *
+ * Refuses with ETAG_MISSING (a strong one is needed), HTTP_STATUS (another answer than expected) and UPDATE_CONFLICT (the
+ * rounds ran out).
+ */
+export async function conditionalUpdate<Value>(
+  call: Call,
+  clock: Clock,
+  url: string | URL,
+  options: ConditionalUpdateOptions<Value>,
+): Promise<ConditionalUpdate<Value>> {
+  const { change, rounds: most = 5 } = options
+  if (!Number.isInteger(most) || most < 1 || most > 100) {
+    throw new RepriseError('ARGUMENT_INVALID', 'rounds must be a whole number from 1 to 100.')
+  }
+  const resource = new Resource(call, clock, url, options)
+  for (let rounds = 1; rounds <= most; rounds++) {
+    const { response, value } = await resource.read()
+    const tag = response.headers.get('etag')
+    if (!tag?.startsWith('"')) {
+      throw new RepriseError('ETAG_MISSING', 'The answer has no strong ETag, so nothing can be written under it.')
+    }
+    const intended = await change(value)
+    if (intended === undefined) return { changed: false, value, rounds }
+    if (await resource.write(intended, tag)) return { changed: true, value: intended, rounds }
+  }
+  throw new RepriseError('UPDATE_CONFLICT', 'Somebody else changed the resource first, every time.', {
+    details: { rounds: most },
+  })
+}
+
+class Resource<Value> {
+  readonly #call: Call
+  readonly #url: string | URL
+  readonly #init: CallInit
+  readonly #contentType: string
+  readonly #isOurs: (current: Value, intended: Value) => boolean | undefined
+
+  constructor(call: Call, clock: Clock, url: string | URL, options: ConditionalUpdateOptions<Value>) {
+    const { isOurs = isEqual, init = {}, contentType = 'application/json' } = options
+    const { deadline } = init
+    this.#call = call
+    this.#url = url
+    // One deadline for everything, not one for each request.
+    this.#init =
+      deadline === undefined || typeof deadline === 'object'
+        ? init
+        : { ...init, deadline: deadlineAfter(deadline, clock) }
+    this.#contentType = contentType
+    this.#isOurs = isOurs
+  }
+
+  /** The current value, with the answer it came in. */
+  async read(): Promise<Answer<Value> & { readonly ok: true }> {
+    const answer = await this.#call(this.#url, 'json' as Reader<Value>, this.#init)
+    if (answer.ok) return answer
+    letGo(answer.response)
+    throw unexpected(answer.response)
+  }
+
+  /** Whether the value was written; false when somebody else came first. */
+  async write(intended: Value, tag: string): Promise<boolean> {
+    const headers = new Headers(this.#init.headers)
+    headers.set('if-match', tag)
+    headers.set('content-type', this.#contentType)
+    const compare = async (): Promise<Comparison<Response>> => {
+      const { response, value } = await this.read()
+      const ours = this.#isOurs(value, intended)
+      return ours === undefined ? undefined : ours ? { ours, value: response } : { ours }
+    }
+    const history: AttemptRecord[] = this.#init.history ?? []
+    const earlier = history.length
+    const init: CallInit = { ...this.#init, method: 'PUT', headers, body: JSON.stringify(intended), compare, history }
+    let failure: unknown
+    try {
+      const { response } = await this.#call(this.#url, undefined, init)
+      letGo(response)
+      if (response.ok) return true
+      if (response.status === 412) return false
+      failure = unexpected(response)
+    } catch (error) {
+      if (isRepriseError(error, 'UNKNOWN_OUTCOME') || this.#init.signal?.aborted) throw error
+      failure = error
+    }
+    const attempts = history.slice(earlier)
+    if (attempts.every(({ verdict }) => verdict.happened === 'no')) throw failure
+    // The attempts ran out, and one of them may have been carried out. Looking is all that is left.
+    const comparison = await compare().catch(() => undefined)
+    if (comparison === undefined) throw new UnknownOutcomeError(failure, attempts)
+    return comparison.ours
+  }
+}
+
+// Another state may be somebody else's in place of ours, or on top of it: only equality says something.
+function isEqual(current: unknown, intended: unknown): true | undefined {
+  try {
+    return canonicalJsonOf(current) === canonicalJsonOf(JSON.parse(JSON.stringify(intended))) || undefined
+  } catch {
+    return undefined
+  }
+}
+
+function unexpected({ status }: Response): RepriseError {
+  return new RepriseError('HTTP_STATUS', `The server answered ${status}.`, { details: { status } })
+}

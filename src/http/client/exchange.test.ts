@@ -1,0 +1,124 @@
+// On real sockets: headers for trusted origins, and redirects as fetch follows them.
+
+import { describe, expect, it } from 'vitest'
+import {
+  actsThenIsSilent,
+  actsThenResets,
+  answers,
+  answersWith,
+  refusedPort,
+  serversOfTest,
+} from '../../../test/retry/sockets.js'
+import { constantDelay, UnknownOutcomeError } from '../../retry/index.js'
+import { type HttpClientOptions, httpClient } from './client.js'
+
+const server = serversOfTest()
+const client = (options: HttpClientOptions = {}) =>
+  httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
+const post = { method: 'POST', body: 'charge 4711' }
+
+describe('headers of ours', () => {
+  it('go to trusted origins only', async () => {
+    const { origin, requests } = await server([answers(503), answers(200)])
+    await client({ trusts: [origin] }).fetch(origin, { deadline: '5s' })
+    const own = requests.map(({ headers }) => [headers['reprise-attempt'], headers['reprise-retry-owner']])
+    expect(own).toEqual([
+      ['1', 'caller'],
+      ['2', 'caller'],
+    ])
+    const left = requests.map(({ headers }) => Number(headers['reprise-deadline-ms']))
+    expect(left[0]).toBeLessThanOrEqual(5_000)
+    expect(left[0]).toBeGreaterThan(4_000)
+    expect(left[1]).toBeLessThan(left[0] ?? 0)
+
+    const stranger = await server(answers(200))
+    await client({ trusts: [origin] }).fetch(stranger.origin, { deadline: '5s' })
+    expect(Object.keys(stranger.requests[0]?.headers ?? {}).filter((name) => name.startsWith('reprise'))).toEqual([])
+  })
+
+  it('claim ownership only where this client would repeat', async () => {
+    const { origin, requests } = await server(answers(200))
+    const trusts = [origin]
+    await client({ trusts }).fetch(origin, post)
+    await client({ trusts, policy: { attempts: 1 } }).fetch(origin)
+    await client({ trusts, honoursKeys: trusts }).fetch(origin, post)
+    expect(requests.map(({ headers }) => headers['reprise-retry-owner'])).toEqual([undefined, undefined, 'caller'])
+  })
+
+  it('stay behind when a redirect leaves for another origin', async () => {
+    const stranger = await server(answers(200))
+    const { origin } = await server(answers(302, { headers: { location: stranger.origin } }))
+    await client({ trusts: [origin] }).fetch(origin, { headers: { authorization: 'secret', 'x-own': '1' } })
+    const [arrived] = stranger.requests
+    expect(arrived?.headers).toMatchObject({ 'x-own': '1' })
+    expect(arrived?.headers).not.toHaveProperty('authorization')
+    expect(arrived?.headers).not.toHaveProperty('reprise-attempt')
+  })
+})
+
+describe('redirects', () => {
+  it.each([
+    [301, 'POST', 'GET', ''],
+    [302, 'POST', 'GET', ''],
+    [303, 'POST', 'GET', ''],
+    [303, 'PUT', 'GET', ''],
+    [302, 'PUT', 'PUT', 'charge 4711'],
+    [307, 'POST', 'POST', 'charge 4711'],
+    [308, 'POST', 'POST', 'charge 4711'],
+  ])('%d after %s is followed by %s, as fetch does', async (status, method, then, body) => {
+    const script = answersWith(({ path }) =>
+      path === '/from' ? { status, headers: { location: '/to' } } : { status: 200, body: 'there' },
+    )
+    const [ours, theirs] = [await server(script), await server(script)]
+    const init = { ...post, method }
+    const response = await client().fetch(`${ours.origin}/from#part`, init)
+    const expected = await fetch(`${theirs.origin}/from#part`, init)
+    expect(ours.requests[1]).toMatchObject({ method: then, path: '/to', body })
+    for (const [mine, real] of [[ours.requests[1], theirs.requests[1]]] as const) {
+      expect(mine?.headers['content-type']).toBe(real?.headers['content-type'])
+    }
+    expect(response.redirected).toBe(expected.redirected)
+    expect(response.url.replace(ours.origin, '')).toBe(expected.url.replace(theirs.origin, ''))
+    expect(await response.text()).toBe('there')
+  })
+
+  it('a refused connection after a redirect does not prove that nothing happened', async () => {
+    const port = await refusedPort()
+    const created = answers(303, { headers: { location: `http://127.0.0.1:${port}/orders/1` } })
+    const { origin, effects } = await server(created)
+    await expect(client().fetch(origin, post)).rejects.toBeInstanceOf(UnknownOutcomeError)
+    expect(effects).toHaveLength(1)
+  })
+
+  it('a key does not guard what a redirect sends to an origin that does not honour keys', async () => {
+    for (const step of [actsThenResets, answers(503), actsThenIsSilent]) {
+      const elsewhere = await server(step)
+      const { origin } = await server(answers(307, { headers: { location: elsewhere.origin }, acts: false }))
+      const careful = client({ honoursKeys: [origin], policy: { attemptTimeout: 500 } })
+      const outcome = await careful.fetch(origin, post).then(
+        ({ status }) => status,
+        (error: unknown) => (error as { code?: string }).code ?? (error as Error).message,
+      )
+      expect(outcome).toBe(
+        step === actsThenIsSilent ? 'ATTEMPT_TIMEOUT' : step === actsThenResets ? 'fetch failed' : 503,
+      )
+      expect(elsewhere.requests).toHaveLength(1)
+    }
+  })
+
+  it('manual and error mean what they mean to fetch', async () => {
+    const { origin } = await server(answers(302, { headers: { location: '/to' } }))
+    expect((await client().fetch(origin, { ...post, redirect: 'manual' })).status).toBe(302)
+    await expect(client().fetch(origin, { ...post, redirect: 'error' })).rejects.toThrow()
+  })
+
+  it('end after twenty, or where they lead out of HTTP', async () => {
+    const circle = await server(answers(307, { headers: { location: '/' } }))
+    await expect(client().fetch(circle.origin, post)).rejects.toMatchObject({
+      cause: { message: 'redirect count exceeded' },
+    })
+    expect(circle.requests).toHaveLength(21)
+    const out = await server(answers(307, { headers: { location: 'file:///etc/passwd' } }))
+    await expect(client().fetch(out.origin, post)).rejects.toBeInstanceOf(UnknownOutcomeError)
+  })
+})

@@ -1,0 +1,119 @@
+// One attempt on the wire: the request, and the redirects that follow from it.
+//
+// Redirects of anything that is not a plain read are followed here and not by fetch, for three reasons: after the first
+// answer a refused connection no longer proves that nothing happened; a guard that holds for one origin need not hold for
+// the next; and headers for trusted origins must not travel on. The rules are those of the Fetch standard, 4.4.
+
+import { attemptHeader, deadlineHeader, keyHeader, retryOwnerHeader } from '../../identity/index.js'
+import { type Clock, remainingMs } from '../../kernel/index.js'
+import type { Attempt } from '../../retry/index.js'
+import { letGo } from './body.js'
+import { type FixedRequest, isSafe } from './request.js'
+
+/** What an exchange needs to know. */
+export interface ExchangeSettings {
+  /** The fetch that sends. */
+  readonly fetch: typeof fetch
+  /** What the remaining time is measured with. */
+  readonly clock: Clock
+  /** Whether an origin may know attempt, deadline and ownership. */
+  readonly trusts: (origin: string) => boolean
+  /** Whether this client repeats the call, so that those below should not. */
+  readonly repeats: boolean
+  /** Told before the request itself, and not a read in its place, is sent on to another origin. */
+  readonly onSend: (origin: string) => void
+}
+
+/** What is known about an attempt while it lasts. */
+export interface Trail {
+  /** The origin that was asked last. */
+  origin: string
+  /** Whether something was answered that may come after an effect: a redirect of an unsafe request, or a success. */
+  isAnswered: boolean
+}
+
+/** A new trail for an attempt. */
+export function newTrail(request: FixedRequest): Trail {
+  return { origin: request.url.origin, isAnswered: false }
+}
+
+const maxRedirects = 20
+const redirectStatuses = [301, 302, 303, 307, 308]
+const bodyHeaders = ['content-encoding', 'content-language', 'content-location', 'content-type', 'content-length']
+const secretHeaders = ['authorization', 'proxy-authorization', 'cookie', 'host']
+
+// Pages and their workers have a location, and a fetch that hides redirects from whoever wants to follow them.
+declare const location: unknown
+const hidesRedirects = (): boolean => typeof location !== 'undefined'
+
+/** Sends the request once and follows its redirects. Rejects as fetch does. */
+export async function exchange(
+  request: FixedRequest,
+  attempt: Attempt,
+  settings: ExchangeSettings,
+  trail: Trail,
+): Promise<Response> {
+  const isOurs =
+    request.redirect === 'follow' && !hidesRedirects() && (!isSafe(request.method) || settings.trusts(trail.origin))
+  const signal = request.signal === undefined ? attempt.signal : AbortSignal.any([request.signal, attempt.signal])
+  const headers = new Headers(request.headers)
+  let { url, method } = request
+  let body = request.body.content
+  for (let redirects = 0; ; redirects++) {
+    const response = await settings.fetch(url.href, {
+      ...request.rest,
+      method,
+      headers: settings.trusts(url.origin) ? announced(headers, attempt, settings) : headers,
+      body: body ?? null,
+      redirect: isOurs ? 'manual' : request.redirect,
+      signal,
+      ...(request.body.isStream && body !== undefined && { duplex: 'half' }),
+    })
+    if (response.redirected) trail.isAnswered ||= !isSafe(request.method)
+    const target = isOurs ? redirectTarget(response, url) : undefined
+    if (target === undefined) return redirects === 0 ? response : marked(response)
+    letGo(response)
+    trail.isAnswered ||= !isSafe(request.method)
+    if (redirects === maxRedirects) throw new TypeError('redirect count exceeded')
+    const { status } = response
+    if (status !== 303 && body !== undefined && request.body.isStream)
+      throw new TypeError('a stream cannot be redirected')
+    if (status === 303 ? method !== 'GET' && method !== 'HEAD' : status < 303 && method === 'POST') {
+      method = 'GET'
+      body = undefined
+      for (const name of [...bodyHeaders, keyHeader.name]) headers.delete(name)
+    }
+    if (target.origin !== url.origin) for (const name of secretHeaders) headers.delete(name)
+    url = target
+    trail.origin = url.origin
+    if (!isSafe(method)) settings.onSend(url.origin)
+  }
+}
+
+// Unknown to servers that are not ours, and nobody else's business.
+function announced(headers: Headers, attempt: Attempt, { clock, repeats }: ExchangeSettings): Headers {
+  const all = new Headers(headers)
+  all.set(attemptHeader.name, attemptHeader.write(attempt.number))
+  if (attempt.deadline !== undefined) {
+    all.set(deadlineHeader.name, deadlineHeader.write(remainingMs(attempt.deadline, clock)))
+  }
+  if (repeats) all.set(retryOwnerHeader.name, retryOwnerHeader.write('caller'))
+  return all
+}
+
+function redirectTarget(response: Response, from: URL): URL | undefined {
+  const field = response.headers.get('location')
+  if (field === null || !redirectStatuses.includes(response.status)) return undefined
+  const target = URL.canParse(field, from.href) ? new URL(field, from) : undefined
+  if (target === undefined || !/^https?:$/.test(target.protocol)) {
+    letGo(response)
+    throw new TypeError('a redirect leads to something that is not HTTP')
+  }
+  if (target.hash === '') target.hash = from.hash
+  return target
+}
+
+// fetch would say so, had it followed the redirects itself.
+function marked(response: Response): Response {
+  return Object.defineProperty(response, 'redirected', { value: true })
+}

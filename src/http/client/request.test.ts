@@ -1,0 +1,152 @@
+// On real sockets: what guards a request, and which key it carries. Effects are counted at the server.
+
+import { describe, expect, it } from 'vitest'
+import {
+  actsThenEnds,
+  actsThenResets,
+  answers,
+  type MisbehavingServer,
+  refusedPort,
+  serversOfTest,
+} from '../../../test/retry/sockets.js'
+import { mintKey, withIntent } from '../../identity/index.js'
+import { type AttemptRecord, constantDelay, repeatable, UnknownOutcomeError } from '../../retry/index.js'
+import { type HttpClientOptions, httpClient } from './client.js'
+
+const server = serversOfTest()
+const client = (options: HttpClientOptions = {}) =>
+  httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
+const post = { method: 'POST', body: 'charge 4711' }
+
+describe('what guards a request', () => {
+  it.each(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'QUERY'])('%s is repeated after a reset', async (method) => {
+    const { origin, effects } = await server([actsThenResets, answers(200)])
+    expect((await client().fetch(origin, { method })).status).toBe(200)
+    expect(effects).toHaveLength(2)
+  })
+
+  it.each(['POST', 'PATCH', 'patch', 'LINK'])('%s is not, and the outcome is unknown', async (method) => {
+    const { origin, effects } = await server([actsThenResets, answers(200)])
+    const error = await client()
+      .fetch(origin, { method })
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(UnknownOutcomeError)
+    expect((error as Error).cause).toBeInstanceOf(TypeError)
+    expect(effects).toHaveLength(1)
+  })
+
+  it.each([
+    ['if-match', '"v1"', 2],
+    ['if-none-match', '*', 2],
+    // Neither becomes false by our own success, so neither guards anything.
+    ['if-match', '*', 1],
+    ['if-none-match', '"v1"', 1],
+  ])('POST with %s: %s arrives %d time(s)', async (name, value, times) => {
+    const { origin, effects } = await server([actsThenEnds, answers(200)])
+    await client()
+      .fetch(origin, { ...post, headers: { [name]: value } })
+      .catch(() => {})
+    expect(effects).toHaveLength(times)
+  })
+
+  it('POST is repeated with the same key and body where the origin honours keys', async () => {
+    const { origin, effects } = await server([actsThenResets, actsThenEnds, answers(201)])
+    const response = await client({ honoursKeys: [`${origin}/any/path`] }).fetch(`${origin}/charges`, post)
+    expect(response.status).toBe(201)
+    expect(effects).toHaveLength(3)
+    const [key, ...others] = effects.map(({ headers }) => headers['idempotency-key'])
+    expect(key).toMatch(/^"[0-9a-f-]{36}"$/)
+    expect(others).toEqual([key, key])
+    expect(new Set(effects.map(({ body }) => body))).toEqual(new Set(['charge 4711']))
+  })
+
+  it('a key alone is no guard towards an origin that nobody declared', async () => {
+    const { origin, effects } = await server([actsThenResets, answers(200)])
+    await expect(client().fetch(origin, { ...post, key: 'order-4711' })).rejects.toBeInstanceOf(UnknownOutcomeError)
+    expect(effects).toHaveLength(1)
+    expect(effects[0]?.headers['idempotency-key']).toBe('"order-4711"')
+  })
+
+  it('a guard of the caller’s own', async () => {
+    const { origin, effects } = await server([actsThenResets, answers(200)])
+    await client().fetch(origin, { ...post, guard: repeatable('sets the status to paid') })
+    expect(effects).toHaveLength(2)
+  })
+
+  it('an unguarded POST is repeated only where nothing can have happened', async () => {
+    const port = await refusedPort()
+    const { fetch } = globalThis
+    let calls = 0
+    let late: MisbehavingServer | undefined
+    const startsLate: typeof globalThis.fetch = async (input, init) => {
+      if (++calls === 2) late = await server(answers(200), port)
+      return fetch(input, init)
+    }
+    const history: AttemptRecord[] = []
+    const response = await client({ fetch: startsLate }).fetch(`http://127.0.0.1:${port}`, { ...post, history })
+    expect(response.status).toBe(200)
+    expect(history.map(({ verdict }) => verdict)).toMatchObject([{ happened: 'no', why: 'ECONNREFUSED' }])
+    expect(late?.effects).toHaveLength(1)
+  })
+
+  it.each([
+    [421, 2],
+    [425, 2],
+    [429, 2],
+    [503, 1],
+    [408, 1],
+    [500, 1],
+    [502, 1],
+    [409, 1],
+  ])('an unguarded POST answered %d arrives %d time(s)', async (status, times) => {
+    const { origin, requests } = await server([answers(status), answers(200)])
+    const response = await client().fetch(origin, post)
+    expect(response.status).toBe(times === 2 ? 200 : status)
+    expect(requests).toHaveLength(times)
+  })
+
+  it('an origin that refuses before processing may be asked again after 503', async () => {
+    const { origin, requests } = await server([answers(503), answers(200)])
+    const response = await client({ refusesBeforeProcessing: [origin] }).fetch(origin, post)
+    expect(response.status).toBe(200)
+    expect(requests).toHaveLength(2)
+  })
+
+  it('a trusted server’s retryable problem was refused before the handler, anybody else’s says nothing', async () => {
+    const body = JSON.stringify({ type: 'https://reprise.example/in-flight', status: 409, retryable: true })
+    const problem = answers(409, { body, headers: { 'content-type': 'application/problem+json; charset=utf-8' } })
+    const trusted = await server([problem, answers(200)])
+    expect((await client({ trusts: [trusted.origin] }).fetch(trusted.origin, post)).status).toBe(200)
+    const stranger = await server([problem, answers(200)])
+    const response = await client().fetch(stranger.origin, post)
+    expect(response.status).toBe(409)
+    expect(await response.json()).toMatchObject({ retryable: true })
+  })
+})
+
+describe('keys', () => {
+  it('are sent with unsafe methods only', async () => {
+    const { origin, requests } = await server(answers(200))
+    const methods = ['GET', 'QUERY', 'POST', 'PUT', 'PATCH', 'DELETE']
+    for (const method of methods) await client().fetch(origin, { method })
+    expect(requests.map(({ headers }) => 'idempotency-key' in headers)).toEqual([false, false, true, true, true, true])
+    expect(new Set(requests.map(({ headers }) => headers['idempotency-key']))).toHaveLength(5)
+  })
+
+  it('come from the caller, the header, or the current intent', async () => {
+    const { origin, requests } = await server(answers(200))
+    await client().fetch(origin, { ...post, key: 'given' })
+    await client().fetch(origin, { ...post, headers: { 'idempotency-key': 'bare' } })
+    const key = mintKey()
+    for (const step of ['charge', 'charge', 'mail']) {
+      await withIntent({ key }, () => client().fetch(origin, { ...post, step }))
+    }
+    const [given, bare, first, again, other] = requests.map(({ headers }) => headers['idempotency-key'])
+    expect([given, bare]).toEqual(['"given"', '"bare"'])
+    expect(again).toBe(first)
+    expect(new Set([first, other, `"${key}"`])).toHaveLength(3)
+    await expect(client().fetch(origin, { ...post, key: '' })).rejects.toMatchObject({ code: 'KEY_EMPTY' })
+    await expect(client().fetch(origin, { ...post, step: 'charge' })).rejects.toMatchObject({ code: 'INTENT_MISSING' })
+    expect(requests).toHaveLength(5)
+  })
+})

@@ -1,0 +1,129 @@
+// A request as it will be sent, however often: method, URL, headers, key and body, fixed before the first attempt.
+
+import { deriveKey, type Key, keyHeader, mintKey, parseKey } from '../../identity/index.js'
+import type { Deadline, Duration } from '../../kernel/index.js'
+import {
+  type AttemptRecord,
+  type Comparison,
+  conditional,
+  type Guard,
+  keyed,
+  readOnly,
+  repeatable,
+} from '../../retry/index.js'
+import { type FrozenBody, freezeBody, freezeStream } from './body.js'
+
+/** What one call can be told beyond what fetch can. */
+export interface CallOptions {
+  /** The key of the intent. Default: the one in an `Idempotency-Key` header, or a new one. Sent with unsafe methods. */
+  readonly key?: string
+  /** The name of this call within the current intent, from whose key its own is derived. Default: not derived. */
+  readonly step?: string
+  /** Why a repeat is harmless, where method, precondition and key do not say so. */
+  readonly guard?: Guard
+  /** How long the call may take, all attempts together. Default: what the policy says. */
+  readonly deadline?: Duration | Deadline
+  /** Filled with a record of each failed attempt. */
+  readonly history?: AttemptRecord[]
+  /**
+   * After a 412 that follows an attempt which may have succeeded: whose success was it? Default: nobody can tell, and the
+   * outcome is unknown.
+   */
+  readonly compare?: () => PromiseLike<Comparison<Response>> | Comparison<Response>
+}
+
+/** What a call can be told: everything fetch can, and {@link CallOptions}. */
+export type CallInit = RequestInit & CallOptions
+
+/** A request that no longer changes. */
+export interface FixedRequest {
+  /** Where it goes. */
+  readonly url: URL
+  /** The method, in the case in which fetch sends it. */
+  readonly method: string
+  /** The headers of every attempt, the key's included. */
+  readonly headers: Headers
+  /** The body, which no longer changes. */
+  readonly body: FrozenBody
+  /** What to do about redirects, as fetch has it. */
+  readonly redirect: 'follow' | 'manual' | 'error'
+  /** The caller's own signal. */
+  readonly signal: AbortSignal | undefined
+  /** The key, for methods that are not safe. */
+  readonly key: Key | undefined
+  /** Everything else that fetch understands. */
+  readonly rest: RequestInit
+}
+
+/** Methods that read (RFC 9110, 9.2.1; QUERY from its own specification). */
+export const isSafe = (method: string): boolean => /^(GET|HEAD|OPTIONS|TRACE|QUERY)$/.test(method)
+
+/** Fixes a request. Rejects with a TypeError where fetch would. */
+export async function fixRequest(
+  input: string | URL | Request,
+  init: RequestInit & CallOptions,
+  maxBodyBytes: number,
+): Promise<FixedRequest> {
+  const { key: given, step, guard, deadline, history, compare, ...own } = init
+  const request = typeof input === 'object' && 'method' in input ? input : undefined
+  const { signal, body, ...rest } = { ...(request && membersOf(request)), ...own }
+  const inherited = body === undefined ? request?.body : undefined
+  const hasBody = (body ?? inherited ?? undefined) !== undefined
+  // fetch's own judgement on URL, method and headers, before anything is sent or counted.
+  const probe = new Request(request?.url ?? (input as string | URL), { ...rest, body: hasBody ? '' : null })
+  const method = probe.method
+  // The probe's own body would leave a type behind.
+  const headers = new Headers(rest.headers)
+  const key = isSafe(method) ? undefined : keyOf(given, step, headers)
+  const frozen = await (inherited ? freezeStream(inherited, maxBodyBytes) : freezeBody(body, maxBodyBytes))
+  if (frozen.type !== undefined && !headers.has('content-type')) headers.set('content-type', frozen.type)
+  if (key !== undefined) headers.set(keyHeader.name, keyHeader.write(key))
+  return {
+    url: new URL(probe.url),
+    method,
+    headers,
+    body: frozen,
+    redirect: probe.redirect,
+    signal: signal ?? undefined,
+    key,
+    rest,
+  }
+}
+
+/**
+ * Why a repeat of this request is harmless; undefined when nothing says so. A precondition comes first, since after a lost
+ * answer its 412 must not be taken for somebody else's change.
+ *
+ * @param honoursKeys Whether the origin is declared to honour keys.
+ * @param compare Tells our own success from somebody else's after a failed precondition.
+ */
+export function guardOf(
+  request: FixedRequest,
+  honoursKeys: boolean,
+  compare: CallOptions['compare'],
+): Guard | undefined {
+  const { method, headers, key } = request
+  if (isSafe(method)) return readOnly()
+  if (isGuarding(headers)) return conditional(compare && { compare })
+  if (method === 'PUT' || method === 'DELETE') return repeatable('RFC 9110, 9.2.2')
+  return honoursKeys && key !== undefined ? keyed(key) : undefined
+}
+
+// Only a precondition that our own success makes false: `If-Match: *` stays true, and so does another tag in If-None-Match.
+function isGuarding(headers: Headers): boolean {
+  const match = headers.get('if-match')?.trim()
+  return (match !== undefined && match !== '*') || headers.get('if-none-match')?.trim() === '*'
+}
+
+function keyOf(given: string | undefined, step: string | undefined, headers: Headers): Key {
+  if (given !== undefined) return parseKey(given)
+  if (step !== undefined) return deriveKey(step)
+  const field = headers.get(keyHeader.name)
+  return field === null ? mintKey() : keyHeader.read(field)
+}
+
+// What an init can say, read from a Request. `mode` and others that a caller may not set again stay behind.
+function membersOf(request: Request): RequestInit {
+  const { method, headers, redirect, signal, credentials, integrity, keepalive, referrerPolicy } = request
+  return { method, headers, redirect, signal, credentials, integrity, keepalive, referrerPolicy }
+}

@@ -1,0 +1,18 @@
+// Channels on which a process can listen to what goes on inside it, where the runtime has them.
+
+import { builtin } from './runtime.js'
+
+/** A channel of `node:diagnostics_channel`, as far as it is used here. */
+export interface DiagnosticsChannel {
+  /** The channel's name. */
+  readonly name: string
+  /** Whether anybody listens. */
+  readonly hasSubscribers: boolean
+  /** Hands a message to all who listen. */
+  publish(message: unknown): void
+}
+
+/** The diagnostics channel with a name, or undefined where the runtime has none. */
+export function diagnosticsChannel(name: string): DiagnosticsChannel | undefined {
+  return builtin('node:diagnostics_channel')?.channel(name) as DiagnosticsChannel | undefined
+}

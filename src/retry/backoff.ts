@@ -1,0 +1,129 @@
+// How long to wait before the next attempt: the exponential kinds, with the cap applied first and the jitter last.
+//
+// Many libraries cap after the jitter, so that after a few failures every client waits exactly the cap and all come back
+// together. Here jitter survives the cap.
+
+import { maxDurationMs, type Random } from '../kernel/index.js'
+import { demand, demandRanges, huge, tiny } from './demand.js'
+
+/** The kinds of backoff; see the constructors. */
+export type BackoffKind = 'none' | 'full' | 'equal' | 'decorrelated' | 'constant' | 'grpc'
+
+/** A backoff as plain data. */
+export interface BackoffData {
+  /** How ceilings and chance make a wait. */
+  readonly kind: BackoffKind
+  /** The first ceiling, in ms. */
+  readonly baseMs: number
+  /** No ceiling is above it, in ms. */
+  readonly capMs: number
+  /** Growth per failure, above 0. Default 2; 3 for `decorrelated`, 1 for `constant`. */
+  readonly multiplier?: number
+}
+
+/** Decides how long to wait after a failed attempt. Pure but for the chance it is handed. */
+export interface Backoff {
+  /** The backoff as plain data. */
+  readonly data: BackoffData
+  /**
+   * The wait in ms, not rounded. `failures`: failed attempts so far, from 1. `previousDelayMs`: the last wait, 0 before
+   * the first one; only `decorrelated` looks at it.
+   */
+  delayMs(failures: number, previousDelayMs: number, random: Random): number
+}
+
+/** Limits of an exponential backoff, in ms. */
+export interface BackoffOptions {
+  /** The first ceiling, above 0. Default 50. */
+  readonly baseMs?: number
+  /** The highest ceiling, at least `baseMs`. Default 2,000. */
+  readonly capMs?: number
+}
+
+/** gRPC's names for its backoff, in ms. */
+export interface GrpcBackoffOptions {
+  /** The first delay before jitter, above 0. */
+  readonly initialMs: number
+  /** The highest delay before jitter, above 0; the jitter may pass it by a fifth. */
+  readonly maxMs: number
+  /** Growth per failure, above 0. */
+  readonly multiplier: number
+}
+
+/** Exactly the ceiling, min(cap, base · 2^(failures − 1)). All clients come back together: for tests and comparisons. */
+export function noJitter(options?: BackoffOptions): Backoff {
+  return doubling('none', options)
+}
+
+/** U(0, ceiling): the default. Spreads best for the fewest calls (Brooker, "Exponential Backoff And Jitter", 2015). */
+export function fullJitter(options?: BackoffOptions): Backoff {
+  return doubling('full', options)
+}
+
+/** Half the ceiling + U(0, half the ceiling): never a very short wait. */
+export function equalJitter(options?: BackoffOptions): Backoff {
+  return doubling('equal', options)
+}
+
+/**
+ * U(base, 3 · previous), where previous starts at base. The published form takes the smaller of that and the cap, and so
+ * loses its jitter there; here a draw past the cap becomes one of U(cap / 2, cap).
+ */
+export function decorrelatedJitter(options?: BackoffOptions): Backoff {
+  return doubling('decorrelated', options)
+}
+
+/** The same wait each time, in ms. 0 is allowed and means none. */
+export function constantDelay(delayMs: number): Backoff {
+  return backoffFrom({ kind: 'constant', baseMs: delayMs, capMs: delayMs })
+}
+
+/** min(initial · multiplier^(failures − 1), max) · U(0.8, 1.2), as gRPC proposal A6 has it. */
+export function grpcBackoff({ initialMs, maxMs, multiplier }: GrpcBackoffOptions): Backoff {
+  return backoffFrom({ kind: 'grpc', baseMs: initialMs, capMs: maxMs, multiplier })
+}
+
+function doubling(kind: BackoffKind, { baseMs = 50, capMs = 2000 }: BackoffOptions = {}): Backoff {
+  return backoffFrom({ kind, baseMs, capMs })
+}
+
+// Growth per failure unless the data says otherwise, and the wait as a share of the ceiling: at least, plus by chance.
+const kinds: Readonly<Record<BackoffKind, readonly [growth: number, least: number, chance: number]>> = {
+  none: [2, 1, 0],
+  full: [2, 0, 1],
+  equal: [2, 0.5, 0.5],
+  decorrelated: [3, 0, 1],
+  constant: [1, 1, 0],
+  grpc: [2, 0.8, 0.4],
+}
+
+/** The backoff that the data describes. Refuses data that cannot be with `POLICY_INVALID`. */
+export function backoffFrom(data: BackoffData): Backoff {
+  const { kind, baseMs, capMs } = data
+  demand(Object.hasOwn(kinds, kind), 'backoff.kind')
+  const [usual, least, chance] = kinds[kind]
+  const { multiplier: growth = usual } = data
+  demandRanges(
+    'backoff',
+    { baseMs, capMs, multiplier: growth },
+    {
+      baseMs: [kind === 'constant' ? 0 : tiny, maxDurationMs],
+      // A6 allows a maximum below the initial delay; elsewhere that is a mistake.
+      capMs: [kind === 'grpc' ? tiny : baseMs, maxDurationMs],
+      multiplier: [tiny, huge],
+    },
+  )
+  return {
+    data: Object.freeze({ ...data }),
+    delayMs(failures, previousDelayMs, random) {
+      if (kind === 'decorrelated') {
+        const drawnMs = baseMs + random.next() * (growth * Math.max(baseMs, previousDelayMs) - baseMs)
+        if (drawnMs < capMs) return drawnMs
+        const leastMs = Math.max(baseMs, capMs / 2)
+        return leastMs + random.next() * (capMs - leastMs)
+      }
+      // The power may overflow to Infinity: the cap is then the smaller. If the base is 0, so is the cap, and the power is 1.
+      return Math.min(capMs, baseMs * growth ** (failures - 1)) * (least + chance * random.next())
+    },
+  }
+}

@@ -1,0 +1,91 @@
+// What happens after a failed attempt: again, and when, or stop, and why. Used by the runner and by the simulator.
+
+import type { Random } from '../kernel/index.js'
+import type { Backoff } from './backoff.js'
+import type { Budget } from './target/budget.js'
+import type { Verdict } from './verdict.js'
+
+/** Why there is no further attempt. */
+export type StopReason =
+  | 'permanent'
+  | 'discard'
+  | 'unguarded'
+  | 'attempts'
+  | 'budget'
+  | 'budget-required'
+  | 'breaker'
+  | 'conflict'
+  | 'deadline'
+  | 'retry-after'
+  | 'do-not-repeat'
+  | 'layer'
+  | 'aborted'
+
+/** Again after `delayMs`; or not, where `delayMs` is the wait that was asked for and could not be kept. */
+export type Decision =
+  | { readonly again: true; readonly delayMs: number }
+  | { readonly again: false; readonly reason: StopReason; readonly delayMs?: number }
+
+/** The part of a policy that decides. */
+export interface PolicyRules {
+  /** Calls in all, the first included. */
+  readonly attempts: number
+  /** The waits between attempts. */
+  readonly backoff: Backoff
+  /** Without one, nothing that reports overload is repeated. */
+  readonly budget?: Budget | undefined
+  /** A longer Retry-After than this, in ms, ends it. */
+  readonly maxRetryAfterMs: number
+  /** No attempt starts with less of the deadline left than this, in ms. */
+  readonly minimumRemainderMs: number
+}
+
+/** What is known after a failed attempt. */
+export interface Facts {
+  /** Failed attempts so far, this one included. */
+  readonly failures: number
+  /** What the failure meant. */
+  readonly verdict: Verdict
+  /** Whether a guard makes repeats harmless. */
+  readonly guarded: boolean
+  /** Whether any attempt so far may have happened. */
+  readonly anyMaybe: boolean
+  /** The wait before this attempt, in ms; 0 before the first. */
+  readonly previousDelayMs: number
+  /** What is left of the deadline, in ms; Infinity without one. */
+  readonly remainingMs: number
+  /** Now, in monotonic ms. */
+  readonly nowMs: number
+}
+
+/**
+ * Decides after a failed attempt, in this order: the verdict, the guard, the attempts, the wait against Retry-After and
+ * deadline, and the budget last, so that nothing is taken from it for a repeat that is not made. The runner has told the
+ * budget of the failure before. A wait that the server asked for is never shortened.
+ */
+export function decide(rules: PolicyRules, facts: Facts, random: Random): Decision {
+  const { verdict, remainingMs } = facts
+  const { help, retryAfterMs = 0 } = verdict
+  if (help !== 'transient') return stop(help)
+  if (verdict.doNotRepeat) return stop('do-not-repeat')
+  if (!facts.guarded && (facts.anyMaybe || verdict.happened !== 'no')) return stop('unguarded')
+  if (facts.failures >= rules.attempts) return stop('attempts')
+
+  const fits = (delayMs: number): boolean => {
+    const restMs = remainingMs - delayMs
+    return restMs > 0 && restMs >= rules.minimumRemainderMs
+  }
+  // Without a wait asked for, what does not fit is simply the deadline.
+  const asked = retryAfterMs > 0
+  if (!(retryAfterMs <= rules.maxRetryAfterMs) || (asked && !fits(retryAfterMs)))
+    return stop('retry-after', retryAfterMs)
+  const delayMs = Math.max(retryAfterMs, rules.backoff.delayMs(facts.failures, facts.previousDelayMs, random))
+  if (!fits(delayMs)) return stop('deadline', delayMs)
+
+  if (rules.budget === undefined) return verdict.overload ? stop('budget-required') : { again: true, delayMs }
+  return rules.budget.tryRepeat(facts.nowMs) ? { again: true, delayMs } : stop('budget')
+}
+
+function stop(reason: StopReason, delayMs?: number): Decision {
+  return delayMs === undefined ? { again: false, reason } : { again: false, reason, delayMs }
+}

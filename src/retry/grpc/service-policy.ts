@@ -1,0 +1,53 @@
+// A policy made of a gRPC service config: its retry or hedging policy, its throttle, and the statuses it names.
+
+import { backoffFrom } from '../backoff.js'
+import type { Classifier } from '../classify/classifier.js'
+import type { RetryPolicyOptions } from '../options.js'
+import { type RetryPolicy, retryPolicy } from '../policy.js'
+import { type Budget, budgetFrom } from '../target/budget.js'
+import { permanent, transient, type Verdict } from '../verdict.js'
+import { rulesFromServiceConfig } from './service-config.js'
+
+/** What a service config does not say. */
+export interface ServicePolicyOptions extends Omit<RetryPolicyOptions, 'attempts' | 'backoff' | 'budget' | 'hedge'> {
+  /** The throttle of the server, shared by the policies of all its methods. Default: one of this policy's own. */
+  readonly budget?: Budget
+}
+
+/**
+ * The policy that a gRPC service config describes for a method (`package.Service/Method`), validated as proposal A6 says.
+ * Failures are errors with a numeric `code`, as gRPC clients throw them, and `metadata` for the server's pushback.
+ */
+export function policyFromServiceConfig(
+  config: unknown,
+  method: string,
+  options: ServicePolicyOptions = {},
+): RetryPolicy {
+  const { attempts, backoff, budget, hedge, retryableStatusCodes } = rulesFromServiceConfig(config, method)
+  return retryPolicy({
+    name: method,
+    ...options,
+    attempts: hedge?.attempts ?? attempts,
+    backoff: backoffFrom(backoff),
+    budget: options.budget ?? (budget === undefined ? false : budgetFrom(budget)),
+    // A delay of 0 sends all attempts in one turn.
+    ...(hedge && { hedge: { after: Math.max(1, Math.ceil(hedge.delayMs)) } }),
+    classify: statusClassifier(hedge?.nonFatalStatusCodes ?? retryableStatusCodes, options.classify),
+  })
+}
+
+function statusClassifier(again: readonly number[], own: Classifier | undefined): Classifier {
+  return (error) => own?.(error) ?? statusVerdict(error, again)
+}
+
+function statusVerdict(error: unknown, again: readonly number[]): Verdict | undefined {
+  const { code, metadata } = Object(error) as { code?: unknown; metadata?: { get?: (name: string) => unknown[] } }
+  if (typeof code !== 'number') return undefined
+  const why = `grpc-${code}`
+  const pushback = metadata?.get?.('grpc-retry-pushback-ms')[0]
+  // A6: negative or unreadable means no, and counts against the throttle whatever the status.
+  const refused = pushback !== undefined && !/^(?:0|[1-9]\d{0,9})$/.test(String(pushback))
+  if (!again.includes(code)) return refused ? { ...permanent(why), doNotRepeat: true } : permanent(why)
+  if (refused) return transient(why, 'maybe', { doNotRepeat: true })
+  return transient(why, 'maybe', pushback === undefined ? {} : { retryAfterMs: Number(pushback) })
+}

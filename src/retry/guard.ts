@@ -1,0 +1,128 @@
+// A guard says what makes a repeat of this call harmless. It comes with each call; without one, only what provably did
+// not happen is repeated.
+
+import { type Key, parseKey } from '../identity/index.js'
+import { RepriseError } from '../kernel/index.js'
+
+/** What makes a repeat harmless, cheapest first. */
+export type Rung = 'read' | 'algebra' | 'conditional' | 'sequence' | 'key' | 'atomic'
+
+/** Whose success a failed precondition was, found out by looking. */
+export type Comparison<Result> = { readonly ours: true; readonly value: Result } | { readonly ours: false } | undefined
+
+declare const guardBrand: unique symbol
+
+/** A reason to believe that a repeat is harmless. Made by the functions of this file only. */
+export interface Guard {
+  /** @internal */
+  readonly [guardBrand]: true
+  /** The rung of the ladder it stands on. */
+  readonly rung: Rung
+  /** The key that the body sends with every attempt, if there is one. */
+  readonly key: Key | undefined
+}
+
+type Compare = () => PromiseLike<Comparison<unknown>> | Comparison<unknown>
+
+// A registered symbol, so that a guard made by another copy of the package is known as one.
+const brand = Symbol.for('reprise.guard')
+
+class MadeGuard {
+  readonly [brand] = true
+  readonly rung: Rung
+  readonly key: Key | undefined
+  readonly compare: Compare | undefined
+
+  constructor(rung: Rung, key?: Key, compare?: Compare) {
+    this.rung = rung
+    this.key = key
+    this.compare = compare
+  }
+}
+
+function guard(rung: Rung, key?: Key, compare?: Compare): Guard {
+  return new MadeGuard(rung, key, compare) as unknown as Guard
+}
+
+/** The call reads and changes nothing. */
+export function readOnly(): Guard {
+  return guard('read')
+}
+
+/**
+ * The effect is the same however often it happens: set to X, add to a set, delete.
+ *
+ * @param why What makes it so, for whoever reads the code: `'sets the status to paid'`.
+ */
+export function repeatable(why: string): Guard {
+  if (typeof why !== 'string' || why === '') {
+    throw new RepriseError('ARGUMENT_INVALID', 'repeatable() wants the reason why a repeat is harmless.')
+  }
+  return guard('algebra')
+}
+
+/** How a conditional write tells its own earlier success from somebody else's. */
+export interface ConditionalOptions<Result = unknown> {
+  /**
+   * Called when the precondition failed after an attempt that may have succeeded: reads back, and compares a write token or
+   * the intended representation. Undefined when it cannot tell; the outcome is then unknown. Default: it cannot tell.
+   */
+  readonly compare?: () => PromiseLike<Comparison<Result>> | Comparison<Result>
+}
+
+/** The call carries a precondition (ETag, version, compare-and-set) that a second success would violate. */
+export function conditional<Result = unknown>(options: ConditionalOptions<Result> = {}): Guard {
+  return guard('conditional', undefined, options.compare)
+}
+
+/** A producer's numbered message. */
+export interface SequenceNumber {
+  /** Who sends. */
+  readonly producer: string
+  /** Which life of the producer this is; grows with every restart. */
+  readonly epoch: number
+  /** The number of the message within the epoch. */
+  readonly number: number
+}
+
+/** The receiver drops numbers it has seen, and epochs that are over. */
+export function sequenced({ producer, epoch, number }: SequenceNumber): Guard {
+  const sound =
+    typeof producer === 'string' && producer !== '' && Number.isSafeInteger(epoch) && Number.isSafeInteger(number)
+  if (!sound || epoch < 0 || number < 0) {
+    throw new RepriseError('ARGUMENT_INVALID', 'sequenced() wants a producer, an epoch and a number.')
+  }
+  return guard('sequence')
+}
+
+/** The receiver honours keys: it carries out an intent once, whatever arrives with this key. The body gets the key. */
+export function keyed(key: Key): Guard {
+  return guard('key', parseKey(key))
+}
+
+/**
+ * Marker and effect commit together in a named domain, which recognises the repeat.
+ *
+ * @param domain The name of the store in which they commit.
+ */
+export function atomic(domain: string, key?: Key): Guard {
+  if (typeof domain !== 'string' || domain === '') {
+    throw new RepriseError('ARGUMENT_INVALID', 'atomic() wants the name of a domain.')
+  }
+  return guard('atomic', key === undefined ? undefined : parseKey(key))
+}
+
+/** Whether a value was made by one of the functions above, also by those of another copy of the package. */
+export function isGuard(value: unknown): value is Guard {
+  return (value as MadeGuard | null | undefined)?.[brand] === true
+}
+
+/** The refusal of what is no guard. */
+export function notAGuard(): RepriseError {
+  return new RepriseError('ARGUMENT_INVALID', 'run() wants a guard such as keyed(key); without one, use once().')
+}
+
+/** How this guard compares after a failed precondition; undefined when it has no way to. */
+export function comparisonOf(value: Guard): Compare | undefined {
+  return (value as unknown as MadeGuard).compare
+}

@@ -1,0 +1,42 @@
+// What became of each attempt, kept beside the error that the caller's own function threw, not inside it.
+
+import type { StopReason } from './decide.js'
+import type { Verdict } from './verdict.js'
+
+/** One failed attempt. */
+export interface AttemptRecord {
+  /** Which call it was; the first is 1. */
+  readonly number: number
+  /** What the failure meant. */
+  readonly verdict: Verdict
+  /** What it threw. */
+  readonly error: unknown
+  /** When it failed, in ms of the policy's monotonic clock. */
+  readonly failedAtMs: number
+  /** The wait that followed, in ms; absent after the last one. */
+  readonly delayMs?: number
+}
+
+/** What is known of a call that failed. */
+export interface RetryHistory {
+  /** Every failed attempt, in order. */
+  readonly attempts: readonly AttemptRecord[]
+  /** Why there was no further attempt: `'attempts'` is exhausted, `'permanent'` would not have helped, and so on. */
+  readonly stop: StopReason
+}
+
+const histories = new WeakMap<object, RetryHistory>()
+
+/** The history of the call that ended in this error; undefined for errors of other origin, and for thrown primitives. */
+export function historyOf(error: unknown): RetryHistory | undefined {
+  return isObject(error) ? histories.get(error) : undefined
+}
+
+/** Remembers the history of an error. The last call that threw it wins. */
+export function remember(error: unknown, history: RetryHistory): void {
+  if (isObject(error)) histories.set(error, history)
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
+}

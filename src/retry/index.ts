@@ -1,0 +1,93 @@
+// Retry: may this be tried again, when, what did the failure mean, and what does it do to a service that is already down?
+
+export {
+  type Backoff,
+  type BackoffData,
+  type BackoffKind,
+  type BackoffOptions,
+  backoffFrom,
+  constantDelay,
+  decorrelatedJitter,
+  equalJitter,
+  fullJitter,
+  type GrpcBackoffOptions,
+  grpcBackoff,
+  noJitter,
+} from './backoff.js'
+export {
+  type Classifier,
+  defaultClassifier,
+  firstOf,
+  forCodes,
+  unclassified,
+  when,
+} from './classify/default-classifier.js'
+export {
+  type HttpClassifierOptions,
+  type HttpFacts,
+  type HttpProblem,
+  httpClassifier,
+  httpClassifierFor,
+  httpVerdict,
+} from './classify/http.js'
+export { abortClassifier, networkClassifier } from './classify/network.js'
+export { type Decision, decide, type Facts, type PolicyRules, type StopReason } from './decide.js'
+export { type HedgeData, rulesFromServiceConfig, type ServiceConfigRules } from './grpc/service-config.js'
+export { policyFromServiceConfig, type ServicePolicyOptions } from './grpc/service-policy.js'
+export {
+  atomic,
+  type Comparison,
+  type ConditionalOptions,
+  conditional,
+  type Guard,
+  keyed,
+  type Rung,
+  readOnly,
+  repeatable,
+  type SequenceNumber,
+  sequenced,
+} from './guard.js'
+export { type AttemptRecord, historyOf, type RetryHistory } from './history.js'
+export type { HedgeOptions, PolicyData, Resolution, RetryPolicyOptions, RunOptions } from './options.js'
+export { type LiveOptions, policyFrom, type RetryPolicy, retry, retryPolicy } from './policy.js'
+export type { Attempt, Body } from './run/attempt.js'
+export { ownedByCaller, sameLayer } from './run/layers.js'
+export {
+  type Breaker,
+  type BreakerData,
+  type BreakerOptions,
+  type BreakerSnapshot,
+  type BreakerState,
+  breakerFrom,
+  type CommonBreakerData,
+  type ConsecutiveBreakerOptions,
+  type CountBreakerOptions,
+  consecutiveBreaker,
+  countBreaker,
+  type WindowBreakerOptions,
+  windowBreaker,
+} from './target/breaker.js'
+export {
+  type Budget,
+  type BudgetData,
+  budgetFrom,
+  type RatioBudgetData,
+  type RatioBudgetOptions,
+  ratioBudget,
+  type TokenBudgetData,
+  type TokenBudgetOptions,
+  tokenBudget,
+} from './target/budget.js'
+export { type PerTargetOptions, perTarget } from './target/targets.js'
+export { UnknownOutcomeError } from './unknown-outcome.js'
+export {
+  discard,
+  failedBecause,
+  type Happened,
+  type Help,
+  permanent,
+  type ReturnedVerdict,
+  transient,
+  type Verdict,
+  type VerdictExtra,
+} from './verdict.js'

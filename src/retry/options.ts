@@ -1,0 +1,96 @@
+// What a policy and a call can be told, and what a policy is as plain data.
+
+import type { Clock, Deadline, Duration, Random } from '../kernel/index.js'
+import type { Backoff, BackoffData } from './backoff.js'
+import type { Classifier } from './classify/default-classifier.js'
+import type { AttemptRecord } from './history.js'
+import type { Breaker, BreakerData } from './target/breaker.js'
+import type { Budget, BudgetData } from './target/budget.js'
+import type { Verdict } from './verdict.js'
+
+/** How a policy hedges: it sends another attempt while the first is still out. Only ever under a guard. */
+export interface HedgeOptions {
+  /** How long to wait for an attempt before sending the next. */
+  readonly after: Duration
+}
+
+/** Everything a policy can be told. All of it has a default. */
+export interface RetryPolicyOptions {
+  /** The name in events and reports. Default `'retry'`. */
+  readonly name?: string
+  /** How many calls are made at most, the first included; 1 to 20. Default 3. */
+  readonly attempts?: number
+  /** How long to wait between attempts. Default `fullJitter({ baseMs: 50, capMs: 2_000 })`. */
+  readonly backoff?: Backoff
+  /** What limits repeats over all calls of this policy. Default `tokenBudget()`; false: none, and 429 and 503 end the call. */
+  readonly budget?: Budget | false
+  /** What stops calling a target that keeps failing. Default: none. */
+  readonly breaker?: Breaker
+  /** How long the whole call may take, waits included. The deadline of the intent in flight shortens it. Default: no limit. */
+  readonly deadline?: Duration
+  /** How long one attempt may take. Default: no limit. */
+  readonly attemptTimeout?: Duration
+  /** The least that must be left of the deadline for an attempt to be worth making. Default `1` ms. */
+  readonly minimumRemainder?: Duration
+  /** The longest wait that a `Retry-After` may ask for; if it asks for more, the call ends. Default `'60s'`. */
+  readonly maxRetryAfter?: Duration
+  /** What failures mean, asked before the classifiers for HTTP and the network. Default: none of your own. */
+  readonly classify?: Classifier
+  /** Sends another attempt while the first is still out. Default: never. */
+  readonly hedge?: HedgeOptions
+  /** `'own'`: repeats although a layer around it does. Default `'inherit'`: then it makes one attempt. */
+  readonly layer?: 'inherit' | 'own'
+  /** Default the system's clock. */
+  readonly clock?: Clock
+  /** Default the system's randomness. */
+  readonly random?: Random
+}
+
+/** What one call can be told. */
+export interface RunOptions<Result> {
+  /** Ends the call: no further attempt, and it rejects with the signal's reason at once. */
+  readonly signal?: AbortSignal
+  /** A deadline of this call; the earliest of all counts. */
+  readonly deadline?: Duration | Deadline
+  /** Filled with a record of each failed attempt, also when the call succeeds in the end. */
+  readonly history?: AttemptRecord[]
+  /** The value in place of an error that a classifier says to discard. Default: the error is thrown. */
+  readonly onDiscard?: (verdict: Verdict, error: unknown) => Result
+  /**
+   * Asked when an unguarded attempt may have happened: looks at the world. What it finds ends the call, or proves that
+   * the attempt did not happen, so that it can be repeated. Undefined: it cannot tell either.
+   */
+  readonly resolve?: (error: unknown) => PromiseLike<Resolution<Result>> | Resolution<Result>
+}
+
+/** What became of an attempt, found out by looking. */
+export type Resolution<Result> =
+  | { readonly happened: true; readonly value: Result }
+  | { readonly happened: false }
+  | undefined
+
+/** A policy as plain data, for reports, audits and simulators. */
+export interface PolicyData {
+  /** The name in events and reports. */
+  readonly name: string
+  /** Calls in all, the first included. */
+  readonly attempts: number
+  /** The waits between attempts. */
+  readonly backoff: BackoffData
+  /** What limits repeats; absent: nothing does. */
+  readonly budget?: BudgetData
+  /** What stops calling a failing target; absent: nothing does. */
+  readonly breaker?: BreakerData
+  /** How long a whole call may take, in ms. */
+  readonly deadlineMs?: number
+  /** How long one attempt may take, in ms. */
+  readonly attemptTimeoutMs?: number
+  /** The least that must be left of the deadline for an attempt, in ms. */
+  readonly minimumRemainderMs: number
+  /** The longest wait that a server may ask for, in ms. */
+  readonly maxRetryAfterMs: number
+  /** How long to wait before a hedge, in ms; absent: no hedges. */
+  readonly hedgeAfterMs?: number
+  /** Whether it repeats although a layer around it does. */
+  readonly layer: 'inherit' | 'own'
+}

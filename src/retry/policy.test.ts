@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { classify, Flaky, failing, settle, setup } from '../../test/retry/virtual-policy.js'
+import { RepriseError } from './../kernel/index.js'
+import { manualClock } from './../testing/index.js'
+import { fullJitter } from './backoff.js'
+import { repeatable } from './guard.js'
+import { policyFrom, retry, retryPolicy } from './policy.js'
+import { consecutiveBreaker } from './target/breaker.js'
+
+describe('a policy', () => {
+  it.each([{ attempts: 0 }, { attempts: 21 }, { attempts: 1.5 }])('refuses %j', (options) => {
+    expect(() => retryPolicy(options)).toThrow(expect.objectContaining({ code: 'POLICY_INVALID' }))
+  })
+
+  it('refuses bad durations when it is made', () => {
+    for (const options of [{ deadline: -1 }, { attemptTimeout: Number.NaN }, { maxRetryAfter: 'soon' as never }]) {
+      expect(() => retryPolicy(options)).toThrow(expect.objectContaining({ code: 'DURATION_INVALID' }))
+    }
+  })
+
+  it('is plain data, and can be made from it', () => {
+    const { policy } = setup({
+      name: 'gateway',
+      backoff: fullJitter(),
+      breaker: consecutiveBreaker(),
+      deadline: '2s',
+      hedge: { after: 50 },
+    })
+    const data = JSON.parse(JSON.stringify(policy))
+    expect(data).toMatchObject({
+      name: 'gateway',
+      attempts: 3,
+      deadlineMs: 2_000,
+      budget: { kind: 'token' },
+      hedgeAfterMs: 50,
+    })
+    expect(policyFrom(data).toJSON()).toEqual(data)
+  })
+
+  it('can be used in one line', async () => {
+    const clock = manualClock()
+    const { body, calls } = failing(1, () => new Flaky())
+    expect(await settle(clock, retry(repeatable('sets a flag'), body, { classify, clock, layer: 'own' }))).toBe('done')
+    expect(calls).toHaveLength(2)
+  })
+
+  it('treats refusals of an inner policy as what they are', async () => {
+    const { policy, clock } = setup()
+    let calls = 0
+    const body = () => {
+      calls += 1
+      return Promise.reject(new RepriseError('BREAKER_OPEN', 'inner'))
+    }
+    await expect(settle(clock, policy.once(body))).rejects.toMatchObject({ code: 'BREAKER_OPEN' })
+    expect(calls).toBe(3) // it provably did not happen
+  })
+})

@@ -1,0 +1,67 @@
+// One call of a policy, as runner, failures and hedges share it.
+
+import { type Clock, type Deadline, type Random, RepriseError } from '../../kernel/index.js'
+import { retryRefused } from '../../telemetry/index.js'
+import type { Classifier } from '../classify/default-classifier.js'
+import type { PolicyRules } from '../decide.js'
+import type { Guard } from '../guard.js'
+import type { RunOptions } from '../options.js'
+import type { Breaker } from '../target/breaker.js'
+import type { Body } from './attempt.js'
+
+/** A policy as the runner sees it: options resolved, nothing optional left to default. */
+export interface Machinery {
+  /** The name in events and reports. */
+  readonly name: string
+  /** What decides after a failure. */
+  readonly rules: PolicyRules
+  /** What stops calling a target that keeps failing. */
+  readonly breaker: Breaker | undefined
+  /** How long a whole call may take, in ms. */
+  readonly deadlineMs: number | undefined
+  /** How long one attempt may take, in ms. */
+  readonly attemptTimeoutMs: number | undefined
+  /** How long to wait for an attempt before sending the next, in ms. */
+  readonly hedgeAfterMs: number | undefined
+  /** What failures mean. */
+  readonly classify: Classifier
+  /** Whether it repeats although a layer around it does. */
+  readonly layer: 'inherit' | 'own'
+  /** Time. */
+  readonly clock: Clock
+  /** Chance. */
+  readonly random: Random
+  /** Whether nothing but the rules and the breaker bears on a call. */
+  readonly plain: boolean
+  /** How many times a verdict said to discard. */
+  discards: number
+}
+
+/** One call of a policy. */
+export interface Call<Result> {
+  /** The policy. */
+  readonly machinery: Machinery
+  /** What makes a repeat harmless; undefined: nothing does. */
+  readonly guard: Guard | undefined
+  /** The caller's function. */
+  readonly body: Body<Result>
+  /** What the caller said about this call. */
+  readonly options: RunOptions<Result> | undefined
+  /** When nobody waits any more. */
+  readonly deadline: Deadline | undefined
+  /** Whether a layer around this one repeats. */
+  readonly owned: boolean
+}
+
+/** Tells budget and breaker of a success. The clock is read only for those that mind the time. */
+export function succeeded({ rules, breaker, clock }: Machinery, pass: number): void {
+  if (breaker !== undefined) breaker.succeeded(pass, clock.monotonicMs())
+  const { budget } = rules
+  if (budget !== undefined) budget.succeeded(budget.data.kind === 'token' ? 0 : clock.monotonicMs())
+}
+
+/** The refusal of a call whose target is left alone. */
+export function breakerOpen(policy: string): RepriseError {
+  if (retryRefused.hasSubscribers) retryRefused.publish({ policy, by: 'breaker' })
+  return new RepriseError('BREAKER_OPEN', 'The breaker is open; the target was not called.')
+}

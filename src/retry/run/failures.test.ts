@@ -1,0 +1,88 @@
+import { describe, expect, it, vi } from 'vitest'
+import { classify, Flaky, failing, settle, setup } from '../../../test/retry/virtual-policy.js'
+import { conditional, readOnly } from '../guard.js'
+import { historyOf } from '../history.js'
+import { consecutiveBreaker } from '../target/breaker.js'
+import { tokenBudget } from '../target/budget.js'
+import { UnknownOutcomeError } from '../unknown-outcome.js'
+import { permanent } from '../verdict.js'
+
+describe('budget and breaker', () => {
+  it('share one budget over all calls, and stop repeating when it is spent', async () => {
+    const budget = tokenBudget({ maxTokens: 4, tokenRatio: 0.1 })
+    const { policy, clock } = setup({ budget })
+    const { body, calls } = failing(99, () => new Flaky())
+    const first = await settle(clock, policy.run(readOnly(), body)).catch((e: unknown) => e)
+    expect(historyOf(first)?.stop).toBe('budget')
+    expect(calls).toHaveLength(2) // 4 → 3: again; 3 → 2: not more than half
+    const second = await settle(clock, policy.run(readOnly(), body)).catch((e: unknown) => e)
+    expect(historyOf(second)).toMatchObject({ stop: 'budget', attempts: [{ number: 1 }] })
+  })
+
+  it('never repeats an overload without a budget', async () => {
+    const { policy, clock } = setup({ budget: false })
+    const { body, calls } = failing(9, () => new Flaky('no', { overload: true }))
+    const error = await settle(clock, policy.run(readOnly(), body)).catch((e: unknown) => e)
+    expect(historyOf(error)?.stop).toBe('budget-required')
+    expect(calls).toHaveLength(1)
+  })
+
+  it('leaves a target alone that keeps failing, and lets a probe find it well again', async () => {
+    const breaker = consecutiveBreaker({ failures: 2, openFor: '1s' })
+    const { policy, clock } = setup({ breaker, attempts: 5 })
+    const { body, calls } = failing(2, () => new Flaky())
+    const error = await settle(clock, policy.run(readOnly(), body)).catch((e: unknown) => e)
+    expect(historyOf(error)?.stop).toBe('breaker')
+    expect(calls).toHaveLength(2)
+    await expect(policy.run(readOnly(), body)).rejects.toMatchObject({ code: 'BREAKER_OPEN' })
+    expect(calls).toHaveLength(2)
+    await clock.advance('1s')
+    expect(await policy.run(readOnly(), body)).toBe('done')
+    expect(breaker.state(clock.monotonicMs())).toBe('closed')
+  })
+
+  it('does not blame the target for what the caller did wrong', async () => {
+    const breaker = consecutiveBreaker({ failures: 1 })
+    const { policy, clock } = setup({ breaker })
+    await expect(policy.run(readOnly(), () => Promise.reject(new Error('mine')))).rejects.toThrow('mine')
+    expect(breaker.state(clock.monotonicMs())).toBe('closed')
+  })
+})
+
+describe('a conditional write', () => {
+  const conflict = () => Object.assign(new Error('version moved on'), { status: 412 })
+  const classifyConflict = (error: unknown) =>
+    (error as { status?: number }).status === 412 ? { ...permanent('http-412', 'no'), conflict: true } : classify(error)
+  const bodyOf = (...errors: unknown[]) => {
+    let call = 0
+    return () => Promise.reject(errors[call++])
+  }
+
+  it('is a mismatch when nothing before it may have succeeded', async () => {
+    const { policy, clock } = setup({ classify: classifyConflict })
+    const compare = vi.fn(() => ({ ours: true, value: 'ours' }) as const)
+    const error = conflict()
+    await expect(settle(clock, policy.run(conditional({ compare }), bodyOf(new Flaky('no'), error)))).rejects.toBe(
+      error,
+    )
+    expect(compare).not.toHaveBeenCalled()
+  })
+
+  it('may be our own success after a maybe: compares before anything is re-decided', async () => {
+    const { policy, clock } = setup({ classify: classifyConflict, budget: false })
+    const ours = policy.run<string>(
+      conditional({ compare: () => ({ ours: true, value: 'written' }) }),
+      bodyOf(new Flaky(), conflict()),
+    )
+    expect(await settle(clock, ours)).toBe('written')
+    const error = conflict()
+    const theirs = policy.run(conditional({ compare: async () => ({ ours: false }) }), bodyOf(new Flaky(), error))
+    await expect(settle(clock, theirs)).rejects.toBe(error)
+    const failing = () => Promise.reject(new Error('cannot look'))
+    for (const guard of [conditional(), conditional({ compare: () => undefined }), conditional({ compare: failing })]) {
+      await expect(settle(clock, policy.run(guard, bodyOf(new Flaky(), conflict())))).rejects.toBeInstanceOf(
+        UnknownOutcomeError,
+      )
+    }
+  })
+})

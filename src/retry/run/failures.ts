@@ -1,0 +1,204 @@
+// The failures of one call: what each meant, what was decided, and which error the caller gets in the end.
+
+import { isRepriseError, RepriseError, sleep } from '../../kernel/index.js'
+import { retryAttempt } from '../../telemetry/index.js'
+import { unclassified } from '../classify/classifier.js'
+import { type Decision, decide, type StopReason } from '../decide.js'
+import { type Comparison, comparisonOf } from '../guard.js'
+import { type AttemptRecord, remember } from '../history.js'
+import type { Resolution } from '../options.js'
+import { UnknownOutcomeError } from '../unknown-outcome.js'
+import { type ReturnedVerdict, transient, type Verdict } from '../verdict.js'
+import type { Call } from './call.js'
+
+/** How an attempt failed: it threw, or it returned its verdict as a value. */
+export type Failure<Result> =
+  | { readonly returned: true; readonly verdict: Verdict; readonly value: Result }
+  | { readonly returned: false; readonly error: unknown; readonly verdict?: Verdict }
+
+/** A verdict that a body returned. Without a value there is nothing to hand to the caller, so it is as if it had been thrown. */
+export function returnedFailure<Result>({ verdict, value }: ReturnedVerdict<unknown>): Failure<Result> {
+  if (value !== undefined || verdict.help === 'discard') return { returned: true, verdict, value: value as Result }
+  const message = 'The attempt failed, as its body said; the verdict is in the history.'
+  return { returned: false, verdict, error: new RepriseError('ATTEMPT_FAILED', message) }
+}
+
+/** A call that ends with a value although an attempt failed. */
+export interface Ending<Result> {
+  /** What the caller gets. */
+  readonly value: Result
+}
+
+/** Everything that went wrong in one call so far. */
+export class Failures<Result> {
+  /** What the latest failure meant. */
+  verdict: Verdict = unclassified
+  readonly #call: Call<Result>
+  readonly #records: AttemptRecord[] = []
+  #latest: Failure<Result> | undefined
+  #latestMaybe: Failure<Result> | undefined
+  #suppressed: unknown[] = []
+  #delayMs = 0
+
+  constructor(call: Call<Result>) {
+    this.#call = call
+  }
+
+  /** Judges a failed attempt and waits for the next one; answers an ending, or throws, when there is none. */
+  async add(number: number, failure: Failure<Result>, pass: number): Promise<Ending<Result> | undefined> {
+    const { machinery, options } = this.#call
+    const decision = await this.judge(number, failure, pass, number)
+    if (!('again' in decision)) return decision
+    if (!decision.again) return { value: this.end(decision.reason) }
+    this.#delayMs = decision.delayMs
+    const signal = options?.signal
+    try {
+      await sleep(decision.delayMs, { clock: machinery.clock, ...(signal && { signal }) })
+    } catch (reason) {
+      this.#throw(reason, 'aborted')
+    }
+    return undefined
+  }
+
+  /**
+   * Judges a failed attempt without waiting: what to do next, or how the call ends.
+   *
+   * @param made How many calls have been made, those still out included.
+   */
+  async judge(
+    number: number,
+    failure: Failure<Result>,
+    pass: number,
+    made: number,
+  ): Promise<Decision | Ending<Result>> {
+    const { machinery, guard, options } = this.#call
+    const { breaker, clock } = machinery
+    const nowMs = clock.monotonicMs()
+    const signal = options?.signal
+    if (signal?.aborted) {
+      breaker?.ignored(pass)
+      this.#record(number, failure, transient('aborted', 'maybe'), nowMs, { again: false, reason: 'aborted' })
+      this.#throw(signal.reason, 'aborted')
+    }
+    this.verdict = this.#verdictOn(failure)
+    if (this.verdict.help === 'transient') breaker?.failed(pass, nowMs)
+    else breaker?.ignored(pass)
+    this.#latest = failure
+    const mayBeOurs = this.verdict.conflict && this.#latestMaybe !== undefined && guard?.rung === 'conditional'
+    if (mayBeOurs) return this.#compare(number, failure, nowMs)
+    if (this.verdict.happened === 'maybe' && guard === undefined && !failure.returned) {
+      const resolution = await this.#ask<Resolution<Result>>(() => options?.resolve?.(failure.error))
+      if (resolution?.happened === true) return { value: resolution.value }
+      if (resolution?.happened === false) this.verdict = { ...this.verdict, happened: 'no' }
+    }
+    if (this.verdict.happened === 'maybe') this.#latestMaybe = failure
+    const decision = this.#decide(made, nowMs)
+    this.#record(number, failure, this.verdict, nowMs, decision)
+    return !decision.again && decision.reason === 'discard' ? this.#discard(failure) : decision
+  }
+
+  /** The end of the call: a value that an attempt returned, or the error that the caller has to know of. */
+  end(stop: StopReason): Result {
+    const latest = this.#latest as Failure<Result>
+    const maybe = this.#latestMaybe
+    // A definite answer is the answer; else a later harmless failure must not hide one that may have had an effect.
+    const isAnswer = latest.returned && latest.verdict.help === 'permanent'
+    const chosen = isAnswer ? latest : (maybe ?? latest)
+    if (chosen.returned) return chosen.value
+    if (this.#call.guard === undefined && maybe !== undefined) return this.#unknown(chosen.error, stop)
+    return this.#throw(chosen.error, stop)
+  }
+
+  #verdictOn(failure: Failure<Result>): Verdict {
+    if (failure.verdict !== undefined) return failure.verdict
+    const { error } = failure as { error: unknown }
+    if (isRepriseError(error)) {
+      if (error.code === 'ATTEMPT_TIMEOUT' || error.code === 'DEADLINE_EXCEEDED') return transient(error.code, 'maybe')
+      if (error.code === 'BREAKER_OPEN') return transient(error.code, 'no')
+    }
+    return this.#call.machinery.classify(error) ?? unclassified
+  }
+
+  #decide(made: number, nowMs: number): Decision {
+    const { machinery, guard, deadline, owned } = this.#call
+    const { rules, random } = machinery
+    const { verdict } = this
+    if (verdict.help === 'transient' || verdict.doNotRepeat) rules.budget?.failed(nowMs)
+    // One layer repeats; what provably did not happen multiplies nothing.
+    const isOwned = owned && verdict.help === 'transient' && verdict.happened === 'maybe' && guard !== undefined
+    if (isOwned) return { again: false, reason: 'layer' }
+    const facts = {
+      failures: made,
+      verdict,
+      guarded: guard !== undefined,
+      anyMaybe: this.#latestMaybe !== undefined,
+      previousDelayMs: this.#delayMs,
+      remainingMs: deadline === undefined ? Number.POSITIVE_INFINITY : deadline.expiresAtMs - nowMs,
+      nowMs,
+    }
+    return decide(rules, facts, random)
+  }
+
+  #record(number: number, failure: Failure<Result>, verdict: Verdict, nowMs: number, decision: Decision): void {
+    const { machinery, options } = this.#call
+    const error = failure.returned ? undefined : failure.error
+    const wait = decision.again ? { delayMs: decision.delayMs } : {}
+    const record: AttemptRecord = { number, verdict, error, failedAtMs: nowMs, ...wait }
+    this.#records.push(record)
+    options?.history?.push(record)
+    if (!retryAttempt.hasSubscribers) return
+    const { help, happened, why } = verdict
+    const { budget } = machinery.rules
+    retryAttempt.publish({
+      policy: machinery.name,
+      attempt: number,
+      help,
+      happened,
+      why,
+      ...wait,
+      ...(decision.again ? {} : { stop: decision.reason }),
+      ...(budget && { budgetLevel: budget.level(nowMs) }),
+    })
+  }
+
+  // The precondition failed, but an earlier attempt may have been the one that changed it.
+  async #compare(number: number, failure: Failure<Result>, nowMs: number): Promise<Decision | Ending<Result>> {
+    const { guard } = this.#call
+    const compare = guard === undefined ? undefined : comparisonOf(guard)
+    const comparison = await this.#ask<Comparison<unknown>>(() => compare?.())
+    this.#record(number, failure, this.verdict, nowMs, { again: false, reason: 'conflict' })
+    if (comparison?.ours === true) return { value: comparison.value as Result }
+    if (comparison?.ours === false) {
+      this.#latestMaybe = undefined
+      return { again: false, reason: 'permanent' }
+    }
+    return this.#unknown(this.#latestMaybe?.returned === false ? this.#latestMaybe.error : undefined, 'conflict')
+  }
+
+  // Looking at the world can fail as well. Then it cannot tell, and its error is kept beside the one that matters.
+  async #ask<Answer>(look: () => PromiseLike<Answer> | Answer | undefined): Promise<Answer | undefined> {
+    try {
+      return await look()
+    } catch (error) {
+      this.#suppressed = [...this.#suppressed, error]
+      return undefined
+    }
+  }
+
+  #discard(failure: Failure<Result>): Decision | Ending<Result> {
+    const { machinery, options } = this.#call
+    machinery.discards += 1
+    if (failure.returned) return { value: failure.value }
+    if (options?.onDiscard !== undefined) return { value: options.onDiscard(this.verdict, failure.error) }
+    return { again: false, reason: 'discard' }
+  }
+
+  #unknown(cause: unknown, stop: StopReason): never {
+    return this.#throw(new UnknownOutcomeError(cause, this.#records, this.#suppressed), stop)
+  }
+
+  #throw(error: unknown, stop: StopReason): never {
+    remember(error, { attempts: this.#records, stop })
+    throw error
+  }
+}

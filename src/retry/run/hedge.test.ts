@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest'
+import { mintKey } from '../../identity/index.js'
+import { manualClock } from '../../testing/index.js'
+import { keyed, readOnly } from '../guard.js'
+import { historyOf } from '../history.js'
+import type { RetryPolicyOptions } from '../options.js'
+import { retryPolicy } from '../policy.js'
+import { consecutiveBreaker } from '../target/breaker.js'
+import { ratioBudget, tokenBudget } from '../target/budget.js'
+import { failedBecause, permanent, transient } from '../verdict.js'
+import type { Attempt } from './attempt.js'
+
+function setup(options: RetryPolicyOptions = {}) {
+  const clock = manualClock()
+  const classify = (error: unknown) =>
+    (error as Error).message === 'fatal' ? permanent('fatal', 'no') : transient('slow', 'maybe')
+  const policy = retryPolicy({ classify, clock, hedge: { after: 100 }, attempts: 3, layer: 'own', ...options })
+  const started: { attempt: Attempt; atMs: number; succeed: (value: string) => void; fail: (error: Error) => void }[] =
+    []
+  const body = (attempt: Attempt) =>
+    new Promise<string>((resolve, reject) => {
+      void attempt.signal
+      started.push({ attempt, atMs: clock.monotonicMs(), succeed: resolve, fail: reject })
+    })
+  return { clock, policy, started, body }
+}
+
+describe('hedging', () => {
+  it('sends another attempt while the first is out; the first success wins and the losers are cancelled', async () => {
+    const { clock, policy, started, body } = setup()
+    const key = mintKey()
+    const result = policy.run(keyed(key), body)
+    await clock.advance(250)
+    expect(started.map(({ atMs, attempt }) => [atMs, attempt.number, attempt.key])).toEqual([
+      [0, 1, key],
+      [100, 2, key],
+      [200, 3, key],
+    ])
+    started[1]?.succeed('second')
+    expect(await result).toBe('second')
+    expect(started.map(({ attempt }) => attempt.signal.aborted)).toEqual([true, false, true])
+    await clock.advance('1m')
+    expect(started).toHaveLength(3)
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('never hedges without a guard', async () => {
+    const { clock, policy, started, body } = setup()
+    const result = policy.once(body)
+    await clock.advance(500)
+    expect(started).toHaveLength(1)
+    started[0]?.succeed('only')
+    expect(await result).toBe('only')
+  })
+
+  it('sends the next one at once when an attempt fails', async () => {
+    const { clock, policy, started, body } = setup()
+    const result = policy.run(readOnly(), body)
+    await clock.advance(10)
+    started[0]?.fail(new Error('slow'))
+    await clock.advance(1)
+    expect(started.map(({ atMs }) => atMs)).toEqual([0, 10])
+    started[1]?.succeed('second')
+    expect(await result).toBe('second')
+  })
+
+  it('ends when all have failed, with the history of all', async () => {
+    const { clock, policy, started, body } = setup({ budget: false })
+    const watched = policy.run(readOnly(), body).catch((error: unknown) => error)
+    for (let number = 0; number < 3; number++) {
+      await clock.advance(10)
+      started[number]?.fail(new Error('slow'))
+    }
+    await clock.advance(10)
+    expect(historyOf(await watched)).toMatchObject({
+      stop: 'attempts',
+      attempts: [{ number: 1 }, { number: 2 }, { number: 3 }],
+    })
+    expect(started).toHaveLength(3)
+  })
+
+  it('a fatal failure cancels all at once', async () => {
+    const { clock, policy, started, body } = setup()
+    const watched = policy.run(readOnly(), body).catch((error: unknown) => error)
+    await clock.advance(150)
+    started[1]?.fail(new Error('fatal'))
+    expect(await watched).toMatchObject({ message: 'fatal' })
+    expect(started[0]?.attempt.signal.aborted).toBe(true)
+    await clock.advance('1m')
+    expect(started).toHaveLength(2)
+  })
+
+  // grpc-js: hedged attempts are not subject to throttling there.
+  it('grpc-js: hedges ask the budget like any repeat', async () => {
+    const budget = tokenBudget({ maxTokens: 4, tokenRatio: 0.1 })
+    budget.failed(0)
+    budget.failed(0)
+    const { clock, policy, started, body } = setup({ budget })
+    const result = policy.run(readOnly(), body)
+    await clock.advance(500)
+    expect(started).toHaveLength(1)
+    started[0]?.succeed('first')
+    expect(await result).toBe('first')
+  })
+
+  it('a server that forbids repeats stops further hedges, and those in flight go on', async () => {
+    const { clock, policy } = setup()
+    let calls = 0
+    let finish: (value: string) => void = () => undefined
+    const result = policy.run(readOnly(), () => {
+      calls += 1
+      if (calls === 2) return failedBecause({ ...transient('pushback', 'no'), doNotRepeat: true }, 'refused')
+      return new Promise<string>((resolve) => {
+        finish = resolve
+      })
+    })
+    await clock.advance(500)
+    expect(calls).toBe(2)
+    finish('first')
+    expect(await result).toBe('first')
+  })
+
+  it('a failure that asks for a wait gets it, thrown or returned', async () => {
+    const { clock, policy } = setup({ classify: () => transient('busy', 'no', { retryAfterMs: 70 }) })
+    const startedAtMs: number[] = []
+    const result = policy.run(readOnly(), () => {
+      startedAtMs.push(clock.monotonicMs())
+      if (startedAtMs.length === 1) throw new Error('busy')
+      return 'second'
+    })
+    await clock.advance(100)
+    expect(await result).toBe('second')
+    expect(startedAtMs).toEqual([0, 70])
+  })
+
+  it('sends no hedge that could not be useful any more, and pays for none that is not sent', async () => {
+    const { clock, policy, started, body } = setup({ deadline: 250, minimumRemainder: 100 })
+    policy.run(readOnly(), body).catch(() => undefined)
+    await clock.advance(240)
+    expect(started.map(({ atMs }) => atMs)).toEqual([0, 100])
+    const budget = ratioBudget({ initial: 5, refillPerSecond: 0, ratio: 0 })
+    const paying = setup({ budget, attempts: 2 })
+    paying.policy.run(readOnly(), paying.body).catch(() => undefined)
+    await paying.clock.advance(150)
+    const before = budget.level(150)
+    paying.started[0]?.fail(new Error('slow'))
+    await paying.clock.advance(1)
+    expect(budget.level(150)).toBe(before)
+  })
+
+  it('is refused when the breaker is open, and settles at the deadline', async () => {
+    const breaker = consecutiveBreaker({ failures: 1 })
+    breaker.open(0)
+    const refused = setup({ breaker })
+    await expect(refused.policy.run(readOnly(), refused.body)).rejects.toMatchObject({ code: 'BREAKER_OPEN' })
+    const { clock, policy, body } = setup({ deadline: 250 })
+    const watched = policy.run(readOnly(), body).catch((error: unknown) => error)
+    await clock.advance(300)
+    expect(await watched).toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    expect(clock.pendingTimers).toBe(0)
+  })
+})

@@ -1,0 +1,149 @@
+// Hedging: another attempt is sent while the first is still out, and the first success wins (gRPC A6).
+// Only under a guard, since both may have their effect. Hedges are repeats: they ask the same budget.
+
+import type { CancelTimer } from '../../kernel/index.js'
+import { isReturnedVerdict } from '../verdict.js'
+import { RunningAttempt } from './attempt.js'
+import { breakerOpen, type Call, succeeded } from './call.js'
+import { type Failure, Failures, returnedFailure } from './failures.js'
+import type { CallLimits } from './limits.js'
+
+/** Makes a call with hedges. The losers' signals are aborted. */
+export function hedged<Result>(call: Call<Result>, limits: CallLimits): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    new Hedges(call, limits, resolve, reject).start()
+  })
+}
+
+class Hedges<Result> {
+  readonly #call: Call<Result>
+  readonly #limits: CallLimits
+  readonly #resolve: (value: Result) => void
+  readonly #reject: (reason: unknown) => void
+  readonly #failures: Failures<Result>
+  readonly #running = new Set<RunningAttempt>()
+  #sent = 0
+  #done = false
+  #mayHedge = true
+  #cancelNext: CancelTimer | undefined
+
+  constructor(
+    call: Call<Result>,
+    limits: CallLimits,
+    resolve: (value: Result) => void,
+    reject: (reason: unknown) => void,
+  ) {
+    this.#call = call
+    this.#limits = limits
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#failures = new Failures(call)
+  }
+
+  start(): void {
+    void this.#send()
+  }
+
+  async #send(): Promise<void> {
+    const { machinery, guard, body, deadline } = this.#call
+    const { breaker, clock } = machinery
+    const pass = breaker?.tryEnter(clock.monotonicMs()) ?? 0
+    if (breaker !== undefined && pass === 0) {
+      this.#mayHedge = false
+      if (this.#sent === 0) this.#finish(undefined, () => this.#reject(breakerOpen(machinery.name)))
+      else this.#endIfNothingIsOut('breaker')
+      return
+    }
+    this.#sent += 1
+    const number = this.#sent
+    const attempt = new RunningAttempt(number, guard?.key, deadline)
+    this.#running.add(attempt)
+    this.#plan(machinery.hedgeAfterMs ?? 0)
+    let failure: Failure<Result>
+    try {
+      const result = await this.#limits.race(body, attempt, machinery.attemptTimeoutMs)
+      if (!isReturnedVerdict(result)) {
+        succeeded(machinery, pass)
+        this.#finish(attempt, () => this.#resolve(result))
+        return
+      }
+      failure = returnedFailure(result)
+    } catch (error) {
+      failure = { returned: false, error }
+    }
+    this.#running.delete(attempt)
+    if (this.#done) {
+      breaker?.ignored(pass)
+      return
+    }
+    await this.#failed(number, failure, pass, attempt)
+  }
+
+  async #failed(number: number, failure: Failure<Result>, pass: number, attempt: RunningAttempt): Promise<void> {
+    try {
+      const decision = await this.#failures.judge(number, failure, pass, this.#sent)
+      if (this.#done) return
+      if (!('again' in decision)) {
+        this.#finish(attempt, () => this.#resolve(decision.value))
+      } else if (!decision.again && (decision.reason === 'permanent' || decision.reason === 'discard')) {
+        this.#end(attempt, decision.reason)
+      } else if (!decision.again) {
+        this.#mayHedge = false
+        this.#cancelNext?.()
+        this.#cancelNext = undefined
+        this.#endIfNothingIsOut(decision.reason)
+      } else if (this.#mayHedge && this.#sent < this.#call.machinery.rules.attempts) {
+        // A failure is the sign that was waited for: the next one goes at once, or when the server asks it to.
+        this.#plan(this.#failures.verdict.retryAfterMs ?? 0, true)
+      } else {
+        this.#endIfNothingIsOut('attempts')
+      }
+    } catch (error) {
+      this.#finish(attempt, () => this.#reject(error))
+    }
+  }
+
+  // `paid`: the budget has already been asked, as part of the decision about a failure.
+  #plan(delayMs: number, paid = false): void {
+    const { machinery } = this.#call
+    const { rules, clock } = machinery
+    this.#cancelNext?.()
+    this.#cancelNext = undefined
+    if (!this.#mayHedge || this.#sent >= rules.attempts) return
+    this.#cancelNext = clock.setTimer(delayMs, () => {
+      this.#cancelNext = undefined
+      if (this.#done || this.#sent >= rules.attempts || !this.#isUseful()) return
+      if (paid || rules.budget === undefined || rules.budget.tryRepeat(clock.monotonicMs())) void this.#send()
+    })
+  }
+
+  #isUseful(): boolean {
+    const { machinery, deadline } = this.#call
+    if (deadline === undefined) return true
+    return deadline.expiresAtMs - machinery.clock.monotonicMs() >= machinery.rules.minimumRemainderMs
+  }
+
+  #endIfNothingIsOut(reason: Parameters<Failures<Result>['end']>[0]): void {
+    if (this.#running.size > 0 || this.#cancelNext !== undefined) return
+    this.#end(undefined, reason)
+  }
+
+  #end(attempt: RunningAttempt | undefined, reason: Parameters<Failures<Result>['end']>[0]): void {
+    try {
+      const value = this.#failures.end(reason)
+      this.#finish(attempt, () => this.#resolve(value))
+    } catch (error) {
+      this.#finish(attempt, () => this.#reject(error))
+    }
+  }
+
+  #finish(winner: RunningAttempt | undefined, settle: () => void): void {
+    if (this.#done) return
+    this.#done = true
+    this.#cancelNext?.()
+    settle()
+    for (const attempt of this.#running)
+      if (attempt !== winner) attempt.abort(new DOMException('A hedge won.', 'AbortError'))
+    this.#running.clear()
+  }
+}

@@ -1,0 +1,149 @@
+import { describe, expect, it, vi } from 'vitest'
+import { Flaky, failing, settle, setup } from '../../../test/retry/virtual-policy.js'
+import { withIntent } from '../../identity/index.js'
+import { deadlineAfter } from '../../kernel/index.js'
+import { constantDelay } from '../backoff.js'
+import { readOnly } from '../guard.js'
+import { type AttemptRecord, historyOf } from '../history.js'
+import type { Attempt } from './attempt.js'
+
+describe('cancellation', () => {
+  it('aborted before: no call at all', async () => {
+    const { policy } = setup()
+    const body = vi.fn(() => 1)
+    await expect(policy.run(readOnly(), body, { signal: AbortSignal.abort('gone') })).rejects.toBe('gone')
+    expect(body).not.toHaveBeenCalled()
+  })
+
+  // cockatiel 4.0.0: rejects at the end of the wait, after calling the function again.
+  it('cockatiel: aborted during the wait: settles at once, and no attempt follows', async () => {
+    const { policy, clock } = setup({ backoff: constantDelay(500) })
+    const { body, calls } = failing(9, () => new Flaky())
+    const abort = new AbortController()
+    const promise = policy.run(readOnly(), body, { signal: abort.signal })
+    const watched = promise.catch((reason: unknown) => reason)
+    await clock.advance(100)
+    abort.abort('gone')
+    expect(await watched).toBe('gone')
+    expect(clock.monotonicMs()).toBe(100)
+    await clock.advance(5_000)
+    expect(calls).toHaveLength(1)
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('aborted during an attempt: settles at once, tells the body, and calls no more', async () => {
+    const { policy, clock } = setup()
+    const abort = new AbortController()
+    let told: unknown
+    const body = vi.fn(({ signal }: Attempt) => {
+      signal.addEventListener('abort', () => {
+        told = signal.reason
+      })
+      return new Promise(() => {})
+    })
+    const history: AttemptRecord[] = []
+    const options = { signal: abort.signal, history }
+    const watched = policy.run(readOnly(), body, options).catch((reason: unknown) => reason)
+    await clock.advance(10)
+    abort.abort('gone')
+    expect(await watched).toBe('gone')
+    expect(told).toBe('gone')
+    expect(history).toMatchObject([{ number: 1, verdict: { why: 'aborted', happened: 'maybe' } }])
+    await clock.advance(5_000)
+    expect(body).toHaveBeenCalledTimes(1)
+  })
+})
+
+describe('time', () => {
+  it('ends an attempt that takes too long, tells the body, and tries again', async () => {
+    const { policy, clock } = setup({ attemptTimeout: 50 })
+    const aborted: unknown[] = []
+    let calls = 0
+    const body = ({ signal }: Attempt) => {
+      if (++calls > 1) return 'second'
+      signal.addEventListener('abort', () => aborted.push(signal.reason))
+      return new Promise<string>(() => {})
+    }
+    expect(await settle(clock, policy.run(readOnly(), body))).toBe('second')
+    expect(aborted).toMatchObject([{ code: 'ATTEMPT_TIMEOUT' }])
+    expect(clock.monotonicMs()).toBe(150)
+  })
+
+  it('knows of an attempt that timed out that it may have happened', async () => {
+    const { policy, clock } = setup({ attemptTimeout: 50 })
+    const error = await settle(
+      clock,
+      policy.once(() => new Promise(() => {})),
+    ).catch((e: unknown) => e)
+    expect(error).toMatchObject({ code: 'UNKNOWN_OUTCOME', cause: { code: 'ATTEMPT_TIMEOUT' } })
+  })
+
+  it('ends at the deadline, in the middle of an attempt', async () => {
+    const { policy, clock } = setup({ deadline: 250 })
+    const promise = policy.run(readOnly(), ({ number }) =>
+      number === 1 ? Promise.reject(new Flaky()) : new Promise(() => {}),
+    )
+    await expect(settle(clock, promise)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    expect(clock.monotonicMs()).toBe(250)
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('does not wait for an attempt that could not be useful any more', async () => {
+    const { policy, clock } = setup({ deadline: 250, minimumRemainder: 100, attempts: 9 })
+    const { body, calls } = failing(9, () => new Flaky())
+    const error = await settle(clock, policy.run(readOnly(), body)).catch((e: unknown) => e)
+    expect(historyOf(error)?.stop).toBe('deadline')
+    expect(calls).toHaveLength(2) // at 0 and 100; at 200 only 50 ms would be left
+    expect(clock.monotonicMs()).toBe(100)
+  })
+
+  it('refuses a call whose deadline has passed, before it is made', async () => {
+    const { policy, clock } = setup()
+    const body = vi.fn(() => 1)
+    const deadline = deadlineAfter(10, clock)
+    await clock.advance(10)
+    await expect(policy.run(readOnly(), body, { deadline })).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    expect(body).not.toHaveBeenCalled()
+  })
+
+  it('is bound by the deadline of the intent in flight, and hands it on', async () => {
+    const { policy, clock } = setup({ deadline: '10s' })
+    const deadline = deadlineAfter(150, clock)
+    const { body, calls } = failing(9, () => new Flaky())
+    const promise = withIntent({ deadline }, () => policy.run(readOnly(), body))
+    const error = await settle(clock, promise).catch((e: unknown) => e)
+    expect(historyOf(error)?.stop).toBe('deadline')
+    expect(calls[0]?.deadline).toBe(deadline)
+  })
+
+  it('leaves no timer behind after a success', async () => {
+    const { policy, clock } = setup({ deadline: '10s', attemptTimeout: '1s' })
+    await policy.run(readOnly(), async () => 1, { signal: new AbortController().signal })
+    expect(clock.pendingTimers).toBe(0)
+  })
+})
+
+describe('Retry-After', () => {
+  it('as a date is compared with the clock of the policy', async () => {
+    const { policy, clock } = setup()
+    const atMs = clock.wallMs() + 5_000
+    const busy = () =>
+      Object.assign(new Error('429'), { status: 429, headers: { 'retry-after': new Date(atMs).toUTCString() } })
+    await settle(clock, policy.run(readOnly(), failing(1, busy).body))
+    expect(clock.monotonicMs()).toBe(5_000)
+  })
+
+  it('is a lower bound for the wait', async () => {
+    const { policy, clock } = setup()
+    await settle(clock, policy.run(readOnly(), failing(1, () => new Flaky('no', { retryAfterMs: 700 })).body))
+    expect(clock.monotonicMs()).toBe(700)
+  })
+
+  it('that is too long ends the call at once, with the wait in the history', async () => {
+    const { policy, clock } = setup({ maxRetryAfter: '1s' })
+    const { body, calls } = failing(9, () => new Flaky('no', { retryAfterMs: 1_001 }))
+    const error = await settle(clock, policy.run(readOnly(), body)).catch((e: unknown) => e)
+    expect(historyOf(error)).toMatchObject({ stop: 'retry-after', attempts: [{ verdict: { retryAfterMs: 1_001 } }] })
+    expect(calls).toHaveLength(1)
+  })
+})

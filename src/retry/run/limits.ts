@@ -1,0 +1,84 @@
+// What may end an attempt from outside: the caller's signal, the deadline of the whole call, the attempt's own time-out.
+// One timer for the deadline and one listener for the signal serve all attempts of a call.
+
+import { type CancelTimer, type Clock, type Deadline, RepriseError } from '../../kernel/index.js'
+import type { ReturnedVerdict } from '../verdict.js'
+import type { Body, RunningAttempt } from './attempt.js'
+
+type Stop = (reason: unknown) => void
+
+/** The limits on one call, from its first attempt until {@link CallLimits.release}. */
+export class CallLimits {
+  readonly #clock: Clock
+  readonly #signal: AbortSignal | undefined
+  readonly #stops = new Set<Stop>()
+  #cancelDeadline: CancelTimer | undefined
+
+  constructor(clock: Clock, signal: AbortSignal | undefined, deadline: Deadline | undefined) {
+    this.#clock = clock
+    this.#signal = signal
+    signal?.addEventListener('abort', this.#onAbort)
+    if (deadline !== undefined) {
+      const leftMs = Math.max(0, deadline.expiresAtMs - clock.monotonicMs())
+      this.#cancelDeadline = clock.setTimer(leftMs, () => this.#stopAll(deadlineExceeded()))
+    }
+  }
+
+  /** Calls the body; rejects early when a limit is reached, and tells the body through its signal. */
+  race<Result>(
+    body: Body<Result>,
+    attempt: RunningAttempt,
+    timeoutMs: number | undefined,
+  ): Promise<Result | ReturnedVerdict<Result>> {
+    return new Promise((resolve, reject) => {
+      let cancelTimeout: CancelTimer | undefined
+      const over = (): void => {
+        this.#stops.delete(stop)
+        cancelTimeout?.()
+      }
+      const stop: Stop = (reason) => {
+        over()
+        attempt.abort(reason)
+        reject(reason)
+      }
+      this.#stops.add(stop)
+      if (timeoutMs !== undefined)
+        cancelTimeout = this.#clock.setTimer(timeoutMs, () => stop(attemptTimeout(timeoutMs)))
+      const settled = async (): Promise<Result | ReturnedVerdict<Result>> => body(attempt)
+      settled().then(
+        (result) => {
+          over()
+          resolve(result)
+        },
+        (error: unknown) => {
+          over()
+          reject(error)
+        },
+      )
+    })
+  }
+
+  /** Lets go of timer and listener. */
+  release(): void {
+    this.#signal?.removeEventListener('abort', this.#onAbort)
+    this.#cancelDeadline?.()
+  }
+
+  readonly #onAbort = (): void => this.#stopAll(this.#signal?.reason)
+
+  #stopAll(reason: unknown): void {
+    for (const stop of [...this.#stops]) stop(reason)
+  }
+}
+
+/** The error of a call whose deadline passed. */
+export function deadlineExceeded(cause?: unknown): RepriseError {
+  const options = cause === undefined ? {} : { cause }
+  return new RepriseError('DEADLINE_EXCEEDED', 'The deadline passed.', options)
+}
+
+function attemptTimeout(timeoutMs: number): RepriseError {
+  return new RepriseError('ATTEMPT_TIMEOUT', `The attempt took longer than ${timeoutMs} ms.`, {
+    details: { timeoutMs },
+  })
+}

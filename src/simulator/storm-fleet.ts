@@ -1,0 +1,77 @@
+// The clients of the storm model. Every decision is made by the code that real calls use: `decide`, with a backoff, a budget
+// and a breaker for each client, told of results in the runner's order.
+
+import type { Random } from '../kernel/index.js'
+import {
+  type Breaker,
+  backoffFrom,
+  breakerFrom,
+  budgetFrom,
+  type Decision,
+  decide,
+  type Facts,
+  type PolicyRules,
+} from '../retry/index.js'
+import type { StormSettings } from './storm-settings.js'
+
+interface Client {
+  readonly rules: PolicyRules
+  readonly breaker: Breaker | undefined
+}
+
+/** A number of clients that follow one policy, each with a budget and a breaker of its own. */
+export class StormFleet {
+  readonly #clients: readonly Client[]
+  readonly #random: Random
+
+  constructor({ clients, policy }: StormSettings, random: Random) {
+    const { attempts, budget, breaker, maxRetryAfterMs, minimumRemainderMs } = policy
+    const backoff = backoffFrom(policy.backoff)
+    this.#random = random
+    this.#clients = Array.from({ length: clients }, () => ({
+      rules: {
+        attempts,
+        backoff,
+        budget: budget && budgetFrom(budget),
+        maxRetryAfterMs,
+        minimumRemainderMs,
+      },
+      breaker: breaker && breakerFrom(breaker, random),
+    }))
+  }
+
+  /** Whether a client may call: the pass to report with, or 0 if its breaker refuses. */
+  enter(client: number, nowMs: number): number {
+    const { breaker } = this.#client(client)
+    return breaker === undefined ? 1 : breaker.tryEnter(nowMs)
+  }
+
+  /** An attempt succeeded. */
+  succeeded(client: number, pass: number, nowMs: number): void {
+    const { rules, breaker } = this.#client(client)
+    breaker?.succeeded(pass, nowMs)
+    rules.budget?.succeeded(nowMs)
+  }
+
+  /** An attempt failed: what the client does now. Every failure of the model is transient. */
+  failed(client: number, pass: number, facts: Facts): Decision {
+    const { rules, breaker } = this.#client(client)
+    breaker?.failed(pass, facts.nowMs)
+    rules.budget?.failed(facts.nowMs)
+    return decide(rules, facts, this.#random)
+  }
+
+  /** What is left in the budgets, as a mean over the clients; undefined without budgets. */
+  meanLevel(nowMs: number): number | undefined {
+    let sum = 0
+    for (const { rules } of this.#clients) {
+      if (rules.budget === undefined) return undefined
+      sum += rules.budget.level(nowMs)
+    }
+    return sum / this.#clients.length
+  }
+
+  #client(number: number): Client {
+    return this.#clients[number] as Client
+  }
+}

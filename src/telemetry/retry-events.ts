@@ -1,0 +1,52 @@
+// What the retry room says: one channel for each kind of decision.
+
+import { type EventChannel, eventChannel } from './channels.js'
+
+/** An attempt failed, and this was decided about it. */
+export interface RetryAttemptEvent {
+  /** The policy's name. */
+  readonly policy: string
+  /** Which call it was; the first is 1. */
+  readonly attempt: number
+  /** Would another try help? */
+  readonly help: 'transient' | 'permanent' | 'discard'
+  /** May it have happened? */
+  readonly happened: 'no' | 'maybe'
+  /** The word by which it was classified, such as `http-503`. */
+  readonly why: string
+  /** The wait before the next attempt, in ms; absent when there is none. */
+  readonly delayMs?: number
+  /** Why there is no further attempt; absent when there is one. */
+  readonly stop?: string
+  /** What the budget held afterwards, in its own unit; absent without one. */
+  readonly budgetLevel?: number
+}
+
+/** A call was refused before it was made. */
+export interface RetryRefusedEvent {
+  /** The policy's name. */
+  readonly policy: string
+  /** Who refused. */
+  readonly by: 'breaker' | 'deadline'
+}
+
+/** A retry runs inside another one. */
+export interface RetryLayersEvent {
+  /** The inner policy's name. */
+  readonly policy: string
+  /** How many layers that repeat are around it, those of a trusted caller in another process included. */
+  readonly depth: number
+  /** The calls that all layers together would make at most if each repeated. */
+  readonly declared: number
+  /** The calls that this layer may make for what may have happened. */
+  readonly allowed: number
+}
+
+/** `reprise.retry.attempt`: an attempt failed. */
+export const retryAttempt: EventChannel<RetryAttemptEvent> = /* @__PURE__ */ eventChannel('reprise.retry.attempt')
+
+/** `reprise.retry.refused`: a call was not made. */
+export const retryRefused: EventChannel<RetryRefusedEvent> = /* @__PURE__ */ eventChannel('reprise.retry.refused')
+
+/** `reprise.retry.layers`: a retry inside a retry. */
+export const retryLayers: EventChannel<RetryLayersEvent> = /* @__PURE__ */ eventChannel('reprise.retry.layers')
