@@ -18,3 +18,13 @@ export {
   withIntent,
 } from './identity/index.js'
 export { type Duration, deadlineAfter, type ErrorCode, isRepriseError, RepriseError } from './kernel/index.js'
+export {
+  type Guard,
+  keyed,
+  type RetryPolicy,
+  readOnly,
+  repeatable,
+  retry,
+  retryPolicy,
+  UnknownOutcomeError,
+} from './retry/index.js'

@@ -11,6 +11,7 @@ import type { Body } from './run/attempt.js'
 import type { Machinery } from './run/call.js'
 import { registerLayer, sameLayer } from './run/layers.js'
 import { execute } from './run/run.js'
+import { Timeouts } from './run/timeouts.js'
 import { breakerFrom } from './target/breaker.js'
 import { budgetFrom, tokenBudget } from './target/budget.js'
 
@@ -43,6 +44,8 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
   const ms = (duration: Duration | undefined): number | undefined =>
     duration === undefined ? undefined : durationMs(duration, { minMs: 1 })
   const budget = options.budget === false ? undefined : (options.budget ?? tokenBudget())
+  const attemptTimeoutMs = ms(options.attemptTimeout)
+  const clock = options.clock ?? systemClock
   const machinery: Machinery = {
     name: options.name ?? 'retry',
     rules: {
@@ -54,13 +57,14 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
     },
     breaker: options.breaker,
     deadlineMs: ms(options.deadline),
-    attemptTimeoutMs: ms(options.attemptTimeout),
+    attemptTimeoutMs,
     hedgeAfterMs: ms(options.hedge?.after),
     classify: classifierOf(options),
     layer: options.layer ?? 'inherit',
-    clock: options.clock ?? systemClock,
+    clock,
     random: options.random ?? systemRandom,
-    plain: options.deadline === undefined && options.attemptTimeout === undefined && options.hedge === undefined,
+    plain: options.deadline === undefined && options.hedge === undefined,
+    timeouts: attemptTimeoutMs === undefined ? undefined : new Timeouts(clock, attemptTimeoutMs),
     discards: 0,
   }
   if (attempts > 1) registerLayer()

@@ -8,6 +8,7 @@ import type { Guard } from '../guard.js'
 import type { RunOptions } from '../options.js'
 import type { Breaker } from '../target/breaker.js'
 import type { Body } from './attempt.js'
+import type { Timeouts } from './timeouts.js'
 
 /** A policy as the runner sees it: options resolved, nothing optional left to default. */
 export interface Machinery {
@@ -31,8 +32,10 @@ export interface Machinery {
   readonly clock: Clock
   /** Chance. */
   readonly random: Random
-  /** Whether nothing but the rules and the breaker bears on a call. */
+  /** Whether nothing but the rules, the breaker and the time-out bears on a call. */
   readonly plain: boolean
+  /** The attempts that are out, where they have a time-out. */
+  readonly timeouts: Timeouts | undefined
   /** How many times a verdict said to discard. */
   discards: number
 }
@@ -55,7 +58,7 @@ export interface Call<Result> {
 
 /** Tells budget and breaker of a success. The clock is read only for those that mind the time. */
 export function succeeded({ rules, breaker, clock }: Machinery, pass: number): void {
-  if (breaker !== undefined) breaker.succeeded(pass, clock.monotonicMs())
+  if (breaker !== undefined) breaker.succeeded(pass, breaker.data.kind === 'window' ? clock.monotonicMs() : 0)
   const { budget } = rules
   if (budget !== undefined) budget.succeeded(budget.data.kind === 'token' ? 0 : clock.monotonicMs())
 }

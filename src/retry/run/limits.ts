@@ -77,7 +77,8 @@ export function deadlineExceeded(cause?: unknown): RepriseError {
   return new RepriseError('DEADLINE_EXCEEDED', 'The deadline passed.', options)
 }
 
-function attemptTimeout(timeoutMs: number): RepriseError {
+/** The error of an attempt that took too long. */
+export function attemptTimeout(timeoutMs: number): RepriseError {
   return new RepriseError('ATTEMPT_TIMEOUT', `The attempt took longer than ${timeoutMs} ms.`, {
     details: { timeoutMs },
   })

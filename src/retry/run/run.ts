@@ -10,6 +10,7 @@ import { isReturnedVerdict } from '../verdict.js'
 import { type Body, RunningAttempt } from './attempt.js'
 import { breakerOpen, type Machinery, succeeded } from './call.js'
 import { type Failure, Failures, returnedFailure } from './failures.js'
+import { firstAttempt } from './first-attempt.js'
 import { hedged } from './hedge.js'
 import { asLayer, layersMatter, ownedAbove } from './layers.js'
 import { CallLimits, deadlineExceeded } from './limits.js'
@@ -23,9 +24,26 @@ export function execute<Result>(
 ): Promise<Result> {
   const ambient = currentDeadline()
   if (options === undefined && ambient === undefined && machinery.plain && !layersMatter()) {
-    return attempts(machinery, guard, body, undefined, undefined, undefined, false)
+    return firstAttempt(machinery, guard, body, (failure, pass) =>
+      furtherAttempts(machinery, guard, body, failure, pass),
+    )
   }
   return executeLimited(machinery, guard, body, options, ambient)
+}
+
+async function furtherAttempts<Result>(
+  machinery: Machinery,
+  guard: Guard | undefined,
+  body: Body<Result>,
+  failure: Failure<Result>,
+  pass: number,
+): Promise<Result> {
+  const failures = new Failures({ machinery, guard, body, options: undefined, deadline: undefined, owned: false })
+  const ending = await failures.add(1, failure, pass)
+  if (ending !== undefined) return ending.value
+  const limits =
+    machinery.attemptTimeoutMs === undefined ? undefined : new CallLimits(machinery.clock, undefined, undefined)
+  return attempts(machinery, guard, body, undefined, undefined, limits, false, failures)
 }
 
 async function executeLimited<Result>(
@@ -68,10 +86,11 @@ async function attempts<Result>(
   deadline: Deadline | undefined,
   limits: CallLimits | undefined,
   owned: boolean,
+  before?: Failures<Result>,
 ): Promise<Result> {
   const { breaker } = machinery
-  let failures: Failures<Result> | undefined
-  for (let number = 1; ; number++) {
+  let failures = before
+  for (let number = before === undefined ? 1 : 2; ; number++) {
     const pass = breaker === undefined ? -1 : breaker.tryEnter(machinery.clock.monotonicMs())
     if (pass === 0) {
       if (failures !== undefined) return failures.end('breaker')
