@@ -1,7 +1,7 @@
 // Every check of `npm run check` is seen failing: violations are planted in a copy of the repository, one at a time.
 
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { copyRepository, root } from './repository-copy.js'
@@ -326,6 +326,13 @@ function write(path: string, text: string | undefined): void {
   else writeFileSync(join(copy, path), text)
 }
 
+/** Folders of planted rooms would otherwise stay behind. */
+function removeEmptyFolders(folder: string): void {
+  if (folder === '.' || readdirSync(join(copy, folder)).length > 0) return
+  rmdirSync(join(copy, folder))
+  removeEmptyFolders(dirname(folder))
+}
+
 /** Plants the edits and answers how to take them back. */
 function plant(edits: Violation['edits']): () => void {
   const before = Object.keys(edits).map((path) => [path, read(path)] as const)
@@ -333,10 +340,10 @@ function plant(edits: Violation['edits']): () => void {
     write(path, typeof edit === 'function' ? edit(read(path) ?? '') : edit)
   }
   return () => {
-    for (const [path, text] of before) write(path, text)
-    // Folders of planted rooms would otherwise stay behind, empty.
-    for (const room of ['nameless', 'http', 'stores', 'cli'])
-      rmSync(join(copy, 'src', room), { recursive: true, force: true })
+    for (const [path, text] of before) {
+      write(path, text)
+      if (text === undefined) removeEmptyFolders(dirname(path))
+    }
   }
 }
 
