@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -13,6 +13,24 @@ it('reads, writes and loads files', async () => {
     expect(await io.readText(path)).toBe('export default 7\n')
     expect(await io.importModule(path)).toMatchObject({ default: 7 })
     await expect(io.readText(join(folder, 'absent'))).rejects.toMatchObject({ code: 'ENOENT' })
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
+it('asks whether a file can be written, and leaves it alone', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'reprise-io-'))
+  try {
+    const io = processIo()
+    const path = join(folder, 'a.svg')
+    await io.checkWritable?.(path)
+    expect(await readdir(folder)).toEqual([])
+    await io.writeText(path, 'kept')
+    await io.checkWritable?.(path)
+    expect(await io.readText(path)).toBe('kept')
+    await expect(io.checkWritable?.(folder)).rejects.toMatchObject({ code: 'EISDIR' })
+    await expect(io.checkWritable?.(join(folder, 'absent', 'a.svg'))).rejects.toMatchObject({ code: 'ENOENT' })
+    await expect(io.checkWritable?.(join(path, 'a.svg'))).rejects.toMatchObject({ code: 'ENOTDIR' })
   } finally {
     await rm(folder, { recursive: true })
   }

@@ -1,7 +1,7 @@
 // What a command may touch of the world: the terminal and files. Tests hand in their own.
 
-import { readFile, writeFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { access, constants, readFile, stat, writeFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 /** The world as a command sees it. */
@@ -18,6 +18,8 @@ export interface Io {
   readText(path: string): Promise<string>
   /** Writes a file. */
   writeText(path: string, text: string): Promise<void>
+  /** Rejects if a file could not be written, and changes nothing. Without it, that is found out when it is written. */
+  checkWritable?(path: string): Promise<void>
   /** Loads an ESM module from a file. */
   importModule(path: string): Promise<unknown>
   /** Says how the command ended: 0 well, 1 something failed, 2 used wrongly. */
@@ -41,10 +43,20 @@ export function processIo(): Io {
     color: stdout.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb',
     readText: (path) => readFile(path, 'utf8'),
     writeText: (path, text) => writeFile(path, text),
+    checkWritable,
     importModule: (path) => import(pathToFileURL(resolve(path)).href),
     // Not process.exit(): what was written to a pipe would be cut off.
     exit: (code) => {
       process.exitCode = code
     },
   }
+}
+
+// Asks and does not open: opening would leave an empty file behind when the run is broken off, and end a pipe's reader.
+async function checkWritable(path: string): Promise<void> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+  if (found?.isDirectory()) throw Object.assign(new Error('It is a directory.'), { code: 'EISDIR' })
+  await access(found === undefined ? dirname(resolve(path)) : path, constants.W_OK)
 }

@@ -42,6 +42,43 @@ describe('used wrongly', () => {
     expect(code).toBe(2)
   })
 
+  it.each([
+    ['{ "backoff": null }', 'Not valid: backoff.'],
+    ['{ "backoff": {} }', 'Not valid: backoff.kind.'],
+    ['{ "budget": {} }', 'Not valid: budget.kind.'],
+    ['{ "breaker": {} }', 'Not valid: breaker.openFor.'],
+    ['{ "attempts": "six" }', 'attempts must be a whole number from 1 to 20.'],
+  ])('a policy file with %s', async (text, message) => {
+    for (const name of ['storm', 'jitter']) {
+      const io = ioInMemory()
+      io.files.set('own.json', text)
+      const { err, out, code } = await run(`simulate ${name} --policy own.json`, io)
+      expect(err).toBe(`reprise: own.json: ${message}\nSee reprise simulate ${name} --help.\n`)
+      expect({ out, code }).toEqual({ out: '', code: 2 })
+    }
+  })
+
+  it('prints no control characters of others', async () => {
+    const io = ioInMemory()
+    const importModule = () => Promise.reject(new Error('a\u001b[2J\u009b\r\nb\u202ec'))
+    const seen: string[] = []
+    const complain = (text: string) => void seen.push(text)
+    await runCommandLine(['simulate', 'storm', '--policy', 'own.mjs'], { ...io, importModule, complain })
+    expect(seen[0]).toBe('reprise: own.mjs: cannot be loaded: a [2J b c\n')
+  })
+
+  it.each(['storm --svg', 'storm --json', 'jitter --svg', 'jitter --json'])(
+    '%s into a file that cannot be written, before the run',
+    async (line) => {
+      const io = ioInMemory()
+      const refuse = () => Promise.reject(Object.assign(new Error('no'), { code: 'EACCES' }))
+      io.checkWritable = refuse
+      const { err, out, code } = await run(`simulate ${line} a/b`, io)
+      expect(err).toMatch(/^reprise: a\/b: cannot be written: EACCES\n/)
+      expect({ out, code }).toEqual({ out: '', code: 2 })
+    },
+  )
+
   it('is told apart from what failed', async () => {
     const io = { ...ioInMemory(), writeText: () => Promise.reject(new Error('disk full')) }
     const codes: number[] = []

@@ -31,10 +31,15 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<v
     await dispatch(args, io)
   } catch (error) {
     const wrong = error instanceof UsageError || isRepriseError(error)
-    io.complain(`reprise: ${error instanceof Error ? error.message : 'something failed'}\n`)
+    io.complain(`reprise: ${error instanceof Error ? printable(error.message) : 'something failed'}\n`)
     if (wrong) io.complain('See reprise simulate storm --help.\n'.replace('storm', simulationOf(args) ?? 'storm'))
     io.exit(wrong ? 2 : 1)
   }
+}
+
+// A message may hold text of a user's file or module, which must neither steer the terminal nor look like further lines.
+function printable(message: unknown): string {
+  return String(message).replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ')
 }
 
 function simulationOf([first, second = '']: readonly string[]): string | undefined {

@@ -99,6 +99,10 @@ export function isRepriseError<Code extends ErrorCode = ErrorCode>(
   code?: Code,
 ): value is RepriseError & { readonly code: Code } {
   if (typeof value !== 'object' || value === null) return false
-  if (Reflect.get(value, brand) !== true) return false
+  try {
+    if (Reflect.get(value, brand) !== true) return false
+  } catch {
+    return false // a proxy, or a getter, that throws: not ours
+  }
   return code === undefined || (value as RepriseError).code === code
 }

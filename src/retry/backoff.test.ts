@@ -205,6 +205,8 @@ describe('options', () => {
     ['backoff.capMs', () => grpcBackoff({ initialMs: 1, maxMs: 0, multiplier: 2 })],
     ['backoff.multiplier', () => grpcBackoff({ initialMs: 1, maxMs: 2, multiplier: 0 })],
     ['backoff.multiplier', () => grpcBackoff({ initialMs: 1, maxMs: 2, multiplier: Number.POSITIVE_INFINITY })],
+    ['backoff', () => backoffFrom(null as never)],
+    ['backoff.kind', () => backoffFrom({} as never)],
     ['backoff.kind', () => backoffFrom({ kind: 'toString' as never, baseMs: 1, capMs: 2 })],
   ]
   for (const [index, [path, make]] of wrong.entries()) {

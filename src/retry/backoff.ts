@@ -4,7 +4,7 @@
 // together. Here jitter survives the cap.
 
 import { maxDurationMs, type Random } from '../kernel/index.js'
-import { demand, demandRanges, huge, tiny } from './demand.js'
+import { demand, demandObject, demandRanges, huge, tiny } from './demand.js'
 
 /** The kinds of backoff; see the constructors. */
 export type BackoffKind = 'none' | 'full' | 'equal' | 'decorrelated' | 'constant' | 'grpc'
@@ -99,6 +99,7 @@ const kinds: Readonly<Record<BackoffKind, readonly [growth: number, least: numbe
 
 /** The backoff that the data describes. Refuses data that cannot be with `POLICY_INVALID`. */
 export function backoffFrom(data: BackoffData): Backoff {
+  demandObject(data, 'backoff')
   const { kind, baseMs, capMs } = data
   demand(Object.hasOwn(kinds, kind), 'backoff.kind')
   const [usual, least, chance] = kinds[kind]

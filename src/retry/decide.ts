@@ -15,6 +15,7 @@ export type StopReason =
   | 'budget-required'
   | 'breaker'
   | 'conflict'
+  | 'resolved'
   | 'deadline'
   | 'retry-after'
   | 'do-not-repeat'

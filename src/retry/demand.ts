@@ -15,6 +15,11 @@ export function demand(holds: boolean, path: string): asserts holds {
   if (!holds) throw new RepriseError('POLICY_INVALID', `Not valid: ${path}.`, { details: { path } })
 }
 
+/** Demands that a part is an object, so that its members can be asked for. Data from a file may be anything. */
+export function demandObject(part: unknown, path: string): void {
+  demand(typeof part === 'object' && part !== null, path)
+}
+
 /** Whether the value is a number in the range. */
 export function within(value: unknown, [least, most, whole]: Range): value is number {
   return typeof value === 'number' && value >= least && value <= most && (!whole || Number.isInteger(value))

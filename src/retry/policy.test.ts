@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { classify, Flaky, failing, settle, setup } from '../../test/retry/virtual-policy.js'
 import { RepriseError } from './../kernel/index.js'
 import { manualClock } from './../testing/index.js'
@@ -10,6 +10,10 @@ import { consecutiveBreaker } from './target/breaker.js'
 describe('a policy', () => {
   it.each([{ attempts: 0 }, { attempts: 21 }, { attempts: 1.5 }])('refuses %j', (options) => {
     expect(() => retryPolicy(options)).toThrow(expect.objectContaining({ code: 'POLICY_INVALID' }))
+  })
+
+  it('refuses a layer of another name', () => {
+    expect(() => retryPolicy({ layer: 'bogus' as never })).toThrow(expect.objectContaining({ code: 'POLICY_INVALID' }))
   })
 
   it('refuses bad durations when it is made', () => {
@@ -54,4 +58,20 @@ describe('a policy', () => {
     await expect(settle(clock, policy.once(body))).rejects.toMatchObject({ code: 'BREAKER_OPEN' })
     expect(calls).toBe(3) // it provably did not happen
   })
+})
+
+// With the module loaded anew: the first use of the one-line form in a process is one inside another.
+it('one-line retries inside one another make as many calls as the outer one says', async () => {
+  vi.resetModules()
+  const room = await import('./index.js')
+  const { constantDelay } = room
+  const options = {
+    classify: () => room.transient('flaky', 'maybe'),
+    backoff: constantDelay(0),
+    budget: false,
+  } as const
+  const body = vi.fn(() => Promise.reject(new Error('flaky')))
+  const nested = room.retry(room.readOnly(), () => room.retry(room.readOnly(), body, options), options)
+  await expect(nested).rejects.toThrow('flaky')
+  expect(body).toHaveBeenCalledTimes(3)
 })

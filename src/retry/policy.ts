@@ -41,6 +41,10 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
     const message = `attempts must be a whole number from 1 to ${maxAttempts}.`
     throw new RepriseError('POLICY_INVALID', message, { details: { path: 'attempts' } })
   }
+  const layer = options.layer ?? 'inherit'
+  if (layer !== 'inherit' && layer !== 'own') {
+    throw new RepriseError('POLICY_INVALID', 'layer is inherit or own.', { details: { path: 'layer' } })
+  }
   const ms = (duration: Duration | undefined): number | undefined =>
     duration === undefined ? undefined : durationMs(duration, { minMs: 1 })
   const budget = options.budget === false ? undefined : (options.budget ?? tokenBudget())
@@ -60,7 +64,7 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
     attemptTimeoutMs,
     hedgeAfterMs: ms(options.hedge?.after),
     classify: classifierOf(options),
-    layer: options.layer ?? 'inherit',
+    layer,
     clock,
     random: options.random ?? systemRandom,
     plain: options.deadline === undefined && options.hedge === undefined,
@@ -152,7 +156,8 @@ export function retry<Result>(
   options: RetryPolicyOptions & RunOptions<Result> = {},
 ): Promise<Result> {
   const { signal, deadline, history, onDiscard, resolve, ...policy } = options
-  if (!known) registerLayer()
+  // They may stand inside one another before a second one could make itself known, so the first counts for two.
+  if (!known) registerLayer(2)
   known = true
   return sameLayer(() => retryPolicy(policy)).run(guard, body, {
     ...(signal && { signal }),

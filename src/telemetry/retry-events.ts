@@ -22,12 +22,12 @@ export interface RetryAttemptEvent {
   readonly budgetLevel?: number
 }
 
-/** A call was refused before it was made. */
+/** A call, or a further attempt of one, was not made. */
 export interface RetryRefusedEvent {
   /** The policy's name. */
   readonly policy: string
   /** Who refused. */
-  readonly by: 'breaker' | 'deadline'
+  readonly by: 'breaker' | 'deadline' | 'signal'
 }
 
 /** A retry runs inside another one. */

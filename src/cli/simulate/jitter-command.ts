@@ -4,7 +4,7 @@ import { type Backoff, backoffFrom } from '../../retry/index.js'
 import { type ContentionResult, publishedBackoffs, simulateContention } from '../../simulator/index.js'
 import type { Io } from '../io.js'
 import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
-import { outputOptions, writeOutputs } from './outputs.js'
+import { checkOutputs, outputOptions, writeOutputs } from './outputs.js'
 import { readPolicyFile } from './policy-file.js'
 import type { Chart } from './svg-chart.js'
 import { colored, progressBar, textTable } from './terminal-plot.js'
@@ -51,6 +51,7 @@ interface Row {
 export async function jitterCommand(given: GivenOptions, io: Io): Promise<void> {
   const clients = clientsOf(given.text('clients') ?? '10,50,100,150,190')
   const backoffs = await backoffsOf(given, io)
+  await checkOutputs(given, io)
   const quiet = given.text('json') === ''
   const numbers = given.numbers({ trials: 'trials', seed: 'seed' })
   const total = backoffs.length * clients.length

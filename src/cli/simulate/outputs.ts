@@ -1,7 +1,7 @@
 // Where results go beside the terminal: an SVG file, JSON in a file or on the standard output.
 
 import type { Io } from '../io.js'
-import type { GivenOptions, OptionGroup } from '../option-table.js'
+import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 import { type Chart, svgChart } from './svg-chart.js'
 
 /** Options of every simulation. */
@@ -20,6 +20,25 @@ export const outputOptions: readonly OptionGroup[] = [
     ],
   },
 ]
+
+/** Refuses files that could not be written, before a run that would be for nothing. */
+export async function checkOutputs(given: GivenOptions, io: Io): Promise<void> {
+  for (const path of [given.text('svg'), given.text('json')]) {
+    if (!path) continue
+    try {
+      await io.checkWritable?.(path)
+    } catch (error) {
+      throw new UsageError(`${path}: cannot be written: ${said(error)}`)
+    }
+  }
+}
+
+/** Why something of the user's failed: the system's code for it, else its own words. */
+export function said(error: unknown): string {
+  if (!(error instanceof Error)) return 'it threw'
+  const { code } = error as { readonly code?: unknown }
+  return typeof code === 'string' ? code : error.message
+}
 
 /** Writes what was asked for. */
 export async function writeOutputs(

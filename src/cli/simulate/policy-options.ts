@@ -12,7 +12,7 @@ export const policyOptions: readonly OptionGroup[] = [
         name: 'policy',
         kind: 'text',
         value: 'FILE',
-        text: 'your own: its JSON, or an ESM module whose default export it is',
+        text: 'your own: its JSON ("budget": null for none), or a module whose default export it is',
       },
       { name: 'attempts', kind: 'number', text: 'calls in all, the first included, 1 to 20 (3)' },
       { name: 'attempt-timeout-ms', kind: 'number', text: 'how long a client waits for an answer (1000)' },

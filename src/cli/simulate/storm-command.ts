@@ -3,7 +3,7 @@
 import { type Refusal, Storm, type StormOptions, type StormReport, stormFindings } from '../../simulator/index.js'
 import type { Io } from '../io.js'
 import { type GivenOptions, type OptionGroup, optionHelp } from '../option-table.js'
-import { outputOptions, writeOutputs } from './outputs.js'
+import { checkOutputs, outputOptions, writeOutputs } from './outputs.js'
 import { readPolicyFile } from './policy-file.js'
 import { policyOptions, policyWith } from './policy-options.js'
 import { policyWords, sceneWords, secondsTable, stormChart, stormFrame, summary, verdictLine } from './storm-text.js'
@@ -70,6 +70,7 @@ export async function stormCommand(given: GivenOptions, io: Io): Promise<void> {
   const policy = policyWith(given, file === undefined ? undefined : await readPolicyFile(file, io))
   if (policy.hedgeAfterMs !== undefined) io.complain('reprise: hedging is not simulated; the policy runs without it\n')
   const storm = new Storm({ policy, ...sceneOf(given) })
+  await checkOutputs(given, io)
   const quiet = given.text('json') === ''
   if (!quiet) io.write(`${policyWords(storm.settings)}\n${sceneWords(storm.settings)}\n\n`)
   const report = play(storm, io, quiet)

@@ -67,7 +67,58 @@ describe('answers that ask for a wait', () => {
   })
 })
 
+describe('an answer that may come after an effect', () => {
+  it.each([
+    ['429', [answers(429, { body: 'busy' })]],
+    ['several', [answers(429), answers(500, { body: 'why' }), answers(429)]],
+  ])('keeps its body when it is handed over after %s', async (_name, later) => {
+    const { origin } = await server([answers(500, { body: 'why' }), ...later])
+    const policy = { attempts: later.length + 1 }
+    const response = await client({ policy }).fetch(origin, { method: 'PUT', body: 'x' })
+    expect(response.status).toBe(500)
+    expect(await response.text()).toBe('why')
+  })
+
+  it('keeps it after a refused connection', async () => {
+    const { origin } = await server(answers(500, { body: 'why' }))
+    const port = await refusedPort()
+    let calls = 0
+    const goesDown: typeof fetch = (_input, init) => fetch(++calls === 1 ? origin : `http://127.0.0.1:${port}`, init)
+    const response = await client({ fetch: goesDown }).fetch(origin, { method: 'PUT', body: 'x' })
+    expect(calls).toBe(3)
+    expect(await response.text()).toBe('why')
+  })
+
+  it('lets go of it once a later one takes its place, or the call ends otherwise', async () => {
+    const given: Response[] = []
+    const script = [500, 502, 429, 200]
+    const scripted: typeof fetch = async () => {
+      const response = new Response('why', { status: script[given.length] ?? 200 })
+      given.push(response)
+      return response
+    }
+    const seen: boolean[][] = []
+    const watching: typeof fetch = (...args) => {
+      seen.push(given.map(({ bodyUsed }) => bodyUsed))
+      return scripted(...args)
+    }
+    const answer = await client({ fetch: watching, policy: { attempts: 4 } }).fetch('http://127.0.0.1/', {
+      method: 'PUT',
+    })
+    expect(seen).toEqual([[], [false], [true, false], [true, false, true]])
+    expect(given.map(({ bodyUsed }) => bodyUsed)).toEqual([true, true, true, false])
+    expect(await answer.text()).toBe('why')
+  })
+})
+
 describe('read', () => {
+  it.each([204, 205])('a %d has no JSON, and no failure', async (status) => {
+    const { origin, effects } = await server(answers(status))
+    expect(await client().read(origin, 'json', post)).toMatchObject({ ok: true, value: undefined })
+    expect(await client().read(origin, 'text', post)).toMatchObject({ ok: true, value: '' })
+    expect(effects).toHaveLength(2)
+  })
+
   const body = JSON.stringify({ paid: true, filler: 'x'.repeat(100) })
 
   it.each(['reset', 'end'] as const)('a body that breaks off after a 2xx (%s) is a failed attempt', async (by) => {

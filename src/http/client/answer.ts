@@ -7,7 +7,10 @@ import { bytesOf } from './body.js'
 /** How the body of a successful answer is read: as JSON, as text, as bytes, or by a function. */
 export type Reader<Value> = 'json' | 'text' | 'bytes' | ((response: Response) => Value | PromiseLike<Value>)
 
-/** An answer, with what was read from it if it was a success (2xx). */
+/**
+ * An answer, with what was read from it if it was a success (2xx). Read as JSON, the value of 204 and 205 is undefined, since
+ * they have no body.
+ */
 export type Answer<Value> =
   | { readonly ok: true; readonly response: Response; readonly value: Value }
   | { readonly ok: false; readonly response: Response }
@@ -17,6 +20,7 @@ const maxProblemBytes = 64 << 10
 /** Reads the body of a success. Refuses with BODY_TOO_LARGE and, where it is not JSON, BODY_MALFORMED. */
 export async function readBody<Value>(response: Response, how: Reader<Value>, maxBytes: number): Promise<Value> {
   if (typeof how === 'function') return how(response)
+  if (how === 'json' && (response.status === 204 || response.status === 205)) return undefined as Value
   const bytes = await bytesOf(response.body, maxBytes)
   if (how === 'bytes') return bytes as Value
   const text = new TextDecoder().decode(bytes)

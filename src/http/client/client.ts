@@ -11,6 +11,7 @@ import {
   defaultClassifier,
   failedBecause,
   firstOf,
+  type Guard,
   httpVerdict,
   permanent,
   perTarget,
@@ -28,7 +29,8 @@ import { letGo } from './body.js'
 import { type ConditionalUpdate, type ConditionalUpdateOptions, conditionalUpdate } from './conditional-update.js'
 import { exchange, newTrail, type Trail } from './exchange.js'
 import { among, type Origins } from './origins.js'
-import { type CallInit, fixRequest, guardOf } from './request.js'
+import { type CallInit, type FixedRequest, fixRequest, guardOf, hasPrecondition, isSafe } from './request.js'
+import { CallSoFar } from './so-far.js'
 
 /** Everything a client can be told. All of it has a default. */
 export interface HttpClientOptions {
@@ -67,7 +69,10 @@ export interface HttpClient {
    * such as 500 may also follow an effect; it is handed over as it is, and `history` says what was made of it.
    */
   fetch(input: string | URL | Request, init?: CallInit): Promise<Response>
-  /** As `fetch`, and reads the body of a success within the attempt: a body that breaks off is a failed attempt. */
+  /**
+   * As `fetch`, and reads the body of a success within the attempt: a body that breaks off is a failed attempt. Read as
+   * JSON, the value of 204 and 205 is undefined, since they have no body.
+   */
   read(input: string | URL | Request, how: 'json', init?: CallInit): Promise<Answer<unknown>>
   /** The same, for text. */
   read(input: string | URL | Request, how: 'text', init?: CallInit): Promise<Answer<string>>
@@ -86,9 +91,11 @@ export interface HttpClient {
   ): Promise<ConditionalUpdate<Value>>
 }
 
-/** What belongs to one origin. Both policies share budget and breaker. */
+/** What belongs to one origin. All policies share budget and breaker. */
 interface Target {
   readonly repeating: RetryPolicy
+  /** For what is repeated one after the other, even if the policy hedges. */
+  readonly unhedged: RetryPolicy
   /** For what can be sent only once. */
   readonly single: RetryPolicy
 }
@@ -103,7 +110,7 @@ export function httpClient(options: HttpClientOptions = {}): HttpClient {
     read: (input: string | URL | Request, how: Reader<never>, init: CallInit = {}) =>
       client.call(input, how, init) as never,
     conditionalUpdate: (url, update) =>
-      conditionalUpdate((...args) => client.call(...args), options.policy?.clock ?? systemClock, url, update),
+      conditionalUpdate((...args) => client.call(...args, false), options.policy?.clock ?? systemClock, url, update),
   }
 }
 
@@ -118,6 +125,8 @@ class Client {
   readonly #refusesEarly: (origin: string) => boolean
   // What this client knows about an error that the error itself does not say.
   readonly #judged = new WeakMap<object, Verdict>()
+  // Errors of repeats that were not sent, whose verdict stands. Any other may be thrown again, where it means something else.
+  readonly #strays = new WeakSet<object>()
 
   constructor(options: HttpClientOptions) {
     const { policy = {}, budget, breaker, maxOrigins } = options
@@ -137,8 +146,12 @@ class Client {
         ...(breaker && { breaker: breaker(origin) }),
       }
       // The client is one layer, which the policy below made known; its origins are not more.
-      const single = { ...shared, attempts: 1 }
-      return sameLayer(() => ({ repeating: retryPolicy(shared), single: retryPolicy(single) }))
+      const { hedge, ...calm } = shared
+      return sameLayer(() => {
+        const unhedged = retryPolicy(calm)
+        const repeating = hedge === undefined ? unhedged : retryPolicy(shared)
+        return { repeating, unhedged, single: retryPolicy({ ...calm, attempts: 1 }) }
+      })
     }
     // Refuses a policy that cannot be, here and not at the first call.
     this.#attempts = retryPolicy({ ...policy, budget: false }).toJSON().attempts
@@ -149,13 +162,13 @@ class Client {
     input: string | URL | Request,
     how: Reader<Value> | undefined,
     init: CallInit,
+    mayHedge = true,
   ): Promise<Answer<Value>> {
     const request = await fixRequest(input, init, this.#options.maxBodyBytes ?? defaultMaxBytes)
     const { origin } = request.url
     const { deadline, history } = init
     const guard = init.guard ?? guardOf(request, this.#honoursKeys(origin), init.compare)
-    const target = this.#targetOf(origin)
-    const policy = request.body.isRepeatable ? target.repeating : target.single
+    const policy = this.#policyFor(request, guard, mayHedge)
     const settings = {
       fetch: this.#options.fetch ?? fetch,
       clock: this.#clock,
@@ -164,28 +177,36 @@ class Client {
     }
     const { signal } = request
     const run = { ...(signal && { signal }), ...(deadline !== undefined && { deadline }), ...(history && { history }) }
-    const refused: Response[] = []
-    let strayed = false
+    const soFar = new CallSoFar()
     const body = async (attempt: Attempt): Promise<Answer<Value> | ReturnedVerdict<Answer<Value>>> => {
-      // An answer that asks for a repeat has served its turn when the repeat begins.
-      for (const response of refused.splice(0)) letGo(response)
-      if (strayed) throw this.#strayed()
+      if (soFar.strayed !== undefined) throw this.#strayed()
+      soFar.begin()
       const trail = newTrail(request)
-      const adjusted = (verdict: Verdict): Verdict => {
-        const more = strayed ? { doNotRepeat: true } : {}
-        return { ...verdict, ...(trail.isAnswered && { happened: 'maybe' }), ...more }
+      const adjusted = (given: Verdict): Verdict => {
+        const more = soFar.strayed === undefined ? {} : { doNotRepeat: true }
+        const verdict: Verdict = { ...given, ...(trail.isAnswered && { happened: 'maybe' }), ...more }
+        // An attempt that was given up counts as what the runner took it for.
+        if (verdict.happened === 'no' && !attempt.signal.aborted) soFar.provedHarmless()
+        return verdict
       }
-      const stray = (next: string): void => {
-        strayed ||= guard?.rung === 'key' && !this.#honoursKeys(next)
+      const onSend = (next: string): void => {
+        if (!this.#leavesGuard(guard, request, next)) return
+        soFar.strayed ??= attempt.number
+        // Another attempt has been there already, while this one was out.
+        if (soFar.strayed !== attempt.number) throw this.#strayed()
       }
       try {
-        const response = await exchange(request, attempt, { ...settings, onSend: stray }, trail)
-        const verdict = await this.#judge(response, trail)
-        if (verdict === undefined) return await this.#taken(response, how, trail)
-        refused.push(response)
-        return failedBecause<Answer<Value>>(adjusted(verdict), { ok: false, response })
+        const response = await exchange(request, attempt, { ...settings, onSend }, trail)
+        const isKeyed = guard?.rung === 'key' || (guard?.rung !== 'conditional' && this.#honoursKeys(trail.origin))
+        const mayBeInFlight = isKeyed && request.key !== undefined && soFar.mayHaveHappened
+        const judged = await this.#judge(response, trail, mayBeInFlight)
+        if (judged === undefined) return await this.#taken(response, how, trail)
+        const verdict = adjusted(judged)
+        if (attempt.signal.aborted) letGo(response)
+        else soFar.refuse(response, verdict.happened === 'maybe')
+        return failedBecause<Answer<Value>>(verdict, { ok: false, response })
       } catch (error) {
-        if (typeof error === 'object' && error !== null) {
+        if (typeof error === 'object' && error !== null && !this.#strays.has(error)) {
           const verdict = isRepriseError(error, 'BODY_MALFORMED')
             ? permanent('http-body')
             : (this.#classify(error) ?? unclassified)
@@ -202,34 +223,49 @@ class Client {
         result instanceof Response ? await this.#taken(result, how, newTrail(request)) : (result as Answer<Value>)
       return answer
     } finally {
-      for (const response of refused) if (response !== answer?.response) letGo(response)
+      soFar.end(answer?.response)
     }
   }
 
-  // A redirect led a keyed request to an origin that does not honour keys, and its time ran out there. This repeat is not
-  // made; the error of the attempt before is the one that the caller gets, since that one may have happened.
+  #policyFor(request: FixedRequest, guard: Guard | undefined, mayHedge: boolean): RetryPolicy {
+    const target = this.#targetOf(request.url.origin)
+    // Two writes under one precondition at a time: one of them fails by the other's success, and nobody knows whose it was.
+    const hedges = mayHedge && guard?.rung !== 'conditional' && !hasPrecondition(request)
+    if (!request.body.isRepeatable) return target.single
+    return hedges ? target.repeating : target.unhedged
+  }
+
+  // What makes a repeat harmless was said of the origin that was asked. Another one may neither know the key, nor the tag, nor
+  // what the caller knows of the first; only keys are declared for origins by name.
+  #leavesGuard(guard: Guard | undefined, { url, method }: FixedRequest, next: string): boolean {
+    if (guard === undefined || isSafe(method) || next === url.origin) return false
+    return guard.rung !== 'key' || !this.#honoursKeys(next)
+  }
+
+  // A redirect led a request to an origin for which its guard does not hold, where its time ran out or it still is. This
+  // repeat is not made; what became of the other attempt is what the caller gets, since that one may have happened.
   #strayed(): RepriseError {
-    const error = new RepriseError(
-      'UNKNOWN_OUTCOME',
-      'A redirect led to an origin that is not declared to honour keys.',
-    )
+    const error = new RepriseError('ATTEMPT_FAILED', 'A redirect led to an origin for which the guard does not hold.')
     this.#judged.set(error, permanent('redirect', 'no'))
+    this.#strays.add(error)
     return error
   }
 
-  async #judge(response: Response, { origin }: Trail): Promise<Verdict | undefined> {
+  async #judge(response: Response, { origin }: Trail, mayBeInFlight: boolean): Promise<Verdict | undefined> {
     if (response.status < 400) return undefined
     const problem = this.#trusts(origin) ? await problemIn(response) : undefined
-    return (
-      firstOf((answer) => this.#options.policy?.classify?.(answer))(response) ??
-      httpVerdict({
-        status: response.status,
-        header: (name) => response.headers.get(name),
-        nowMs: this.#clock.wallMs(),
-        refusesBeforeProcessing: this.#refusesEarly(origin),
-        ...(problem && { problem }),
-      })
-    )
+    const own = firstOf((answer) => this.#options.policy?.classify?.(answer))(response)
+    if (own !== undefined) return own
+    const verdict = httpVerdict({
+      status: response.status,
+      header: (name) => response.headers.get(name),
+      nowMs: this.#clock.wallMs(),
+      refusesBeforeProcessing: this.#refusesEarly(origin),
+      ...(problem && { problem }),
+    })
+    // Where keys are honoured, 409 is also the answer while the first request with the key is being carried out.
+    const isInFlight = mayBeInFlight && response.status === 409 && verdict !== undefined
+    return isInFlight ? { ...verdict, help: 'transient', conflict: false } : verdict
   }
 
   async #taken<Value>(response: Response, how: Reader<Value> | undefined, trail: Trail): Promise<Answer<Value>> {

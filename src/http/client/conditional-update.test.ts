@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, it } from 'vitest'
 import { type MisbehavingServer, misbehavingServer, type Step } from '../../../test/retry/sockets.js'
-import { constantDelay, UnknownOutcomeError } from '../../retry/index.js'
+import { constantDelay, repeatable, UnknownOutcomeError } from '../../retry/index.js'
 import { type HttpClientOptions, httpClient } from './index.js'
 
 interface Account {
@@ -66,7 +66,8 @@ async function account(
   }
 }
 
-const client = (options: HttpClientOptions = {}) => httpClient({ ...options, policy: { backoff: constantDelay(1) } })
+const client = (options: HttpClientOptions = {}) =>
+  httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
 const deposit = ({ balance, ...rest }: Account): Account => ({ ...rest, balance: balance + 10 })
 
 describe('conditionalUpdate', () => {
@@ -78,6 +79,33 @@ describe('conditionalUpdate', () => {
       { method: 'PUT', headers: { 'if-match': '"v1"', 'content-type': 'application/json' } },
     ])
     expect(state()).toEqual({ balance: 110 })
+  })
+
+  it('never hedges, and neither does any request with a precondition', async () => {
+    const { url, effects, requests, state } = await account([])
+    const slow: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init)
+      await new Promise((resolve) => setTimeout(resolve, 150))
+      return response
+    }
+    const hedging = client({ fetch: slow, policy: { hedge: { after: 20 } } })
+    expect(await hedging.conditionalUpdate(url, { change: deposit })).toMatchObject({ changed: true, rounds: 1 })
+    expect(effects).toHaveLength(1)
+    expect(state()).toEqual({ balance: 110 })
+    expect(requests.map(({ method }) => method)).toEqual(['GET', 'PUT'])
+
+    const init = { method: 'PUT', body: '{"balance":1}', headers: { 'if-match': '"v2"' } }
+    expect((await hedging.fetch(url, init)).status).toBe(204)
+    await hedging.fetch(url, { ...init, guard: repeatable('sets the balance') })
+    expect(requests).toHaveLength(4)
+    await hedging.fetch(url)
+    expect(requests.length).toBeGreaterThan(5)
+  })
+
+  it('refuses to change what has no body', async () => {
+    const empty: typeof fetch = async () => new Response(null, { status: 204, headers: { etag: '"v1"' } })
+    const asked = client({ fetch: empty }).conditionalUpdate('http://127.0.0.1/', { change: deposit })
+    await expect(asked).rejects.toMatchObject({ code: 'HTTP_STATUS', details: { status: 204 } })
   })
 
   it('leaves what need not be changed', async () => {

@@ -42,7 +42,7 @@ type Call = <Value>(url: string | URL, how: Reader<Value> | undefined, init: Cal
 /**
  * GET, change, PUT with `If-Match`. After a 412 the change is decided anew on the new state, unless an earlier attempt may
  * have been the one that changed it: then, and also when the attempts run out, the resource is read and compared with what
- * was intended. What cannot be told apart ends in UNKNOWN_OUTCOME.
+ * was intended. What cannot be told apart ends in UNKNOWN_OUTCOME. Nothing of it is hedged, whatever the policy says.
  *
  * Refuses with ETAG_MISSING (a strong one is needed), HTTP_STATUS (another answer than expected) and UPDATE_CONFLICT (the
  * rounds ran out).
@@ -97,7 +97,8 @@ class Resource<Value> {
   /** The current value, with the answer it came in. */
   async read(): Promise<Answer<Value> & { readonly ok: true }> {
     const answer = await this.#call(this.#url, 'json' as Reader<Value>, this.#init)
-    if (answer.ok) return answer
+    // Without a body (204) there is nothing to change.
+    if (answer.ok && answer.value !== undefined) return answer
     letGo(answer.response)
     throw unexpected(answer.response)
   }

@@ -9,7 +9,7 @@ import {
   refusedPort,
   serversOfTest,
 } from '../../../test/retry/sockets.js'
-import { constantDelay, UnknownOutcomeError } from '../../retry/index.js'
+import { atomic, constantDelay, readOnly, UnknownOutcomeError } from '../../retry/index.js'
 import { type HttpClientOptions, httpClient } from './client.js'
 
 const server = serversOfTest()
@@ -104,6 +104,54 @@ describe('redirects', () => {
       )
       expect(elsewhere.requests).toHaveLength(1)
     }
+  })
+
+  it.each([
+    ['PUT', {}],
+    ['PATCH', { headers: { 'if-match': '"v1"' } }],
+    ['POST', { guard: atomic('payments') }],
+    ['POST', { guard: readOnly() }],
+  ])('no guard travels to another origin: %s %o', async (method, init) => {
+    for (const status of [307, 308]) {
+      const elsewhere = await server(actsThenResets)
+      const { origin } = await server(answers(status, { headers: { location: elsewhere.origin }, acts: false }))
+      await expect(client().fetch(origin, { ...post, method, ...init })).rejects.toThrow('fetch failed')
+      expect(elsewhere.effects).toHaveLength(1)
+    }
+    const nearby = await server(
+      answersWith(({ path }) => (path === '/' ? { status: 307, headers: { location: '/to' } } : { status: 503 })),
+    )
+    await client().fetch(nearby.origin, { ...post, method, ...init })
+    expect(nearby.requests).toHaveLength(6)
+  })
+
+  it('a read may be repeated wherever it leads', async () => {
+    const elsewhere = await server([actsThenResets, answers(200)])
+    const { origin } = await server(answers(307, { headers: { location: elsewhere.origin } }))
+    expect((await client({ trusts: [origin] }).fetch(origin)).status).toBe(200)
+  })
+
+  it.each([0, 200])(
+    'a hedge does not follow to another origin, and the first answer counts (%d ms)',
+    async (lateMs) => {
+      const elsewhere = await server(answers(200, { lateMs: 400 }))
+      const { origin } = await server(answers(307, { headers: { location: elsewhere.origin }, lateMs }))
+      const hedging = client({ policy: { hedge: { after: 100 } } })
+      expect((await hedging.fetch(origin, { ...post, method: 'PUT' })).status).toBe(200)
+      expect(elsewhere.effects).toHaveLength(1)
+    },
+  )
+
+  it('an error that is thrown again is judged again', async () => {
+    const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
+    let calls = 0
+    const redirects: typeof fetch = async () => {
+      if (++calls === 2) return new Response(null, { status: 307, headers: { location: '/to' } })
+      throw refused
+    }
+    const sent = client({ fetch: redirects, policy: { attempts: 5 } }).fetch('http://127.0.0.1/', post)
+    await expect(sent).rejects.toBeInstanceOf(UnknownOutcomeError)
+    expect(calls).toBe(3)
   })
 
   it('manual and error mean what they mean to fetch', async () => {

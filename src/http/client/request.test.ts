@@ -5,12 +5,13 @@ import {
   actsThenEnds,
   actsThenResets,
   answers,
+  answersWith,
   type MisbehavingServer,
   refusedPort,
   serversOfTest,
 } from '../../../test/retry/sockets.js'
-import { mintKey, withIntent } from '../../identity/index.js'
-import { type AttemptRecord, constantDelay, repeatable, UnknownOutcomeError } from '../../retry/index.js'
+import { mintKey, parseKey, withIntent } from '../../identity/index.js'
+import { type AttemptRecord, constantDelay, keyed, repeatable, UnknownOutcomeError } from '../../retry/index.js'
 import { type HttpClientOptions, httpClient } from './client.js'
 
 const server = serversOfTest()
@@ -36,15 +37,18 @@ describe('what guards a request', () => {
   })
 
   it.each([
-    ['if-match', '"v1"', 2],
-    ['if-none-match', '*', 2],
+    ['PATCH', 'if-match', '"v1"', 2],
+    ['PATCH', 'if-none-match', '*', 2],
     // Neither becomes false by our own success, so neither guards anything.
-    ['if-match', '*', 1],
-    ['if-none-match', '"v1"', 1],
-  ])('POST with %s: %s arrives %d time(s)', async (name, value, times) => {
+    ['PATCH', 'if-match', '*', 1],
+    ['PATCH', 'if-none-match', '"v1"', 1],
+    // What POST makes need not change the tag of the resource it is sent to.
+    ['POST', 'if-match', '"v1"', 1],
+    ['POST', 'if-none-match', '*', 1],
+  ])('%s with %s: %s arrives %d time(s)', async (method, name, value, times) => {
     const { origin, effects } = await server([actsThenEnds, answers(200)])
     await client()
-      .fetch(origin, { ...post, headers: { [name]: value } })
+      .fetch(origin, { ...post, method, headers: { [name]: value } })
       .catch(() => {})
     expect(effects).toHaveLength(times)
   })
@@ -124,7 +128,59 @@ describe('what guards a request', () => {
   })
 })
 
+describe('409 where keys are honoured', () => {
+  it('may mean that the lost attempt is still being carried out, and is not the answer', async () => {
+    const { origin, requests } = await server([actsThenResets, answers(409), answers(201)])
+    const history: AttemptRecord[] = []
+    const response = await client({ honoursKeys: [origin] }).fetch(origin, { ...post, history })
+    expect(response.status).toBe(201)
+    expect(requests).toHaveLength(3)
+    expect(history[1]?.verdict).toMatchObject({ help: 'transient', happened: 'no', why: 'http-409' })
+  })
+
+  it('is not handed over when the attempts run out either; the loss is', async () => {
+    const { origin, requests } = await server([actsThenResets, answers(409)])
+    const lost = client().fetch(origin, { ...post, guard: keyed(mintKey()) })
+    await expect(lost).rejects.toMatchObject({ cause: { code: 'ECONNRESET' } })
+    expect(requests).toHaveLength(3)
+  })
+
+  it('follows an attempt that ran out of time', async () => {
+    // By requests: after an abort fetch may open a connection that it does not use.
+    let count = 0
+    const { origin } = await server(
+      answersWith(() => [{ status: 201, lateMs: 5_000 }, { status: 409 }][count++] ?? { status: 201 }),
+    )
+    const impatient = client({ honoursKeys: [origin], policy: { attemptTimeout: 300 } })
+    expect((await impatient.fetch(origin, post)).status).toBe(201)
+    expect(count).toBe(3)
+  })
+
+  it.each([[[answers(409)]], [[answers(429), answers(409)]]])(
+    'is the answer where nothing can be in flight',
+    async (script) => {
+      const { origin, requests } = await server(script)
+      expect((await client({ honoursKeys: [origin] }).fetch(origin, post)).status).toBe(409)
+      expect(requests).toHaveLength(script.length)
+    },
+  )
+})
+
 describe('keys', () => {
+  it('of a guard are sent, and no other beside them', async () => {
+    const { origin, requests } = await server([actsThenResets, answers(200)])
+    const guard = keyed(parseKey('order-4711'))
+    await client().fetch(origin, { ...post, guard })
+    const same = { key: 'order-4711', headers: { 'idempotency-key': '"order-4711"' } }
+    await client().fetch(origin, { ...post, guard, ...same })
+    expect(requests.map(({ headers }) => headers['idempotency-key'])).toEqual(Array(3).fill('"order-4711"'))
+    for (const other of [{ key: 'b' }, { step: 'charge' }, { headers: { 'idempotency-key': '"b"' } }]) {
+      const sent = withIntent({ key: mintKey() }, () => client().fetch(origin, { ...post, guard, ...other }))
+      await expect(sent).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    }
+    expect(requests).toHaveLength(3)
+  })
+
   it('are sent with unsafe methods only', async () => {
     const { origin, requests } = await server(answers(200))
     const methods = ['GET', 'QUERY', 'POST', 'PUT', 'PATCH', 'DELETE']

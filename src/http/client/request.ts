@@ -1,7 +1,7 @@
 // A request as it will be sent, however often: method, URL, headers, key and body, fixed before the first attempt.
 
 import { deriveKey, type Key, keyHeader, mintKey, parseKey } from '../../identity/index.js'
-import type { Deadline, Duration } from '../../kernel/index.js'
+import { type Deadline, type Duration, RepriseError } from '../../kernel/index.js'
 import {
   type AttemptRecord,
   type Comparison,
@@ -15,11 +15,14 @@ import { type FrozenBody, freezeBody, freezeStream } from './body.js'
 
 /** What one call can be told beyond what fetch can. */
 export interface CallOptions {
-  /** The key of the intent. Default: the one in an `Idempotency-Key` header, or a new one. Sent with unsafe methods. */
+  /** The key of the intent. Default: that of the guard, of an `Idempotency-Key` header, or a new one. Sent with unsafe methods. */
   readonly key?: string
   /** The name of this call within the current intent, from whose key its own is derived. Default: not derived. */
   readonly step?: string
-  /** Why a repeat is harmless, where method, precondition and key do not say so. */
+  /**
+   * Why a repeat is harmless, where method, precondition and key do not say so. Its key, if it has one, is the one that is
+   * sent; ARGUMENT_INVALID when another one is given beside it.
+   */
   readonly guard?: Guard
   /** How long the call may take, all attempts together. Default: what the policy says. */
   readonly deadline?: Duration | Deadline
@@ -74,7 +77,7 @@ export async function fixRequest(
   const method = probe.method
   // The probe's own body would leave a type behind.
   const headers = new Headers(rest.headers)
-  const key = isSafe(method) ? undefined : keyOf(given, step, headers)
+  const key = isSafe(method) ? undefined : keyOf(given, step, guard?.key, headers)
   const frozen = await (inherited ? freezeStream(inherited, maxBodyBytes) : freezeBody(body, maxBodyBytes))
   if (frozen.type !== undefined && !headers.has('content-type')) headers.set('content-type', frozen.type)
   if (key !== undefined) headers.set(keyHeader.name, keyHeader.write(key))
@@ -102,24 +105,41 @@ export function guardOf(
   honoursKeys: boolean,
   compare: CallOptions['compare'],
 ): Guard | undefined {
-  const { method, headers, key } = request
+  const { method, key } = request
   if (isSafe(method)) return readOnly()
-  if (isGuarding(headers)) return conditional(compare && { compare })
+  // What POST makes need not change the resource that it is sent to, so its tag may stay.
+  if (/^(PUT|PATCH|DELETE)$/.test(method) && hasPrecondition(request)) return conditional(compare && { compare })
   if (method === 'PUT' || method === 'DELETE') return repeatable('RFC 9110, 9.2.2')
   return honoursKeys && key !== undefined ? keyed(key) : undefined
 }
 
-// Only a precondition that our own success makes false: `If-Match: *` stays true, and so does another tag in If-None-Match.
-function isGuarding(headers: Headers): boolean {
+/**
+ * Whether a request that is not a read has a precondition that our own success makes false: `If-Match: *` stays true, and so
+ * does another tag in If-None-Match.
+ */
+export function hasPrecondition({ method, headers }: Pick<FixedRequest, 'method' | 'headers'>): boolean {
+  if (isSafe(method)) return false
   const match = headers.get('if-match')?.trim()
   return (match !== undefined && match !== '*') || headers.get('if-none-match')?.trim() === '*'
 }
 
-function keyOf(given: string | undefined, step: string | undefined, headers: Headers): Key {
-  if (given !== undefined) return parseKey(given)
-  if (step !== undefined) return deriveKey(step)
+function keyOf(given: string | undefined, step: string | undefined, guarding: Key | undefined, headers: Headers): Key {
   const field = headers.get(keyHeader.name)
-  return field === null ? mintKey() : keyHeader.read(field)
+  if (guarding === undefined) {
+    if (given !== undefined) return parseKey(given)
+    if (step !== undefined) return deriveKey(step)
+    return field === null ? mintKey() : keyHeader.read(field)
+  }
+  // The guard vouches for its own key only, so no other may be sent under it.
+  const others = [
+    ...(given === undefined ? [] : [parseKey(given)]),
+    ...(step === undefined ? [] : [deriveKey(step)]),
+    ...(field === null ? [] : [keyHeader.read(field)]),
+  ]
+  if (others.some((other) => other !== guarding)) {
+    throw new RepriseError('ARGUMENT_INVALID', 'The key of the guard is not the one given by key, step or header.')
+  }
+  return parseKey(guarding)
 }
 
 // What an init can say, read from a Request. `mode` and others that a caller may not set again stay behind.

@@ -64,10 +64,18 @@ export function alongCauses(look: (facts: ErrorFacts) => Verdict | undefined): C
       const cause = facts['cause'] as ErrorFacts | undefined
       const below = (): Verdict | undefined => judge(cause, depth + 1)
       // Clients wrap an error under its own code and leave the evidence behind.
-      return (facts['code'] === cause?.['code'] ? below() : undefined) ?? look(facts) ?? below()
+      const isSame = typeof facts['code'] === 'string' && facts['code'] === cause?.['code']
+      return (isSame ? below() : undefined) ?? look(facts) ?? wrapped(facts, below())
     }
     return judge(error, 0)
   })
+}
+
+// Whoever wraps an error may have done more than what the cause speaks of: `order saved, mail failed` does not prove that
+// nothing happened. Only fetch is known to add nothing of its own.
+function wrapped(facts: ErrorFacts, verdict: Verdict | undefined): Verdict | undefined {
+  const isFetch = facts['name'] === 'TypeError' && facts['message'] === 'fetch failed'
+  return verdict?.happened !== 'no' || isFetch ? verdict : { ...verdict, happened: 'maybe' }
 }
 
 // What may have happened outweighs what did not; then, what another try may cure.

@@ -8,6 +8,7 @@ import type { Guard } from '../guard.js'
 import type { RunOptions } from '../options.js'
 import type { Breaker } from '../target/breaker.js'
 import type { Body } from './attempt.js'
+import type { CallLimits } from './limits.js'
 import type { Timeouts } from './timeouts.js'
 
 /** A policy as the runner sees it: options resolved, nothing optional left to default. */
@@ -52,6 +53,8 @@ export interface Call<Result> {
   readonly options: RunOptions<Result> | undefined
   /** When nobody waits any more. */
   readonly deadline: Deadline | undefined
+  /** What may end the call from outside; undefined where nothing may. */
+  readonly limits: CallLimits | undefined
   /** Whether a layer around this one repeats. */
   readonly owned: boolean
 }
@@ -67,4 +70,9 @@ export function succeeded({ rules, breaker, clock }: Machinery, pass: number): v
 export function breakerOpen(policy: string): RepriseError {
   if (retryRefused.hasSubscribers) retryRefused.publish({ policy, by: 'breaker' })
   return new RepriseError('BREAKER_OPEN', 'The breaker is open; the target was not called.')
+}
+
+/** Whether enough is left of a deadline for an attempt to be worth making. */
+export function isUseful({ clock, rules }: Machinery, deadline: Deadline | undefined): boolean {
+  return deadline === undefined || deadline.expiresAtMs - clock.monotonicMs() >= rules.minimumRemainderMs
 }

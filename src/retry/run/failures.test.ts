@@ -86,3 +86,43 @@ describe('a conditional write', () => {
     }
   })
 })
+
+describe('what is no proof', () => {
+  const refused = Object.assign(new Error('connect'), { code: 'ECONNREFUSED', syscall: 'connect' })
+
+  it.each([
+    ['the cause of an unknown outcome', new UnknownOutcomeError(refused, [])],
+    ['a cause under an error that says more', new Error('order saved, mail failed', { cause: refused })],
+  ])('%s', async (_what, thrown) => {
+    const { policy } = setup()
+    const body = vi.fn(() => Promise.reject(thrown))
+    await expect(policy.once(body)).rejects.toMatchObject({ code: 'UNKNOWN_OUTCOME' })
+    expect(body).toHaveBeenCalledTimes(1)
+  })
+
+  it.each([
+    { help: 'transient', happened: 'yes', why: 'x' },
+    { help: 'soon', happened: 'no', why: 'x' },
+    Promise.resolve(),
+  ])('a verdict of the wrong shape: %j', async (verdict) => {
+    const { policy } = setup({ classify: () => verdict as never })
+    const body = vi.fn(() => Promise.reject(new Error('lost')))
+    await expect(policy.once(body)).rejects.toMatchObject({ code: 'UNKNOWN_OUTCOME' })
+    expect(body).toHaveBeenCalledTimes(1)
+  })
+
+  it('an error that throws when it is looked at: it comes back as it is', async () => {
+    const trap = () => {
+      throw new Error('trap')
+    }
+    const hostile = new Proxy(new Error('hostile'), { get: trap, has: trap })
+    const { policy } = setup()
+    let thrown: unknown
+    try {
+      await policy.run(readOnly(), () => Promise.reject(hostile))
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown === hostile).toBe(true)
+  })
+})

@@ -1,14 +1,14 @@
 // The failures of one call: what each meant, what was decided, and which error the caller gets in the end.
 
 import { isRepriseError, RepriseError, sleep } from '../../kernel/index.js'
-import { retryAttempt } from '../../telemetry/index.js'
+import { retryAttempt, retryRefused } from '../../telemetry/index.js'
 import { unclassified } from '../classify/classifier.js'
 import { type Decision, decide, type StopReason } from '../decide.js'
 import { type Comparison, comparisonOf } from '../guard.js'
 import { type AttemptRecord, remember } from '../history.js'
 import type { Resolution } from '../options.js'
 import { UnknownOutcomeError } from '../unknown-outcome.js'
-import { type ReturnedVerdict, transient, type Verdict } from '../verdict.js'
+import { permanent, type ReturnedVerdict, transient, type Verdict } from '../verdict.js'
 import type { Call } from './call.js'
 
 /** How an attempt failed: it threw, or it returned its verdict as a value. */
@@ -27,6 +27,12 @@ export function returnedFailure<Result>({ verdict, value }: ReturnedVerdict<unkn
 export interface Ending<Result> {
   /** What the caller gets. */
   readonly value: Result
+}
+
+// A classifier is the user's: what is no verdict counts as none, and only `no` is no.
+function sound(verdict: Verdict | undefined): Verdict {
+  if (verdict === undefined || !['transient', 'permanent', 'discard'].includes(verdict.help)) return unclassified
+  return verdict.happened === 'no' || verdict.happened === 'maybe' ? verdict : { ...verdict, happened: 'maybe' }
 }
 
 /** Everything that went wrong in one call so far. */
@@ -55,9 +61,16 @@ export class Failures<Result> {
     try {
       await sleep(decision.delayMs, { clock: machinery.clock, ...(signal && { signal }) })
     } catch (reason) {
-      this.#throw(reason, 'aborted')
+      if (retryRefused.hasSubscribers) retryRefused.publish({ policy: machinery.name, by: 'signal' })
+      throw this.left(reason)
     }
     return undefined
+  }
+
+  /** The reason for which a call is left before its end, with what is known of it. */
+  left(reason: unknown): unknown {
+    remember(reason, { attempts: this.#records, stop: 'aborted' })
+    return reason
   }
 
   /**
@@ -78,7 +91,7 @@ export class Failures<Result> {
     if (signal?.aborted) {
       breaker?.ignored(pass)
       this.#record(number, failure, transient('aborted', 'maybe'), nowMs, { again: false, reason: 'aborted' })
-      this.#throw(signal.reason, 'aborted')
+      throw this.left(signal.reason)
     }
     this.verdict = this.#verdictOn(failure)
     if (this.verdict.help === 'transient') breaker?.failed(pass, nowMs)
@@ -88,11 +101,16 @@ export class Failures<Result> {
     if (mayBeOurs) return this.#compare(number, failure, nowMs)
     if (this.verdict.happened === 'maybe' && guard === undefined && !failure.returned) {
       const resolution = await this.#ask<Resolution<Result>>(() => options?.resolve?.(failure.error))
-      if (resolution?.happened === true) return { value: resolution.value }
+      if (signal?.aborted) throw this.left(signal.reason)
+      if (resolution?.happened === true) {
+        this.#record(number, failure, this.verdict, nowMs, { again: false, reason: 'resolved' })
+        return { value: resolution.value }
+      }
       if (resolution?.happened === false) this.verdict = { ...this.verdict, happened: 'no' }
     }
     if (this.verdict.happened === 'maybe') this.#latestMaybe = failure
-    const decision = this.#decide(made, nowMs)
+    // Looking at the world takes time.
+    const decision = this.#decide(made, clock.monotonicMs())
     this.#record(number, failure, this.verdict, nowMs, decision)
     return !decision.again && decision.reason === 'discard' ? this.#discard(failure) : decision
   }
@@ -115,8 +133,10 @@ export class Failures<Result> {
     if (isRepriseError(error)) {
       if (error.code === 'ATTEMPT_TIMEOUT' || error.code === 'DEADLINE_EXCEEDED') return transient(error.code, 'maybe')
       if (error.code === 'BREAKER_OPEN') return transient(error.code, 'no')
+      // Whatever caused it, nobody knows whether it happened.
+      if (error.code === 'UNKNOWN_OUTCOME') return permanent(error.code, 'maybe')
     }
-    return this.#call.machinery.classify(error) ?? unclassified
+    return sound(this.#call.machinery.classify(error))
   }
 
   #decide(made: number, nowMs: number): Decision {
@@ -166,6 +186,8 @@ export class Failures<Result> {
     const { guard } = this.#call
     const compare = guard === undefined ? undefined : comparisonOf(guard)
     const comparison = await this.#ask<Comparison<unknown>>(() => compare?.())
+    const signal = this.#call.options?.signal
+    if (signal?.aborted) throw this.left(signal.reason)
     this.#record(number, failure, this.verdict, nowMs, { again: false, reason: 'conflict' })
     if (comparison?.ours === true) return { value: comparison.value as Result }
     if (comparison?.ours === false) {
@@ -177,8 +199,9 @@ export class Failures<Result> {
 
   // Looking at the world can fail as well. Then it cannot tell, and its error is kept beside the one that matters.
   async #ask<Answer>(look: () => PromiseLike<Answer> | Answer | undefined): Promise<Answer | undefined> {
+    const { limits } = this.#call
     try {
-      return await look()
+      return await (limits === undefined ? look() : limits.within(look))
     } catch (error) {
       this.#suppressed = [...this.#suppressed, error]
       return undefined

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { mintKey } from '../../identity/index.js'
 import { manualClock } from '../../testing/index.js'
-import { keyed, readOnly } from '../guard.js'
+import { conditional, keyed, readOnly } from '../guard.js'
 import { historyOf } from '../history.js'
 import type { RetryPolicyOptions } from '../options.js'
 import { retryPolicy } from '../policy.js'
@@ -79,15 +79,96 @@ describe('hedging', () => {
     expect(started).toHaveLength(3)
   })
 
-  it('a fatal failure cancels all at once', async () => {
+  it('after a fatal failure sends no more, and waits for what is out: that may have succeeded', async () => {
     const { clock, policy, started, body } = setup()
-    const watched = policy.run(readOnly(), body).catch((error: unknown) => error)
+    const result = policy.run(readOnly(), body)
     await clock.advance(150)
     started[1]?.fail(new Error('fatal'))
-    expect(await watched).toMatchObject({ message: 'fatal' })
-    expect(started[0]?.attempt.signal.aborted).toBe(true)
     await clock.advance('1m')
     expect(started).toHaveLength(2)
+    started[0]?.succeed('first')
+    expect(await result).toBe('first')
+    const failing = setup()
+    const watched = failing.policy.run(readOnly(), failing.body).catch((error: unknown) => error)
+    await failing.clock.advance(150)
+    failing.started[1]?.fail(new Error('fatal'))
+    failing.started[0]?.fail(new Error('fatal'))
+    expect(await watched).toMatchObject({ message: 'fatal' })
+  })
+
+  it('never hedges under a precondition: a double that fails it may speak of our own success', async () => {
+    const { clock, policy, started, body } = setup()
+    const result = policy.run(conditional(), body)
+    await clock.advance(500)
+    expect(started).toHaveLength(1)
+    started[0]?.succeed('written')
+    expect(await result).toBe('written')
+  })
+
+  it('cockatiel: aborted while it waits for the next hedge, settles at once and sends no more', async () => {
+    const { clock, policy } = setup({ classify: () => transient('busy', 'no', { retryAfterMs: 500 }), budget: false })
+    let calls = 0
+    const abort = new AbortController()
+    const body = () => {
+      calls += 1
+      throw new Error('busy')
+    }
+    const watched = policy.run(readOnly(), body, { signal: abort.signal }).catch((reason: unknown) => reason)
+    await clock.advance(50)
+    abort.abort('gone')
+    expect(await watched).toBe('gone')
+    await clock.advance('1m')
+    expect(calls).toBe(1)
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('ends at the deadline also while it waits for the next hedge', async () => {
+    const { clock, policy } = setup({
+      classify: () => transient('busy', 'no', { retryAfterMs: 200 }),
+      deadline: 300,
+      budget: false,
+    })
+    // The event loop is blocked past the deadline: both timers fire late.
+    const monotonicMs = clock.monotonicMs
+    let blockedMs = 0
+    Object.assign(clock, { monotonicMs: () => monotonicMs() + blockedMs })
+    const watched = policy
+      .run(readOnly(), () => {
+        throw new Error('busy')
+      })
+      .catch((error: unknown) => error)
+    await clock.advance(10)
+    blockedMs = 400
+    await clock.advance('1m')
+    expect(historyOf(await watched)?.stop).toBe('deadline')
+  })
+
+  it('never shortens a wait that was asked for, whatever becomes of others', async () => {
+    const { clock, policy } = setup({
+      classify: (error) => transient('busy', 'no', (error as Error).message === 'wait' ? { retryAfterMs: 1_000 } : {}),
+      budget: false,
+      attempts: 4,
+    })
+    const startedAtMs: number[] = []
+    const result = policy.run(readOnly(), ({ number }) => {
+      startedAtMs.push(clock.monotonicMs())
+      const late = (_: unknown, reject: (error: Error) => void) => clock.setTimer(150, () => reject(new Error('late')))
+      if (number === 1) return new Promise<string>(late)
+      if (number === 2) throw new Error('wait')
+      return 'third'
+    })
+    await clock.advance(3_000)
+    expect(await result).toBe('third')
+    expect(startedAtMs).toEqual([0, 100, 1_100])
+  })
+
+  it('lets go of the time-outs of losers that do not listen', async () => {
+    const { clock, policy } = setup({ attemptTimeout: '30s' })
+    const result = policy.run(readOnly(), ({ number }) => (number === 1 ? new Promise<string>(() => {}) : 'second'))
+    await clock.advance(150)
+    expect(await result).toBe('second')
+    await null
+    expect(clock.pendingTimers).toBe(0)
   })
 
   // grpc-js: hedged attempts are not subject to throttling there.

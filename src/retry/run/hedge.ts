@@ -4,7 +4,7 @@
 import type { CancelTimer } from '../../kernel/index.js'
 import { isReturnedVerdict } from '../verdict.js'
 import { RunningAttempt } from './attempt.js'
-import { breakerOpen, type Call, succeeded } from './call.js'
+import { breakerOpen, type Call, isUseful, succeeded } from './call.js'
 import { type Failure, Failures, returnedFailure } from './failures.js'
 import type { CallLimits } from './limits.js'
 
@@ -25,6 +25,7 @@ class Hedges<Result> {
   #sent = 0
   #done = false
   #mayHedge = true
+  #notBeforeMs = 0
   #cancelNext: CancelTimer | undefined
 
   constructor(
@@ -41,6 +42,10 @@ class Hedges<Result> {
   }
 
   start(): void {
+    // While attempts are out, each of them hears of a limit by itself.
+    this.#limits.watch((reason) => {
+      if (this.#running.size === 0) this.#finish(undefined, () => this.#reject(this.#failures.left(reason)))
+    })
     void this.#send()
   }
 
@@ -85,16 +90,17 @@ class Hedges<Result> {
       if (this.#done) return
       if (!('again' in decision)) {
         this.#finish(attempt, () => this.#resolve(decision.value))
-      } else if (!decision.again && (decision.reason === 'permanent' || decision.reason === 'discard')) {
-        this.#end(attempt, decision.reason)
       } else if (!decision.again) {
+        // What is still out may yet succeed, or have succeeded: a refusal of its double says nothing about it.
         this.#mayHedge = false
         this.#cancelNext?.()
         this.#cancelNext = undefined
         this.#endIfNothingIsOut(decision.reason)
       } else if (this.#mayHedge && this.#sent < this.#call.machinery.rules.attempts) {
         // A failure is the sign that was waited for: the next one goes at once, or when the server asks it to.
-        this.#plan(this.#failures.verdict.retryAfterMs ?? 0, true)
+        const askedMs = this.#failures.verdict.retryAfterMs ?? 0
+        this.#notBeforeMs = Math.max(this.#notBeforeMs, this.#call.machinery.clock.monotonicMs() + askedMs)
+        this.#plan(0, true)
       } else {
         this.#endIfNothingIsOut('attempts')
       }
@@ -105,22 +111,20 @@ class Hedges<Result> {
 
   // `paid`: the budget has already been asked, as part of the decision about a failure.
   #plan(delayMs: number, paid = false): void {
-    const { machinery } = this.#call
+    const { machinery, deadline } = this.#call
     const { rules, clock } = machinery
     this.#cancelNext?.()
     this.#cancelNext = undefined
     if (!this.#mayHedge || this.#sent >= rules.attempts) return
-    this.#cancelNext = clock.setTimer(delayMs, () => {
+    // A wait that a server asked for is never shortened, whatever happens to other attempts meanwhile.
+    const waitMs = Math.max(delayMs, this.#notBeforeMs - clock.monotonicMs())
+    this.#cancelNext = clock.setTimer(waitMs, () => {
       this.#cancelNext = undefined
-      if (this.#done || this.#sent >= rules.attempts || !this.#isUseful()) return
-      if (paid || rules.budget === undefined || rules.budget.tryRepeat(clock.monotonicMs())) void this.#send()
+      if (this.#done) return
+      if (!isUseful(machinery, deadline)) this.#endIfNothingIsOut('deadline')
+      else if (paid || rules.budget === undefined || rules.budget.tryRepeat(clock.monotonicMs())) void this.#send()
+      else this.#endIfNothingIsOut('budget')
     })
-  }
-
-  #isUseful(): boolean {
-    const { machinery, deadline } = this.#call
-    if (deadline === undefined) return true
-    return deadline.expiresAtMs - machinery.clock.monotonicMs() >= machinery.rules.minimumRemainderMs
   }
 
   #endIfNothingIsOut(reason: Parameters<Failures<Result>['end']>[0]): void {

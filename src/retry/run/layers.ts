@@ -17,9 +17,9 @@ const layers = scopeKind<Layers>('reprise.retry')
 // Entering async context has a price, so a process with a single policy, in which nobody could look, does not pay it.
 let known = 0
 
-/** Makes a layer known: a policy that repeats, or a caller that does. */
-export function registerLayer(): void {
-  known += 1
+/** Makes layers known: policies that repeat, or a caller that does. */
+export function registerLayer(layers = 1): void {
+  known += layers
 }
 
 /** Whether there is more than one layer, so that they must see each other. */

@@ -123,6 +123,44 @@ describe('time', () => {
   })
 })
 
+describe('looking at the world', () => {
+  const never = () => new Promise<never>(() => {})
+
+  it('ends with the call: an abort is the end of it, a deadline leaves the outcome unknown', async () => {
+    const { policy, clock } = setup()
+    const abort = new AbortController()
+    const lost = () => Promise.reject(new Flaky())
+    const aborted = policy.once(lost, { resolve: never, signal: abort.signal }).catch((reason: unknown) => reason)
+    await clock.advance(50)
+    abort.abort('gone')
+    expect(await aborted).toBe('gone')
+    const late = policy.once(lost, { resolve: never, deadline: 100 })
+    await expect(settle(clock, late)).rejects.toMatchObject({
+      code: 'UNKNOWN_OUTCOME',
+      suppressed: [{ code: 'DEADLINE_EXCEEDED' }],
+    })
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('takes time: no attempt follows when too little is left', async () => {
+    const { policy, clock } = setup({ deadline: 200 })
+    const { body, calls } = failing(9, () => new Flaky())
+    const resolve = () =>
+      new Promise<{ happened: false }>((answer) => void clock.setTimer(150, () => answer({ happened: false })))
+    const error = await settle(clock, policy.once(body, { resolve })).catch((e: unknown) => e)
+    expect(historyOf(error)?.stop).toBe('deadline')
+    expect(calls).toHaveLength(1)
+  })
+
+  it('leaves a record of an attempt that turned out to have happened', async () => {
+    const { policy } = setup()
+    const history: AttemptRecord[] = []
+    const resolve = () => ({ happened: true, value: 'found' }) as const
+    expect(await policy.once(failing(1, () => new Flaky()).body, { resolve, history })).toBe('found')
+    expect(history).toMatchObject([{ number: 1, verdict: { happened: 'maybe' } }])
+  })
+})
+
 describe('Retry-After', () => {
   it('as a date is compared with the clock of the policy', async () => {
     const { policy, clock } = setup()

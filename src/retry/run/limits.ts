@@ -11,8 +11,10 @@ type Stop = (reason: unknown) => void
 export class CallLimits {
   readonly #clock: Clock
   readonly #signal: AbortSignal | undefined
-  readonly #stops = new Set<Stop>()
+  // What is out, and how to let go of it.
+  readonly #out = new Map<Stop, () => void>()
   #cancelDeadline: CancelTimer | undefined
+  #reached: { readonly reason: unknown } | undefined
 
   constructor(clock: Clock, signal: AbortSignal | undefined, deadline: Deadline | undefined) {
     this.#clock = clock
@@ -30,22 +32,53 @@ export class CallLimits {
     attempt: RunningAttempt,
     timeoutMs: number | undefined,
   ): Promise<Result | ReturnedVerdict<Result>> {
+    return this.#bounded(
+      () => body(attempt),
+      timeoutMs,
+      (reason) => attempt.abort(reason),
+    )
+  }
+
+  /** Waits for other work of the call; rejects early when a limit is reached. */
+  within<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {
+    return this.#bounded(work, undefined, () => undefined)
+  }
+
+  /** Calls `stop` when a limit is reached, also one that is reached while no attempt is out. */
+  watch(stop: Stop): void {
+    this.#out.set(stop, () => undefined)
+  }
+
+  /** Lets go of timers and listener. What is still out is not heard of any more. */
+  release(): void {
+    this.#signal?.removeEventListener('abort', this.#onAbort)
+    this.#cancelDeadline?.()
+    for (const letGo of this.#out.values()) letGo()
+    this.#out.clear()
+  }
+
+  #bounded<Result>(
+    work: () => PromiseLike<Result> | Result,
+    timeoutMs: number | undefined,
+    tell: Stop,
+  ): Promise<Result> {
+    if (this.#reached !== undefined) return Promise.reject(this.#reached.reason)
     return new Promise((resolve, reject) => {
       let cancelTimeout: CancelTimer | undefined
       const over = (): void => {
-        this.#stops.delete(stop)
+        this.#out.delete(stop)
         cancelTimeout?.()
       }
       const stop: Stop = (reason) => {
         over()
-        attempt.abort(reason)
+        tell(reason)
         reject(reason)
       }
-      this.#stops.add(stop)
+      this.#out.set(stop, () => cancelTimeout?.())
       if (timeoutMs !== undefined)
         cancelTimeout = this.#clock.setTimer(timeoutMs, () => stop(attemptTimeout(timeoutMs)))
-      const settled = async (): Promise<Result | ReturnedVerdict<Result>> => body(attempt)
-      settled().then(
+      const started = async (): Promise<Result> => work()
+      started().then(
         (result) => {
           over()
           resolve(result)
@@ -58,16 +91,11 @@ export class CallLimits {
     })
   }
 
-  /** Lets go of timer and listener. */
-  release(): void {
-    this.#signal?.removeEventListener('abort', this.#onAbort)
-    this.#cancelDeadline?.()
-  }
-
   readonly #onAbort = (): void => this.#stopAll(this.#signal?.reason)
 
   #stopAll(reason: unknown): void {
-    for (const stop of [...this.#stops]) stop(reason)
+    this.#reached ??= { reason }
+    for (const stop of [...this.#out.keys()]) stop(reason)
   }
 }
 

@@ -8,7 +8,7 @@ import type { Guard } from '../guard.js'
 import type { RunOptions } from '../options.js'
 import { isReturnedVerdict } from '../verdict.js'
 import { type Body, RunningAttempt } from './attempt.js'
-import { breakerOpen, type Machinery, succeeded } from './call.js'
+import { breakerOpen, isUseful, type Machinery, succeeded } from './call.js'
 import { type Failure, Failures, returnedFailure } from './failures.js'
 import { firstAttempt } from './first-attempt.js'
 import { hedged } from './hedge.js'
@@ -38,7 +38,15 @@ async function furtherAttempts<Result>(
   failure: Failure<Result>,
   pass: number,
 ): Promise<Result> {
-  const failures = new Failures({ machinery, guard, body, options: undefined, deadline: undefined, owned: false })
+  const failures = new Failures({
+    machinery,
+    guard,
+    body,
+    options: undefined,
+    deadline: undefined,
+    limits: undefined,
+    owned: false,
+  })
   const ending = await failures.add(1, failure, pass)
   if (ending !== undefined) return ending.value
   const limits =
@@ -57,7 +65,7 @@ async function executeLimited<Result>(
   const signal = options?.signal
   if (signal?.aborted) throw signal.reason
   const deadline = deadlineOf(machinery, options?.deadline, ambient)
-  if (deadline !== undefined && deadline.expiresAtMs - clock.monotonicMs() < rules.minimumRemainderMs) {
+  if (!isUseful(machinery, deadline)) {
     if (retryRefused.hasSubscribers) retryRefused.publish({ policy: name, by: 'deadline' })
     throw deadlineExceeded()
   }
@@ -66,11 +74,12 @@ async function executeLimited<Result>(
   const repeats = guard !== undefined && rules.attempts > 1 && layersMatter()
   const layered: Body<Result> = repeats ? (attempt) => asLayer(rules.attempts, () => body(attempt)) : body
   const endless = signal === undefined && deadline === undefined && machinery.attemptTimeoutMs === undefined
-  const hedges = machinery.hedgeAfterMs !== undefined && guard !== undefined && !owned
+  // A precondition that fails under a hedge may be the other hedge's success, which nobody can tell while that one is out.
+  const hedges = machinery.hedgeAfterMs !== undefined && guard !== undefined && guard.rung !== 'conditional' && !owned
   const limits = endless && !hedges ? undefined : new CallLimits(clock, signal, deadline)
   try {
     if (hedges && limits !== undefined)
-      return await hedged({ machinery, guard, body: layered, options, deadline, owned }, limits)
+      return await hedged({ machinery, guard, body: layered, options, deadline, limits, owned }, limits)
     return await attempts(machinery, guard, layered, options, deadline, limits, owned)
   } finally {
     limits?.release()
@@ -93,8 +102,14 @@ async function attempts<Result>(
   for (let number = before === undefined ? 1 : 2; ; number++) {
     const pass = breaker === undefined ? -1 : breaker.tryEnter(machinery.clock.monotonicMs())
     if (pass === 0) {
+      const refusal = breakerOpen(machinery.name)
       if (failures !== undefined) return failures.end('breaker')
-      throw breakerOpen(machinery.name)
+      throw refusal
+    }
+    // A wait may take longer than it should, where the event loop is blocked.
+    if (failures !== undefined && !isUseful(machinery, deadline)) {
+      breaker?.ignored(pass)
+      return failures.end('deadline')
     }
     const attempt = new RunningAttempt(number, guard?.key, deadline)
     let failure: Failure<Result>
@@ -110,7 +125,7 @@ async function attempts<Result>(
     } catch (error) {
       failure = { returned: false, error }
     }
-    failures ??= new Failures({ machinery, guard, body, options, deadline, owned })
+    failures ??= new Failures({ machinery, guard, body, options, deadline, limits, owned })
     const ending = await failures.add(number, failure, pass)
     if (ending !== undefined) return ending.value
   }

@@ -5,7 +5,7 @@
 
 import { type Duration, durationMs, maxDurationMs, type Random, systemRandom } from '../../kernel/index.js'
 import { type Backoff, type BackoffData, backoffFrom, constantDelay } from '../backoff.js'
-import { demand, demandRanges, tiny, within } from '../demand.js'
+import { demand, demandObject, demandRanges, tiny, within } from '../demand.js'
 import {
   at,
   type BreakerEvent,
@@ -156,6 +156,8 @@ function built(kind: BreakerData['kind'], { openFor = '10s', probes = 1, random,
 const most = 10_000
 
 function machineOf(data: BreakerData): Machine {
+  demandObject(data, 'breaker')
+  demandObject(data.openFor, 'breaker.openFor')
   const { kind, probes } = data
   const openFor = backoffFrom(data.openFor)
   demand(openFor.data.kind !== 'full' && openFor.data.baseMs > 0, 'breaker.openFor')

@@ -281,3 +281,13 @@ describe('budgetFrom', () => {
     )
   })
 })
+
+it.each([
+  ['budget', null],
+  ['budget', 'token'],
+  ['budget.kind', {}],
+])('says that %s is not valid of %j', (path, data) => {
+  expect(() => budgetFrom(data as never)).toThrowError(
+    expect.objectContaining({ code: 'POLICY_INVALID', details: { path } }),
+  )
+})

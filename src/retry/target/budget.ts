@@ -4,7 +4,7 @@
 // It is told of each attempt's result, and is then asked last, once nothing else forbids the repeat.
 
 import { type Duration, durationMs, maxDurationMs } from '../../kernel/index.js'
-import { demand, demandRanges, huge } from '../demand.js'
+import { demand, demandObject, demandRanges, huge } from '../demand.js'
 import { added, aged, stepAt, total } from './sliding-window.js'
 
 /** A budget after gRPC proposal A6, as plain data. */
@@ -158,8 +158,9 @@ export function ratioBudget(options: RatioBudgetOptions = {}): Budget {
   }
 }
 
-/** The budget that the data describes, new and with a balance of its own. */
+/** The budget that the data describes, new and with a balance of its own. Refuses data that cannot be with `POLICY_INVALID`. */
 export function budgetFrom(data: BudgetData): Budget {
+  demandObject(data, 'budget')
   if (data.kind === 'token') return tokenBudget(data)
   demand(data.kind === 'ratio', 'budget.kind')
   return ratioBudget({ ...data, window: data.windowMs })
