@@ -5,6 +5,7 @@
 // whose work has settled owns nothing any more.
 
 import { builtin } from './runtime.js'
+import { afterMicrotasks } from './turn.js'
 
 /** One kind of value that travels with async code, such as the current deadline. */
 export interface ScopeKind<Value> {
@@ -127,9 +128,7 @@ function settle(frame: Frame): void {
 function planRest(): void {
   if (restPlanned) return
   restPlanned = true
-  const host = (globalThis as { readonly process?: { readonly nextTick?: (work: () => void) => void } }).process
-  if (typeof host?.nextTick === 'function') host.nextTick(rest)
-  else queueMicrotask(rest)
+  afterMicrotasks(rest)
 }
 
 function rest(): void {

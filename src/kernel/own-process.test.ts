@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import typescript from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-const sources = ['clock', 'errors', 'live-scope', 'runtime']
+const sources = ['clock', 'errors', 'live-scope', 'runtime', 'turn']
 let folder = ''
 let scripts = 0
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { eventLoopTurn } from './turn.js'
+import { afterMicrotasks, eventLoopTurn } from './turn.js'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -36,5 +36,32 @@ describe('eventLoopTurn', () => {
     vi.useFakeTimers()
     await eventLoopTurn()
     expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe('afterMicrotasks', () => {
+  it('comes after the promises at hand and before the next turn', async () => {
+    const order: string[] = []
+    await new Promise<void>((resolve) => {
+      setImmediate(() => {
+        setImmediate(() => {
+          order.push('turn')
+          resolve()
+        })
+        afterMicrotasks(() => order.push('after'))
+        void Promise.resolve().then(() => order.push('microtask'))
+        queueMicrotask(() => order.push('another'))
+      })
+    })
+    expect(order).toEqual(expect.arrayContaining(['microtask', 'another', 'after', 'turn']))
+    expect(order.at(-1)).toBe('turn')
+  })
+
+  it('calls also where there is no process', async () => {
+    vi.stubGlobal('process', {})
+    const called = vi.fn()
+    afterMicrotasks(called)
+    await eventLoopTurn()
+    expect(called).toHaveBeenCalledOnce()
   })
 })

@@ -20,3 +20,10 @@ export function eventLoopTurn(): Promise<void> {
     port2.postMessage(undefined)
   })
 }
+
+/** Calls `work` once the microtasks at hand are through, and before timers and input: for tidying up that calls in a row can share. */
+export function afterMicrotasks(work: () => void): void {
+  const host = (globalThis as { readonly process?: { readonly nextTick?: (work: () => void) => void } }).process
+  if (typeof host?.nextTick === 'function') host.nextTick(work)
+  else queueMicrotask(work)
+}

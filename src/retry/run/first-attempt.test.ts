@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { eventLoopTurn } from '../../kernel/index.js'
 import { manualClock, seededRandom } from '../../testing/index.js'
 import type * as Retry from '../index.js'
 import type { RetryPolicyOptions } from '../options.js'
@@ -100,7 +101,7 @@ describe('a policy that is the only one of its process', () => {
       cause: { code: 'ATTEMPT_TIMEOUT' },
     })
     await policy.run(guard, async () => 'quick')
-    await null
+    await eventLoopTurn()
     expect(clock.pendingTimers).toBe(0)
   })
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { eventLoopTurn } from '../../kernel/index.js'
 import { manualClock } from '../../testing/index.js'
 import { Timeouts, Waiting } from './timeouts.js'
 
@@ -61,7 +62,7 @@ describe('timeouts', () => {
     const { clock, timeouts, enter } = setup()
     for (let calls = 0; calls < 5; calls++) timeouts.leave(enter('call'))
     expect(clock.pendingTimers).toBe(1)
-    await null
+    await eventLoopTurn()
     expect(clock.pendingTimers).toBe(0)
     enter('later')
     expect(clock.pendingTimers).toBe(1)

@@ -1,7 +1,7 @@
 // The time-outs of a policy's attempts. All last equally long, so they end in the order in which they began: one timer, set
 // for the oldest, serves all that are out. Setting and clearing one for each attempt would cost twice the rest of a call.
 
-import type { CancelTimer, Clock } from '../../kernel/index.js'
+import { afterMicrotasks, type CancelTimer, type Clock } from '../../kernel/index.js'
 
 /** An attempt that is out. Its place in the list belongs to {@link Timeouts}. */
 export abstract class Waiting {
@@ -56,7 +56,7 @@ export class Timeouts {
   #planRest(): void {
     if (this.#restPlanned) return
     this.#restPlanned = true
-    queueMicrotask(this.#rest)
+    afterMicrotasks(this.#rest)
   }
 
   readonly #rest = (): void => {
