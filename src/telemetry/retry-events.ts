@@ -34,7 +34,7 @@ export interface RetryRefusedEvent {
 export interface RetryLayersEvent {
   /** The inner policy's name. */
   readonly policy: string
-  /** How many layers that repeat are around it, those of a trusted caller in another process included. */
+  /** How many layers there are, this one and those around it, a trusted caller in another process included. */
   readonly depth: number
   /** The calls that all layers together would make at most if each repeated. */
   readonly declared: number

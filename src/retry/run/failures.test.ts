@@ -111,6 +111,14 @@ describe('what is no proof', () => {
     expect(body).toHaveBeenCalledTimes(1)
   })
 
+  it('an unknown outcome is not repeated by a layer around it either: looking is what helps', async () => {
+    const { policy } = setup()
+    const body = vi.fn(() => Promise.reject(new UnknownOutcomeError(refused, [])))
+    const error = await policy.run(readOnly(), body).catch((reason: unknown) => reason)
+    expect(historyOf(error)).toMatchObject({ stop: 'permanent', attempts: [{ verdict: { why: 'UNKNOWN_OUTCOME' } }] })
+    expect(body).toHaveBeenCalledTimes(1)
+  })
+
   it('an error that throws when it is looked at: it comes back as it is', async () => {
     const trap = () => {
       throw new Error('trap')
