@@ -30,7 +30,7 @@ const families = 'stores|brokers|http'
 const shared = 'sql|core'
 
 /** They also run in a browser, so they reach Node's modules only through the kernel's runtime. */
-const browserSafe = ['kernel', 'identity', 'retry', 'simulator']
+const browserSafe = ['kernel', 'identity', 'retry', 'simulator', 'grpc']
 
 const isTest = '\\.(test|fuzz)\\.ts$'
 

@@ -9,10 +9,11 @@ import { doorsOf } from './tools/doors.mjs'
 
 const limits = {
   '.': '22.2 kB',
+  './grpc': '12.8 kB',
   './http/client': '23.5 kB',
   './identity': '15 kB',
   './kernel': '11.8 kB',
-  './retry': '14.8 kB',
+  './retry': '14.2 kB',
   './simulator': '7.8 kB',
   './telemetry': '0.3 kB',
   './testing': '2.1 kB',

@@ -46,20 +46,35 @@ async function ownCopy() {
   return import(new URL('retry/index.js', copy).href)
 }
 
-/** @param {boolean} second Whether the process has a second policy, so that each has to be visible to the other. */
-async function ourRetry(second) {
+/**
+ * @typedef {object} Company
+ * @property {string} text How it is called in the name of a case.
+ * @property {boolean} second Whether the process has a second policy, so that each has to be visible to the other.
+ * @property {boolean} innermost Whether ours is declared to contain no other, so that it need not be visible.
+ */
+
+/** @type {Company[]} */
+const companies = [
+  { text: '', second: false, innermost: false },
+  { text: ', a second policy exists', second: true, innermost: false },
+  { text: ', a second policy exists, ours is innermost', second: true, innermost: true },
+]
+
+/** @param {Company} company */
+async function ourRetry({ second, innermost }) {
   const { fullJitter, readOnly, retryPolicy } = await ownCopy()
-  const policy = retryPolicy({ attempts, backoff: fullJitter({ baseMs }) })
+  const policy = retryPolicy({ attempts, backoff: fullJitter({ baseMs }), innermost })
   if (second) retryPolicy({ attempts })
   const guard = readOnly()
   return (/** @type {Work} */ work) => () => policy.run(guard, work)
 }
 
-/** @param {boolean} second */
-async function ourTrio(second) {
+/** @param {Company} company */
+async function ourTrio({ second, innermost }) {
   const { consecutiveBreaker, fullJitter, readOnly, retryPolicy } = await ownCopy()
   const breaker = consecutiveBreaker({ failures: 5 })
-  const policy = retryPolicy({ attempts, backoff: fullJitter({ baseMs }), breaker, attemptTimeout: timeoutMs })
+  const backoff = fullJitter({ baseMs })
+  const policy = retryPolicy({ attempts, backoff, breaker, attemptTimeout: timeoutMs, innermost })
   if (second) retryPolicy({ attempts })
   const guard = readOnly()
   return (/** @type {Work} */ work) => () => policy.run(guard, work)
@@ -142,13 +157,13 @@ const trioTargets = [{ against: wrap, limit: 0.1 }]
 export async function* cases() {
   // Idle comes first: a storage that was once in use leaves its traces in the compiled code of the process.
   for (const active of [false, true]) {
-    for (const second of [false, true]) {
-      const surroundings = `AsyncLocalStorage ${active ? 'active' : 'idle'}${second ? ', a second policy exists' : ''}`
+    for (const company of companies) {
+      const surroundings = `AsyncLocalStorage ${active ? 'active' : 'idle'}${company.text}`
       const storage = active ? new AsyncLocalStorage() : undefined
-      yield await made(`retry, ${surroundings}`, await ourRetry(second), retryWays, retryTargets, storage)
+      yield await made(`retry, ${surroundings}`, await ourRetry(company), retryWays, retryTargets, storage)
       yield await made(
         `retry + breaker + time-out, ${surroundings}`,
-        await ourTrio(second),
+        await ourTrio(company),
         trioWays,
         trioTargets,
         storage,

@@ -26,6 +26,11 @@ export interface Io {
   exit(code: number): void
 }
 
+/** Text of a user's file or module made fit for a terminal: it must neither steer it nor look like further lines. */
+export function printable(text: unknown): string {
+  return String(text).replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ')
+}
+
 /** The world of this process. */
 export function processIo(): Io {
   const stdout = process.stdout
@@ -38,7 +43,7 @@ export function processIo(): Io {
   return {
     write: (text) => void stdout.write(text),
     complain: (text) => void stderr.write(text),
-    columns: stdout.isTTY ? Math.max(40, stdout.columns || 80) : undefined,
+    columns: stdout.isTTY ? stdout.columns || 80 : undefined,
     // See no-color.org: any value that is not empty says no.
     color: stdout.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb',
     readText: (path) => readFile(path, 'utf8'),

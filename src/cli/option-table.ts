@@ -1,7 +1,9 @@
 // Options as a table: one entry says how an option is read, checked and explained.
 
+import type { ErrorCode } from '../kernel/index.js'
+
 /** An option: `--name VALUE` or `--name=VALUE`; a flag stands alone. */
-interface Option {
+export interface Option {
   /** Its name, without dashes. */
   readonly name: string
   /** What it takes. `maybe-text` is a text that may be missing. */
@@ -27,6 +29,13 @@ export interface OptionGroup {
 /** The command was used wrongly; the message is a line for the user. */
 export class UsageError extends Error {
   override readonly name: string = 'UsageError'
+  /** The code of the refusal, where one of the rooms below refused. */
+  readonly code: ErrorCode | undefined
+
+  constructor(message: string, code?: ErrorCode) {
+    super(message)
+    this.code = code
+  }
 }
 
 /** Options as they were given. */

@@ -22,21 +22,29 @@ describe('help', () => {
   })
 })
 
+it.each(['', 'simulate storm --help', 'simulate jitter --help'])('"%s" fits into any terminal', async (line) => {
+  for (const columns of [20, 30, 39, 80]) {
+    const { out } = await run(line, ioInMemory({ columns }))
+    for (const written of out.split('\n')) expect(written.length).toBeLessThanOrEqual(columns)
+  }
+})
+
 describe('used wrongly', () => {
   it.each([
     ['fly', 'Unknown command: fly'],
     ['simulate', 'simulate what? storm or jitter'],
     ['simulate weather', 'Cannot simulate weather: storm or jitter'],
     ['simulate storm --lod 3', 'Unknown option: --lod; did you mean --load?'],
-    ['simulate storm --attempts 0', 'attempts must be a whole number from 1 to 20.'],
-    ['simulate storm --load -1', 'load is a number from 0.001 to 100000.'],
+    ['simulate storm --attempts 0', 'attempts must be a whole number from 1 to 20. [POLICY_INVALID]'],
+    ['simulate storm --load -1', 'load is a number from 0.001 to 100000. [ARGUMENT_INVALID]'],
     ['simulate storm --policy absent.json', 'absent.json: cannot be read: ENOENT'],
     ['simulate jitter --clients ten', '--clients takes whole numbers, such as 10,50,100'],
-    ['simulate jitter --trials 0', 'trials is a whole number from 1 to 10000.'],
+    ['simulate jitter --trials 0', 'trials is a whole number from 1 to 10000. [ARGUMENT_INVALID]'],
+    ['simulate jitter --method a.B/C', '--method needs --policy'],
   ])('%s', async (line, message) => {
     const { err, out, code } = await run(line)
     expect(err).toMatch(
-      new RegExp(`^reprise: ${message.replace(/[.?]/g, '\\$&')}\nSee reprise simulate (storm|jitter) --help.\n$`),
+      new RegExp(`^reprise: ${message.replace(/[.?[\]]/g, '\\$&')}\nSee reprise simulate (storm|jitter) --help.\n$`),
     )
     expect(out).toBe('')
     expect(code).toBe(2)
@@ -53,7 +61,7 @@ describe('used wrongly', () => {
       const io = ioInMemory()
       io.files.set('own.json', text)
       const { err, out, code } = await run(`simulate ${name} --policy own.json`, io)
-      expect(err).toBe(`reprise: own.json: ${message}\nSee reprise simulate ${name} --help.\n`)
+      expect(err).toBe(`reprise: own.json: ${message} [POLICY_INVALID]\nSee reprise simulate ${name} --help.\n`)
       expect({ out, code }).toEqual({ out: '', code: 2 })
     }
   })

@@ -1,10 +1,11 @@
 // The commands, and what happens when one is used wrongly.
 
 import { isRepriseError } from '../kernel/index.js'
-import type { Io } from './io.js'
+import { type Io, printable } from './io.js'
 import { type GivenOptions, type OptionGroup, readOptions, UsageError } from './option-table.js'
 import { jitterCommand, jitterHelp, jitterOptions } from './simulate/jitter-command.js'
 import { stormCommand, stormHelp, stormOptions } from './simulate/storm-command.js'
+import { fitted } from './simulate/terminal-plot.js'
 
 interface Command {
   readonly options: readonly OptionGroup[]
@@ -31,15 +32,11 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<v
     await dispatch(args, io)
   } catch (error) {
     const wrong = error instanceof UsageError || isRepriseError(error)
-    io.complain(`reprise: ${error instanceof Error ? printable(error.message) : 'something failed'}\n`)
+    const code = wrong && error.code !== undefined ? ` [${error.code}]` : ''
+    io.complain(`reprise: ${error instanceof Error ? printable(error.message) : 'something failed'}${code}\n`)
     if (wrong) io.complain('See reprise simulate storm --help.\n'.replace('storm', simulationOf(args) ?? 'storm'))
     io.exit(wrong ? 2 : 1)
   }
-}
-
-// A message may hold text of a user's file or module, which must neither steer the terminal nor look like further lines.
-function printable(message: unknown): string {
-  return String(message).replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ')
 }
 
 function simulationOf([first, second = '']: readonly string[]): string | undefined {
@@ -51,13 +48,13 @@ async function dispatch(args: readonly string[], io: Io): Promise<void> {
   const name = simulationOf(args)
   if (name !== undefined) {
     const { options, help, run } = simulations[name] as Command
-    if (asked) io.write(help())
+    if (asked) io.write(fitted(help(), io.columns))
     else await run(readOptions(args.slice(2), options), io)
     return
   }
   const [first, second] = args
   if (asked || first === undefined) {
-    io.write(usage)
+    io.write(fitted(usage, io.columns))
     return
   }
   if (first !== 'simulate') throw new UsageError(`Unknown command: ${first}`)

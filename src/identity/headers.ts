@@ -68,13 +68,7 @@ export const retryOwnerHeader: HeaderCodec<'caller'> = {
 export interface RetryAfterCodec {
   /** The field's name as it is written. */
   readonly name: string
-  /**
-   * The wait that is asked for, in ms: whole seconds, or an HTTP date in any of its three forms (a past one is 0).
-   * Undefined for anything else. A number too long to be one is Infinity. The wait is never shortened here, however
-   * long it is: a caller that will not wait that long stops instead of coming back early.
-   *
-   * @param nowMs Wall time in ms since 1970, to which a date is compared; refused with ARGUMENT_INVALID when it is no number.
-   */
+  /** The wait that is asked for, in ms: see {@link readRetryAfter}. */
   read(field: FieldValue, nowMs: number): number | undefined
   /** A wait in ms as whole seconds, rounded up. */
   write(delayMs: number): string
@@ -88,7 +82,14 @@ export const retryAfterHeader: RetryAfterCodec = {
   write: (delayMs) => printWholeNumber('The delay', Math.ceil(delayMs / 1_000), 0),
 }
 
-function readRetryAfter(field: FieldValue, nowMs: number): number | undefined {
+/**
+ * The wait that a `Retry-After` field asks for, in ms: whole seconds, or an HTTP date in any of its three forms (a past one is
+ * 0). Undefined for anything else. A number too long to be one is Infinity. The wait is never shortened here, however
+ * long it is: a caller that will not wait that long stops instead of coming back early.
+ *
+ * @param nowMs Wall time in ms since 1970, to which a date is compared; refused with ARGUMENT_INVALID when it is no number.
+ */
+export function readRetryAfter(field: FieldValue, nowMs: number): number | undefined {
   if (!Number.isFinite(nowMs)) throw new RepriseError('ARGUMENT_INVALID', 'The time to compare a date with is missing.')
   const text = single(field)
   if (text === undefined) return undefined

@@ -11,6 +11,7 @@ export {
   type KeyHeaderCodec,
   keyHeader,
   type RetryAfterCodec,
+  readRetryAfter,
   replayedHeader,
   retryAfterHeader,
   retryOwnerHeader,

@@ -12,8 +12,8 @@ export interface Intent {
   readonly deadline?: Deadline | undefined
 }
 
-const keys = scopeKind<Key>('reprise.key')
-const deadlines = scopeKind<Deadline>('reprise.deadline')
+const keys = /* @__PURE__ */ scopeKind<Key>('reprise.key')
+const deadlines = /* @__PURE__ */ scopeKind<Deadline>('reprise.deadline')
 
 /**
  * Runs `work` on behalf of an intent. Code inside, also after an await, sees it through {@link currentIntent}

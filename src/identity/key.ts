@@ -18,8 +18,7 @@ export interface KeyLimits {
   readonly maxLength?: number
 }
 
-const firstVisible = 0x21
-const lastVisible = 0x7e
+const invisible = /[^\x21-\x7e]/
 
 /**
  * Mints the key of a new intent: a UUIDv7, so that its age can be read later.
@@ -36,32 +35,28 @@ export function mintKey(): Key {
 export function parseKey(text: string, limits: KeyLimits = {}): Key {
   if (typeof text !== 'string') throw new RepriseError('ARGUMENT_INVALID', `A key is a string, not ${typeof text}.`)
   const { minLength, maxLength } = checkKeyLimits(limits)
-  if (text.length === 0) throw new RepriseError('KEY_EMPTY', 'The key is empty.')
-  if (text.length > maxLength) {
-    const details = { length: text.length, limit: maxLength }
-    throw new RepriseError('KEY_TOO_LONG', `The key has ${text.length} characters; the limit is ${maxLength}.`, {
-      details,
+  const { length } = text
+  if (length === 0) throw new RepriseError('KEY_EMPTY', 'The key is empty.')
+  if (length > maxLength) throw wrongLength('KEY_TOO_LONG', length, 'most', maxLength)
+  const position = text.search(invisible)
+  if (position >= 0) {
+    throw new RepriseError('KEY_CHARACTER', `The character at position ${position} is not visible ASCII.`, {
+      details: { position },
     })
   }
-  for (let position = 0; position < text.length; position++) {
-    const unit = text.charCodeAt(position)
-    if (unit < firstVisible || unit > lastVisible) {
-      throw new RepriseError('KEY_CHARACTER', `The character at position ${position} is not visible ASCII.`, {
-        details: { position },
-      })
-    }
-  }
-  if (text.length < minLength) {
-    const details = { length: text.length, limit: minLength }
-    throw new RepriseError(
-      'KEY_TOO_SHORT',
-      `The key has ${text.length} characters; at least ${minLength} are needed.`,
-      {
-        details,
-      },
-    )
-  }
+  if (length < minLength) throw wrongLength('KEY_TOO_SHORT', length, 'least', minLength)
   return text as Key
+}
+
+function wrongLength(
+  code: 'KEY_TOO_LONG' | 'KEY_TOO_SHORT',
+  length: number,
+  side: string,
+  limit: number,
+): RepriseError {
+  return new RepriseError(code, `The key has ${length} characters; it must have at ${side} ${limit}.`, {
+    details: { length, limit },
+  })
 }
 
 /** The limits with their defaults. Refuses limits that no key could meet, with ARGUMENT_INVALID. */

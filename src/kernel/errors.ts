@@ -40,6 +40,7 @@ export const errorCodes = {
   POLICY_INVALID: 'The retry policy, or a part of it, cannot be as given.',
   RUNTIME_UNSUPPORTED: 'This runtime lacks something the call needs.',
   SCOPE_INVALID: 'The scope is empty, or one of its parts is.',
+  SIMULATION_UNSUPPORTED: 'The simulator has no model of a part of the policy, and does not leave it out unasked.',
   STEP_INVALID: 'The step name is empty, too long, or not well-formed text.',
   TUPLE_INVALID: 'A part of a tuple is not well-formed text.',
   UNKNOWN_OUTCOME: 'The operation may or may not have happened, and nothing makes a repeat safe.',

@@ -1,8 +1,8 @@
 // Names that nobody else will pick: UUIDs of version 7, which sort by the time of their making, and of version 4.
 
-import { type Clock, systemClock } from './clock.js'
 import { RepriseError } from './errors.js'
 import { type Random, systemRandom } from './random.js'
+import { type Clock, systemClock } from './time/clock.js'
 
 /** Gives a new id at each call. */
 export type IdSource = () => string

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { detached, scopeKind } from './live-scope.js'
-import { eventLoopTurn } from './turn.js'
+import { eventLoopTurn } from './time/turn.js'
 
 const colour = scopeKind<string>('colour')
 const size = scopeKind<number>('size')

@@ -5,7 +5,7 @@
 // whose work has settled owns nothing any more.
 
 import { builtin } from './runtime.js'
-import { afterMicrotasks } from './turn.js'
+import { afterMicrotasks } from './time/turn.js'
 
 /** One kind of value that travels with async code, such as the current deadline. */
 export interface ScopeKind<Value> {
@@ -21,14 +21,28 @@ export interface ScopeKind<Value> {
    * Where the runtime has no AsyncLocalStorage (a browser) the value is seen by the synchronous part of `work` only.
    */
   run<Result>(value: Value, work: () => Result): Result
+  /**
+   * Opens a scope that its opener ends, for runners that wait for the outcome anyway: no promise is derived, and nothing is awaited.
+   * Until then it counts as live, so it must be ended on every way out.
+   */
+  open(value: Value): OpenScope
   /** The value of the nearest live scope of this kind around this code, or undefined. */
   current(): Value | undefined
+}
+
+/** A scope in the hands of whoever opened it. */
+export interface OpenScope {
+  /** Calls `work` inside the scope, which all that it starts stays in. */
+  call<Result>(work: () => Result): Result
+  /** Ends the scope, once. */
+  end(): void
 }
 
 /** A new kind of scope, apart from all others, also from those of the same name. The name is for people who debug. */
 export function scopeKind<Value>(name: string): ScopeKind<Value> {
   const kind: ScopeKind<Value> = {
-    run: (value, work) => runInFrame(kind, value, work),
+    run: (value, work) => runInFrame(new Frame(kind, value), work),
+    open: (value) => new Frame(kind, value),
     current() {
       // The common case, where nobody uses context, touches nothing.
       if (liveFrames === 0) return undefined
@@ -46,11 +60,34 @@ export function detached<Result>(work: () => Result): Result {
   return storage.run(undefined, work)
 }
 
-interface Frame {
-  live: boolean
+class Frame implements OpenScope {
+  live = true
   kind: unknown
   value: unknown
   parent: Frame | undefined
+
+  constructor(kind: unknown, value: unknown) {
+    storage ??= openStorage()
+    this.kind = kind
+    this.value = value
+    this.parent = liveFrames === 0 ? undefined : nearestLive(storage.getStore())
+    liveFrames += 1
+  }
+
+  call<Result>(work: () => Result): Result {
+    return (storage as FrameStorage).run(this, work)
+  }
+
+  // Async code may hold a settled frame for long, so that it keeps neither value nor settled ancestors. New frames hang on live
+  // ones only; a chain is therefore never longer than scopes were nested at one time, however many came and went.
+  end(): void {
+    this.live = false
+    this.kind = undefined
+    this.value = undefined
+    if (this.parent !== undefined) liveParent(this)
+    liveFrames -= 1
+    if (liveFrames === 0) planRest()
+  }
 }
 
 function nearestLive(frame: Frame | undefined): Frame | undefined {
@@ -77,14 +114,10 @@ let isPromise: (value: unknown) => value is Promise<unknown> = (value) => value 
 let liveFrames = 0
 let restPlanned = false
 
-function runInFrame<Result>(kind: unknown, value: unknown, work: () => Result): Result {
-  storage ??= openStorage()
-  const parent = liveFrames === 0 ? undefined : nearestLive(storage.getStore())
-  const frame: Frame = { live: true, kind, value, parent }
-  liveFrames += 1
+function runInFrame<Result>(frame: Frame, work: () => Result): Result {
   let pending = false
   try {
-    return storage.run(frame, () => {
+    return frame.call(() => {
       const result = work()
       if (!isPromise(result)) return result
       const derived = settling(result, frame)
@@ -92,7 +125,7 @@ function runInFrame<Result>(kind: unknown, value: unknown, work: () => Result): 
       return derived as Result
     })
   } finally {
-    if (!pending) settle(frame)
+    if (!pending) frame.end()
   }
 }
 
@@ -101,25 +134,14 @@ function runInFrame<Result>(kind: unknown, value: unknown, work: () => Result): 
 function settling(promise: Promise<unknown>, frame: Frame): Promise<unknown> {
   return promise.then(
     (result) => {
-      settle(frame)
+      frame.end()
       return result
     },
     (reason) => {
-      settle(frame)
+      frame.end()
       throw reason
     },
   )
-}
-
-// Async code may hold a settled frame for long, so that it keeps neither value nor settled ancestors. New frames hang on live
-// ones only; a chain is therefore never longer than scopes were nested at one time, however many came and went.
-function settle(frame: Frame): void {
-  frame.live = false
-  frame.kind = undefined
-  frame.value = undefined
-  liveParent(frame)
-  liveFrames -= 1
-  if (liveFrames === 0) planRest()
 }
 
 // On Node 20 an enabled storage makes every await of the process two to three times as slow (60 ns become 150 to 240), and disabling it

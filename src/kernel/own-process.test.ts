@@ -1,19 +1,20 @@
 // What only a process of its own can show: when it ends, and what it still holds after a collection of garbage.
 
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import typescript from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-const sources = ['clock', 'errors', 'live-scope', 'runtime', 'turn']
+const sources = ['errors', 'live-scope', 'runtime', 'time/clock', 'time/turn']
 let folder = ''
 let scripts = 0
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'reprise-kernel-'))
+  await mkdir(join(folder, 'time'))
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
   const { ESNext } = typescript.ModuleKind
   const compilerOptions = { module: ESNext, target: typescript.ScriptTarget.ES2023 }
@@ -40,7 +41,7 @@ async function run(script: string, flags: readonly string[] = []): Promise<strin
 describe('a pending timer', () => {
   it('does not keep the process alive when asked not to, also beyond 31 bits', async () => {
     const output = await run(`
-      import { systemClock } from './clock.js'
+      import { systemClock } from './time/clock.js'
       for (const delayMs of [3_600_000, 2 ** 40]) {
         systemClock.setTimer(delayMs, () => console.log('fired'), { keepAlive: false })
       }
@@ -51,7 +52,7 @@ describe('a pending timer', () => {
 
   it('keeps the process alive otherwise, until it has fired or was cancelled', async () => {
     const output = await run(`
-      import { systemClock } from './clock.js'
+      import { systemClock } from './time/clock.js'
       systemClock.setTimer(20, () => console.log('fired'))
       systemClock.setTimer(3_600_000, () => console.log('cancelled'))()
       console.log('end of script')

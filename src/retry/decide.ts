@@ -27,14 +27,14 @@ export type Decision =
   | { readonly again: true; readonly delayMs: number }
   | { readonly again: false; readonly reason: StopReason; readonly delayMs?: number }
 
-/** The part of a policy that decides. */
-export interface PolicyRules {
+/** The part of a policy that decides. A budget may be anything that is asked for a repeat. */
+export interface PolicyRules<Limit extends Pick<Budget, 'tryRepeat'> = Budget> {
   /** Calls in all, the first included. */
   readonly attempts: number
   /** The waits between attempts. */
   readonly backoff: Backoff
   /** Without one, nothing that reports overload is repeated. */
-  readonly budget?: Budget | undefined
+  readonly budget?: Limit | undefined
   /** A longer Retry-After than this, in ms, ends it. */
   readonly maxRetryAfterMs: number
   /** No attempt starts with less of the deadline left than this, in ms. */
@@ -64,7 +64,7 @@ export interface Facts {
  * deadline, and the budget last, so that nothing is taken from it for a repeat that is not made. The runner has told the
  * budget of the failure before. A wait that the server asked for is never shortened.
  */
-export function decide(rules: PolicyRules, facts: Facts, random: Random): Decision {
+export function decide(rules: PolicyRules<Pick<Budget, 'tryRepeat'>>, facts: Facts, random: Random): Decision {
   const { verdict, remainingMs } = facts
   const { help, retryAfterMs = 0 } = verdict
   if (help !== 'transient') return stop(help)

@@ -44,6 +44,14 @@ function guard(rung: Rung, key?: Key, compare?: Compare): Guard {
   return new MadeGuard(rung, key, compare) as unknown as Guard
 }
 
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
+}
+
+function want(holds: boolean, message: string): void {
+  if (!holds) throw new RepriseError('ARGUMENT_INVALID', message)
+}
+
 /** The call reads and changes nothing. */
 export function readOnly(): Guard {
   return guard('read')
@@ -55,9 +63,7 @@ export function readOnly(): Guard {
  * @param why What makes it so, for whoever reads the code: `'sets the status to paid'`.
  */
 export function repeatable(why: string): Guard {
-  if (typeof why !== 'string' || why === '') {
-    throw new RepriseError('ARGUMENT_INVALID', 'repeatable() wants the reason why a repeat is harmless.')
-  }
+  want(isText(why), 'repeatable() wants the reason why a repeat is harmless.')
   return guard('algebra')
 }
 
@@ -87,11 +93,8 @@ export interface SequenceNumber {
 
 /** The receiver drops numbers it has seen, and epochs that are over. */
 export function sequenced({ producer, epoch, number }: SequenceNumber): Guard {
-  const sound =
-    typeof producer === 'string' && producer !== '' && Number.isSafeInteger(epoch) && Number.isSafeInteger(number)
-  if (!sound || epoch < 0 || number < 0) {
-    throw new RepriseError('ARGUMENT_INVALID', 'sequenced() wants a producer, an epoch and a number.')
-  }
+  const sound = isText(producer) && [epoch, number].every((count) => Number.isSafeInteger(count) && count >= 0)
+  want(sound, 'sequenced() wants a producer, an epoch and a number.')
   return guard('sequence')
 }
 
@@ -106,9 +109,7 @@ export function keyed(key: Key): Guard {
  * @param domain The name of the store in which they commit.
  */
 export function atomic(domain: string, key?: Key): Guard {
-  if (typeof domain !== 'string' || domain === '') {
-    throw new RepriseError('ARGUMENT_INVALID', 'atomic() wants the name of a domain.')
-  }
+  want(isText(domain), 'atomic() wants the name of a domain.')
   return guard('atomic', key === undefined ? undefined : parseKey(key))
 }
 

@@ -13,7 +13,7 @@ export interface AttemptRecord {
   readonly error: unknown
   /** When it failed, in ms of the policy's monotonic clock. */
   readonly failedAtMs: number
-  /** The wait that followed, in ms; absent after the last one. */
+  /** The wait that followed, in ms; set when it is over. Absent after the last attempt, after an aborted wait, and in hedged calls. */
   readonly delayMs?: number
 }
 

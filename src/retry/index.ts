@@ -32,8 +32,6 @@ export {
 } from './classify/http.js'
 export { abortClassifier, networkClassifier } from './classify/network.js'
 export { type Decision, decide, type Facts, type PolicyRules, type StopReason } from './decide.js'
-export { type HedgeData, rulesFromServiceConfig, type ServiceConfigRules } from './grpc/service-config.js'
-export { policyFromServiceConfig, type ServicePolicyOptions } from './grpc/service-policy.js'
 export {
   atomic,
   type Comparison,

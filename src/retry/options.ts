@@ -1,6 +1,6 @@
 // What a policy and a call can be told, and what a policy is as plain data.
 
-import type { Clock, Deadline, Duration, Random } from '../kernel/index.js'
+import { type Clock, type Deadline, type Duration, type ErrorCode, type Random, RepriseError } from '../kernel/index.js'
 import type { Backoff, BackoffData } from './backoff.js'
 import type { Classifier } from './classify/default-classifier.js'
 import type { AttemptRecord } from './history.js'
@@ -40,6 +40,12 @@ export interface RetryPolicyOptions {
   readonly hedge?: HedgeOptions
   /** `'own'`: repeats although a layer around it does. Default `'inherit'`: then it makes one attempt. */
   readonly layer?: 'inherit' | 'own'
+  /**
+   * Declares that its bodies call no other policy. Then calls need not be seen from inside, and enter no async context,
+   * which is most of what a second policy in the process costs. A policy that is called inside all the same is seen where the
+   * body calls it at once, and in repeats. Default false.
+   */
+  readonly innermost?: boolean
   /** Default the system's clock. */
   readonly clock?: Clock
   /** Default the system's randomness. */
@@ -93,4 +99,56 @@ export interface PolicyData {
   readonly hedgeAfterMs?: number
   /** Whether it repeats although a layer around it does. */
   readonly layer: 'inherit' | 'own'
+  /** Whether its bodies are declared to call no other policy; absent: they may. */
+  readonly innermost?: boolean
+}
+
+type Test = (part: unknown) => boolean
+
+const is =
+  (kind: 'boolean' | 'function' | 'object' | 'string'): Test =>
+  (part) =>
+    typeof part === kind && part !== null
+const has =
+  (member: string): Test =>
+  (part) =>
+    typeof (part as Record<string, unknown> | null)?.[member] === 'function'
+
+// What an option must be, where it is given. Numbers and durations are judged where they are read.
+const policyParts: Readonly<Record<string, Test>> = {
+  name: is('string'),
+  classify: is('function'),
+  innermost: is('boolean'),
+  hedge: is('object'),
+  backoff: has('delayMs'),
+  budget: (part) => part === false || has('tryRepeat')(part),
+  breaker: has('tryEnter'),
+  clock: has('monotonicMs'),
+  random: has('next'),
+}
+const callParts: Readonly<Record<string, Test>> = {
+  signal: has('addEventListener'),
+  history: (part) => Array.isArray(part) && Object.isExtensible(part),
+  onDiscard: is('function'),
+  resolve: is('function'),
+  deadline: (part) => typeof part !== 'object' || Math.abs((part as Deadline | null)?.expiresAtMs as number) >= 0,
+}
+
+/** Refuses what is no option of a policy with `POLICY_INVALID`. Data from a file, and callers without types, may give anything. */
+export function demandPolicyOptions(options: RetryPolicyOptions): void {
+  refuse(options, policyParts, 'POLICY_INVALID')
+}
+
+/** Refuses what is no option of a call with `ARGUMENT_INVALID`. */
+export function demandRunOptions<Result>(options: RunOptions<Result>): void {
+  refuse(options, callParts, 'ARGUMENT_INVALID')
+}
+
+function refuse(options: object, parts: Readonly<Record<string, Test>>, code: ErrorCode): void {
+  const isWrong = ([path, test]: [string, Test]): boolean => {
+    const part = (options as Record<string, unknown>)[path]
+    return part !== undefined && !test(part)
+  }
+  const path = is('object')(options) ? Object.entries(parts).find(isWrong)?.[0] : 'options'
+  if (path !== undefined) throw new RepriseError(code, `Not valid: ${path}.`, { details: { path } })
 }

@@ -29,6 +29,7 @@ describe('a policy', () => {
       breaker: consecutiveBreaker(),
       deadline: '2s',
       hedge: { after: 50 },
+      innermost: true,
     })
     const data = JSON.parse(JSON.stringify(policy))
     expect(data).toMatchObject({
@@ -37,6 +38,7 @@ describe('a policy', () => {
       deadlineMs: 2_000,
       budget: { kind: 'token' },
       hedgeAfterMs: 50,
+      innermost: true,
     })
     expect(policyFrom(data).toJSON()).toEqual(data)
   })

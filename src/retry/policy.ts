@@ -5,14 +5,15 @@ import { backoffFrom, fullJitter } from './backoff.js'
 import { type Classifier, firstOf } from './classify/classifier.js'
 import { defaultClassifier } from './classify/default-classifier.js'
 import { httpClassifierFor } from './classify/http.js'
+import { demandObject } from './demand.js'
 import { type Guard, isGuard, notAGuard } from './guard.js'
-import type { PolicyData, RetryPolicyOptions, RunOptions } from './options.js'
+import { demandPolicyOptions, type PolicyData, type RetryPolicyOptions, type RunOptions } from './options.js'
 import type { Body } from './run/attempt.js'
 import type { Machinery } from './run/call.js'
 import { registerLayer, sameLayer } from './run/layers.js'
 import { execute } from './run/run.js'
 import { Timeouts } from './run/timeouts.js'
-import { breakerFrom } from './target/breaker.js'
+import { belongsTo, breakerFrom } from './target/breaker.js'
 import { budgetFrom, tokenBudget } from './target/budget.js'
 
 /** A policy. Make one per target and keep it: budget and breaker live in it. */
@@ -36,12 +37,13 @@ const maxAttempts = 20
 
 /** Makes a policy. Refuses what makes no sense with POLICY_INVALID or DURATION_INVALID, here and not at the first failure. */
 export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
-  const attempts = options.attempts ?? 3
+  demandPolicyOptions(options)
+  const { attempts = 3, layer = 'inherit', hedge, maxRetryAfter = '60s' } = options
+  const { name = 'retry', clock = systemClock, innermost = false } = options
   if (!Number.isInteger(attempts) || attempts < 1 || attempts > maxAttempts) {
     const message = `attempts must be a whole number from 1 to ${maxAttempts}.`
     throw new RepriseError('POLICY_INVALID', message, { details: { path: 'attempts' } })
   }
-  const layer = options.layer ?? 'inherit'
   if (layer !== 'inherit' && layer !== 'own') {
     throw new RepriseError('POLICY_INVALID', 'layer is inherit or own.', { details: { path: 'layer' } })
   }
@@ -49,28 +51,30 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
     duration === undefined ? undefined : durationMs(duration, { minMs: 1 })
   const budget = options.budget === false ? undefined : (options.budget ?? tokenBudget())
   const attemptTimeoutMs = ms(options.attemptTimeout)
-  const clock = options.clock ?? systemClock
   const machinery: Machinery = {
-    name: options.name ?? 'retry',
+    name,
     rules: {
       attempts,
       backoff: options.backoff ?? fullJitter(),
       budget,
-      maxRetryAfterMs: durationMs(options.maxRetryAfter ?? '60s'),
-      minimumRemainderMs: durationMs(options.minimumRemainder ?? 1, { minMs: 1 }),
+      maxRetryAfterMs: durationMs(maxRetryAfter),
+      minimumRemainderMs: ms(options.minimumRemainder) ?? 1,
     },
     breaker: options.breaker,
     deadlineMs: ms(options.deadline),
     attemptTimeoutMs,
-    hedgeAfterMs: ms(options.hedge?.after),
+    hedgeAfterMs: hedge === undefined ? undefined : durationMs(hedge.after, { minMs: 1 }),
     classify: classifierOf(options),
     layer,
+    own: { depth: 1, declared: attempts },
+    innermost,
     clock,
     random: options.random ?? systemRandom,
-    plain: options.deadline === undefined && options.hedge === undefined,
+    plain: options.deadline === undefined && hedge === undefined,
     timeouts: attemptTimeoutMs === undefined ? undefined : new Timeouts(clock, attemptTimeoutMs),
     discards: 0,
   }
+  if (options.breaker !== undefined) belongsTo(options.breaker, name)
   if (attempts > 1) registerLayer()
   return new Policy(machinery)
 }
@@ -107,7 +111,7 @@ class Policy implements RetryPolicy {
   }
 
   toJSON(): PolicyData {
-    const { name, rules, breaker, deadlineMs, attemptTimeoutMs, hedgeAfterMs, layer } = this.#machinery
+    const { name, rules, breaker, deadlineMs, attemptTimeoutMs, hedgeAfterMs, layer, innermost } = this.#machinery
     const { attempts, backoff, budget, minimumRemainderMs, maxRetryAfterMs } = rules
     return {
       name,
@@ -121,6 +125,7 @@ class Policy implements RetryPolicy {
       maxRetryAfterMs,
       ...(hedgeAfterMs !== undefined && { hedgeAfterMs }),
       layer,
+      ...(innermost && { innermost }),
     }
   }
 }
@@ -130,19 +135,21 @@ export type LiveOptions = Pick<RetryPolicyOptions, 'classify' | 'clock' | 'rando
 
 /** A policy from plain data, as `toJSON` gives it: with a budget and a breaker of its own. */
 export function policyFrom(data: PolicyData, live: LiveOptions = {}): RetryPolicy {
+  demandObject(data, 'policy')
   return retryPolicy({
     ...live,
     name: data.name,
     attempts: data.attempts,
     backoff: backoffFrom(data.backoff),
     budget: data.budget === undefined ? false : budgetFrom(data.budget),
-    ...(data.breaker && { breaker: breakerFrom(data.breaker) }),
+    ...(data.breaker !== undefined && { breaker: breakerFrom(data.breaker) }),
     ...(data.deadlineMs !== undefined && { deadline: data.deadlineMs }),
     ...(data.attemptTimeoutMs !== undefined && { attemptTimeout: data.attemptTimeoutMs }),
     minimumRemainder: data.minimumRemainderMs,
     maxRetryAfter: data.maxRetryAfterMs,
     ...(data.hedgeAfterMs !== undefined && { hedge: { after: data.hedgeAfterMs } }),
     layer: data.layer,
+    ...(data.innermost !== undefined && { innermost: data.innermost }),
   })
 }
 
@@ -155,15 +162,11 @@ export function retry<Result>(
   body: Body<Result>,
   options: RetryPolicyOptions & RunOptions<Result> = {},
 ): Promise<Result> {
+  demandObject(options, 'options')
   const { signal, deadline, history, onDiscard, resolve, ...policy } = options
   // They may stand inside one another before a second one could make itself known, so the first counts for two.
   if (!known) registerLayer(2)
   known = true
-  return sameLayer(() => retryPolicy(policy)).run(guard, body, {
-    ...(signal && { signal }),
-    ...(deadline !== undefined && { deadline }),
-    ...(history && { history }),
-    ...(onDiscard && { onDiscard }),
-    ...(resolve && { resolve }),
-  })
+  const call = { signal, deadline, history, onDiscard, resolve } as RunOptions<Result>
+  return sameLayer(() => retryPolicy(policy)).run(guard, body, call)
 }

@@ -7,6 +7,7 @@ export {
   publishedBackoffs,
   simulateContention,
 } from './contention.js'
+export type { QuotaBudgetData, QuotaBudgetOptions } from './peer-quota.js'
 export { Storm, type StormReport, type StormTotals, simulateStorm } from './storm.js'
 export { type StormFindings, type StormOutcome, type StormSecond, stormFindings } from './storm-findings.js'
 export {

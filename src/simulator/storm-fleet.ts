@@ -12,10 +12,11 @@ import {
   type Facts,
   type PolicyRules,
 } from '../retry/index.js'
+import { type Allowance, quotaBudget } from './peer-quota.js'
 import type { StormSettings } from './storm-settings.js'
 
 interface Client {
-  readonly rules: PolicyRules
+  readonly rules: PolicyRules<Allowance>
   readonly breaker: Breaker | undefined
 }
 
@@ -24,7 +25,7 @@ export class StormFleet {
   readonly #clients: readonly Client[]
   readonly #random: Random
 
-  constructor({ clients, policy }: StormSettings, random: Random) {
+  constructor({ clients, policy, peerBudget }: StormSettings, random: Random) {
     const { attempts, budget, breaker, maxRetryAfterMs, minimumRemainderMs } = policy
     const backoff = backoffFrom(policy.backoff)
     this.#random = random
@@ -32,7 +33,7 @@ export class StormFleet {
       rules: {
         attempts,
         backoff,
-        budget: budget && budgetFrom(budget),
+        budget: peerBudget === 'none' ? budget && budgetFrom(budget) : quotaBudget(peerBudget),
         maxRetryAfterMs,
         minimumRemainderMs,
       },
@@ -46,18 +47,18 @@ export class StormFleet {
     return breaker === undefined ? 1 : breaker.tryEnter(nowMs)
   }
 
-  /** An attempt succeeded. */
-  succeeded(client: number, pass: number, nowMs: number): void {
+  /** An attempt succeeded; `isRepeat` if one of the same call had failed before. */
+  succeeded(client: number, pass: number, nowMs: number, isRepeat: boolean): void {
     const { rules, breaker } = this.#client(client)
     breaker?.succeeded(pass, nowMs)
-    rules.budget?.succeeded(nowMs)
+    rules.budget?.succeeded(nowMs, isRepeat)
   }
 
   /** An attempt failed: what the client does now. Every failure of the model is transient. */
   failed(client: number, pass: number, facts: Facts): Decision {
     const { rules, breaker } = this.#client(client)
     breaker?.failed(pass, facts.nowMs)
-    rules.budget?.failed(facts.nowMs)
+    rules.budget?.failed(facts.nowMs, facts.failures > 1)
     return decide(rules, facts, this.#random)
   }
 

@@ -27,6 +27,26 @@ describe('stormSettings', () => {
     )
   })
 
+  it('refuses to leave hedging out unasked', () => {
+    const hedging = retryPolicy({ hedge: { after: 100 } }).toJSON()
+    expect(() => stormSettings({ policy: hedging })).toThrowError(
+      expect.objectContaining({ code: 'SIMULATION_UNSUPPORTED', details: { path: 'hedgeAfterMs' } }),
+    )
+  })
+
+  it('takes a policy that would never hedge: nothing makes a second attempt harmless, or there is none', () => {
+    const hedging = retryPolicy({ hedge: { after: 100 } }).toJSON()
+    expect(stormSettings({ policy: hedging, guarded: false }).policy).toBe(hedging)
+    expect(stormSettings({ policy: { ...hedging, attempts: 1 } }).policy.attempts).toBe(1)
+  })
+
+  it('fills in the quota of a peer', () => {
+    expect(stormSettings({ policy }).peerBudget).toBe('none')
+    const filled = { kind: 'quota', capacity: 500, cost: 5, gain: 1 }
+    expect(stormSettings({ policy, peerBudget: { kind: 'quota', cost: 5 } }).peerBudget).toEqual(filled)
+    expect(() => stormSettings({ policy, peerBudget: { kind: 'quota', cost: 0 } })).toThrowError(/peerBudget\.cost/)
+  })
+
   it('refuses more intents than memory holds', () => {
     expect(() => stormSettings({ policy, load: 100_000, seconds: 51 })).toThrowError(/5000000 intents/)
     expect(stormSettings({ policy, load: 100_000, seconds: 50 }).load).toBe(100_000)
@@ -50,6 +70,10 @@ describe('hiddenCapacity', () => {
     ['a floor', { attempts: 4, budget: ratioBudget({ ratio: 0.2, refillPerSecond: 0, floorPerSecond: 10 }) }, 750],
   ])('%s', (_name, options, expected) => {
     expect(hiddenCapacity(stormSettings({ policy: retryPolicy(options).toJSON() }))).toBeCloseTo(expected, 9)
+  })
+
+  it('is whole with the quota of a peer, which is empty then', () => {
+    expect(hiddenCapacity(stormSettings({ policy, peerBudget: { kind: 'quota' } }))).toBe(1000)
   })
 
   it('is whole where nothing is repeated after a time-out', () => {

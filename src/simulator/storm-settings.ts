@@ -2,6 +2,7 @@
 
 import { RepriseError } from '../kernel/index.js'
 import type { PolicyData } from '../retry/index.js'
+import { type QuotaBudgetData, type QuotaBudgetOptions, quotaData } from './peer-quota.js'
 
 /** What a full queue means to the client it turns away. `overload`: a 503. `unsent`: the connection was refused. */
 export type Refusal = 'overload' | 'unsent'
@@ -32,6 +33,8 @@ export interface StormOptions {
   readonly queueLimit?: number
   /** What a refused client sees. Default `'overload'`. */
   readonly refusal?: Refusal
+  /** A scheme of other clients' in place of the policy's budget, to compare with. Default `'none'`. */
+  readonly peerBudget?: QuotaBudgetOptions | 'none'
   /** Whether the service recognises a repeat of the same intent. If not, each completion is an effect. Default true. */
   readonly idempotent?: boolean
   /** Whether the clients hold a guard, so that a time-out may be repeated. False is `policy.once`. Default true. */
@@ -41,7 +44,10 @@ export interface StormOptions {
 }
 
 /** The options with nothing left open. */
-export type StormSettings = Required<StormOptions>
+export interface StormSettings extends Required<Omit<StormOptions, 'peerBudget'>> {
+  /** In place of the policy's budget, if not `'none'`. */
+  readonly peerBudget: QuotaBudgetData | 'none'
+}
 
 type Range = readonly [least: number, most: number, whole?: 'whole']
 
@@ -61,9 +67,12 @@ const ranges: Readonly<Record<string, Range>> = {
 // Beyond it the memory of a browser tab ends before the run does.
 const maxIntents = 5_000_000
 
-/** Fills in the defaults, and refuses with `ARGUMENT_INVALID` what lies outside its limits. */
+/**
+ * Fills in the defaults, and refuses with `ARGUMENT_INVALID` what lies outside its limits, and with
+ * `SIMULATION_UNSUPPORTED` a policy that would hedge: the model has one attempt of an intent out at a time.
+ */
 export function stormSettings(options: StormOptions): StormSettings {
-  const { policy, ...rest } = options
+  const { policy, peerBudget = 'none', ...rest } = options
   const settings: StormSettings = {
     policy,
     load: 700,
@@ -77,6 +86,7 @@ export function stormSettings(options: StormOptions): StormSettings {
     seconds: 150,
     queueLimit: Number.POSITIVE_INFINITY,
     refusal: 'overload',
+    peerBudget: peerBudget === 'none' ? peerBudget : quotaData(peerBudget),
     idempotent: true,
     guarded: true,
     seed: 1,
@@ -93,6 +103,11 @@ export function stormSettings(options: StormOptions): StormSettings {
   }
   if (settings.load * settings.seconds > maxIntents) {
     throw new RepriseError('ARGUMENT_INVALID', `load times seconds is at most ${maxIntents} intents.`)
+  }
+  // Without a guard, or with one attempt, a policy never hedges either.
+  if (policy.hedgeAfterMs !== undefined && policy.attempts > 1 && settings.guarded) {
+    const message = 'Hedging is not simulated; leave it out of the policy to see the rest of it.'
+    throw new RepriseError('SIMULATION_UNSUPPORTED', message, { details: { path: 'hedgeAfterMs' } })
   }
   return settings
 }
@@ -111,11 +126,12 @@ export function capacityShareAt(settings: StormSettings, nowMs: number): number 
 /**
  * The load below which the service heals by itself, in intents per second, in closed form: `capacity` divided by the calls
  * that each intent makes while all of them fail (Bronson et al., "Metastable Failures in Distributed Systems", HotOS 2021,
- * call it the hidden capacity). A token budget is exhausted then and repeats nothing; a breaker is not considered.
+ * call it the hidden capacity). A token budget or a peer's quota is exhausted then and repeats nothing; a breaker is not
+ * considered.
  */
-export function hiddenCapacity({ policy, capacity, clients, guarded }: StormSettings): number {
+export function hiddenCapacity({ policy, capacity, clients, guarded, peerBudget }: StormSettings): number {
   const { attempts, budget } = policy
-  if (attempts === 1 || !guarded || budget?.kind === 'token') return capacity
+  if (attempts === 1 || !guarded || peerBudget !== 'none' || budget?.kind === 'token') return capacity
   if (budget === undefined) return capacity / attempts
   const repeats = clients * (budget.floorPerSecond + budget.refillPerSecond)
   return Math.max(capacity / attempts, (capacity - repeats) / (1 + budget.ratio))

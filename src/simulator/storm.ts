@@ -198,7 +198,7 @@ export class Storm {
     if (intent.awaited === place) {
       intent.awaited = nobody
       this.#goodput += 1
-      this.#fleet.succeeded(intent.client, intent.pass, nowMs)
+      this.#fleet.succeeded(intent.client, intent.pass, nowMs, intent.failures > 0)
     }
     this.#letGo(place)
   }

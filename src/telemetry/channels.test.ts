@@ -1,7 +1,7 @@
 import diagnostics from 'node:diagnostics_channel'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { eventChannel } from './channels.js'
-import { retryAttempt, retryLayers, retryRefused } from './index.js'
+import { retryAttempt, retryBreaker, retryHedge, retryLayers, retryRefused } from './index.js'
 
 describe('eventChannel', () => {
   afterEach(() => void vi.unstubAllGlobals())
@@ -26,9 +26,11 @@ describe('eventChannel', () => {
   })
 
   it('names the channels of retry', () => {
-    expect([retryAttempt, retryRefused, retryLayers].map(({ name }) => name)).toEqual([
+    expect([retryAttempt, retryRefused, retryHedge, retryBreaker, retryLayers].map(({ name }) => name)).toEqual([
       'reprise.retry.attempt',
       'reprise.retry.refused',
+      'reprise.retry.hedge',
+      'reprise.retry.breaker',
       'reprise.retry.layers',
     ])
   })

@@ -2,10 +2,15 @@
 
 export { type EventChannel, eventChannel } from './channels.js'
 export {
+  type BreakerMode,
   type RetryAttemptEvent,
+  type RetryBreakerEvent,
+  type RetryHedgeEvent,
   type RetryLayersEvent,
   type RetryRefusedEvent,
   retryAttempt,
+  retryBreaker,
+  retryHedge,
   retryLayers,
   retryRefused,
 } from './retry-events.js'

@@ -14,7 +14,7 @@ export interface RetryAttemptEvent {
   readonly happened: 'no' | 'maybe'
   /** The word by which it was classified, such as `http-503`. */
   readonly why: string
-  /** The wait before the next attempt, in ms; absent when there is none. */
+  /** The wait that was decided on before the next attempt, in ms; absent when there is none. In hedged calls: what was asked for. */
   readonly delayMs?: number
   /** Why there is no further attempt; absent when there is one. */
   readonly stop?: string
@@ -42,11 +42,44 @@ export interface RetryLayersEvent {
   readonly allowed: number
 }
 
+/** A hedged call sent another attempt, or would have and did not. */
+export interface RetryHedgeEvent {
+  /** The policy's name. */
+  readonly policy: string
+  /** The number of the attempt that was sent, or would have been; the first hedge is 2. */
+  readonly attempt: number
+  /** How many attempts of the call were out already; 0 where all of them had failed. */
+  readonly out: number
+  /** Who refused it; absent when it was sent. `'attempts'` comes with the last one that may be sent. */
+  readonly refused?: 'attempts' | 'breaker' | 'budget' | 'deadline'
+}
+
+/** What a breaker can be. */
+export type BreakerMode = 'closed' | 'open' | 'half-open' | 'isolated'
+
+/** A breaker changed its state. */
+export interface RetryBreakerEvent {
+  /** The name of the first policy that was made with the breaker; absent where none was. */
+  readonly policy?: string
+  /** What it was. */
+  readonly from: BreakerMode
+  /** What it is. */
+  readonly to: BreakerMode
+  /** Why: failures, its time of being open, its probes, somebody's hand, or a state that was restored. */
+  readonly why: 'failures' | 'time' | 'probe-failed' | 'probes-succeeded' | 'by-hand' | 'restored'
+}
+
 /** `reprise.retry.attempt`: an attempt failed. */
 export const retryAttempt: EventChannel<RetryAttemptEvent> = /* @__PURE__ */ eventChannel('reprise.retry.attempt')
 
 /** `reprise.retry.refused`: a call was not made. */
 export const retryRefused: EventChannel<RetryRefusedEvent> = /* @__PURE__ */ eventChannel('reprise.retry.refused')
+
+/** `reprise.retry.hedge`: a hedge was sent, or refused. */
+export const retryHedge: EventChannel<RetryHedgeEvent> = /* @__PURE__ */ eventChannel('reprise.retry.hedge')
+
+/** `reprise.retry.breaker`: a breaker changed its state. */
+export const retryBreaker: EventChannel<RetryBreakerEvent> = /* @__PURE__ */ eventChannel('reprise.retry.breaker')
 
 /** `reprise.retry.layers`: a retry inside a retry. */
 export const retryLayers: EventChannel<RetryLayersEvent> = /* @__PURE__ */ eventChannel('reprise.retry.layers')

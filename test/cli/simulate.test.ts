@@ -128,6 +128,18 @@ describe('reprise', () => {
     expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('the default export is not a policy') })
   })
 
+  it('runs a gRPC service config, and refuses the method that hedges until told to leave that out', async () => {
+    const args = ['simulate', 'storm', '--seconds', '5', '--policy', join(fixtures, 'grpc-service-config.json')]
+    const first = await reprise(...args)
+    expect(first.out).toContain('shop.Orders/Place: 4 attempts, backoff grpc 100..1000 ms, token budget 10/0.1')
+    const hedging = await reprise(...args, '--method', 'shop.Orders/Find')
+    expect(hedging).toMatchObject({ code: 2, out: '', err: expect.stringContaining('[SIMULATION_UNSUPPORTED]\n') })
+    const rest = await reprise(...args, '--method', 'shop.Orders/Find', '--no-hedge')
+    expect(rest.out).toContain('shop.Orders/Find: 3 attempts')
+    const absent = await reprise(...args, '--method', 'shop.Stock/Find')
+    expect(absent).toMatchObject({ code: 2, err: expect.stringContaining('[POLICY_INVALID]\n') })
+  })
+
   it('compares jitter', async () => {
     const { out, code } = await reprise('simulate', 'jitter', '--clients', '20', '--trials', '5')
     expect(code).toBe(0)

@@ -23,6 +23,14 @@ describe('simulate jitter', () => {
     expect(out).toContain('calls of 10 clients\n')
   })
 
+  it.each([10, 20, 30, 39, 60, 100])('draws no line longer than %d columns', async (columns) => {
+    const { out } = await run('--clients 5,10,40 --trials 2', ioInMemory({ columns, color: true }))
+    const escapes = new RegExp(`${'\u001b'}\\[\\d*[mK]`, 'g')
+    for (const line of out.replace(escapes, '').split(/[\r\n]/)) expect(line.length).toBeLessThanOrEqual(columns)
+    expect(out.replace(/\s/g, '')).toContain(columns < 60 ? 'full:calls,time' : 'calls/time')
+    expect(out.includes('calls of 40 clients')).toBe(columns >= 30)
+  })
+
   it('can be one kind, and one’s own', async () => {
     const io = ioInMemory()
     io.files.set('own.json', '{ "backoff": { "kind": "full", "baseMs": 100, "capMs": 1000 } }')

@@ -6,8 +6,9 @@ import type { Io } from '../io.js'
 import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
 import { checkOutputs, outputOptions, writeOutputs } from './outputs.js'
 import { readPolicyFile } from './policy-file.js'
+import { methodOption } from './policy-options.js'
 import type { Chart } from './svg-chart.js'
-import { colored, progressBar, textTable } from './terminal-plot.js'
+import { colored, fitted, progressBar, textTable } from './terminal-plot.js'
 
 const names = ['none', 'exponential', 'equal', 'full', 'decorrelated'] as const
 
@@ -21,6 +22,7 @@ export const jitterOptions: readonly OptionGroup[] = [
       { name: 'base-ms', kind: 'number', text: 'first ceiling; decorrelated begins at half of it (10)' },
       { name: 'cap-ms', kind: 'number', text: 'highest ceiling (2000)' },
       { name: 'policy', kind: 'text', value: 'FILE', text: 'also the backoff of your own policy' },
+      methodOption,
       { name: 'trials', kind: 'number', text: 'runs that a result is the mean of (100)' },
       { name: 'seed', kind: 'number', text: 'same seed, same result (1)' },
     ],
@@ -82,13 +84,18 @@ async function backoffsOf(given: GivenOptions, io: Io): Promise<[string, Backoff
   const only = given.text('backoff')
   const chosen = all.filter(([name]) => only === undefined || name === only)
   const file = given.text('policy')
-  if (file === undefined) return chosen
-  return [...chosen, ['yours', backoffFrom((await readPolicyFile(file, io)).backoff)]]
+  const method = given.text('method')
+  if (file === undefined) {
+    if (method !== undefined) throw new UsageError('--method needs --policy')
+    return chosen
+  }
+  return [...chosen, ['yours', backoffFrom((await readPolicyFile(file, io, method)).backoff)]]
 }
 
 function showProgress(io: Io, share: number, doing: string): void {
   if (io.columns === undefined) return
-  io.write(`\r${progressBar(share, 20)} ${doing}\u001b[K`.slice(0, io.columns + 3))
+  const line = `${progressBar(share, Math.min(20, Math.floor(io.columns / 3)))} ${doing}`
+  io.write(`\r${line.slice(0, io.columns - 1)}\u001b[K`)
 }
 
 const seconds = (timeMs: number): string => `${(timeMs / 1000).toFixed(timeMs < 9950 ? 2 : 1)} s`
@@ -100,10 +107,25 @@ function jitterText(rows: readonly Row[], io: Io): string {
     name,
     ...results.map(({ calls, timeMs }) => `${calls.toFixed(0)} / ${seconds(timeMs)}`),
   ])
-  const table = textTable([header, ...body])
+  const { columns } = io
+  const wide = textTable([header, ...body])
+  const table = columns !== undefined && wide.indexOf('\n') > columns ? lists(rows) : wide
   const advice = 'A contention model: the service is never overloaded, so waiting less looks faster than it is.\n'
-  return `${table}${io.columns === undefined ? '' : `\n${bars(rows, io.columns, io.color)}`}\n${advice}`
+  const plot = columns === undefined || columns < leastBarColumns ? '' : `\n${bars(rows, columns, io.color)}`
+  return `${fitted(table, columns)}${plot}\n${fitted(advice, columns)}`
 }
+
+/** The table for a terminal that is too narrow for it: a list for each kind. */
+function lists(rows: readonly Row[]): string {
+  const lines = rows.flatMap(({ name, results }) => [
+    `${name}: calls, time`,
+    ...results.map(({ clients, calls, timeMs }) => ` ${clients}: ${calls.toFixed(0)}, ${seconds(timeMs)}`),
+  ])
+  return `${lines.join('\n')}\n`
+}
+
+// A name, a bar and a number of calls.
+const leastBarColumns = 30
 
 /** Calls of the largest fleet as bars. */
 function bars(rows: readonly Row[], columns: number, color: boolean): string {

@@ -1,4 +1,4 @@
-// A user's own policy from a file: JSON of its data, or a module that exports it.
+// A user's own policy from a file: JSON of its data, a gRPC service config, or a module that exports it.
 
 import { isRepriseError } from '../../kernel/index.js'
 import { type PolicyData, policyFrom } from '../../retry/index.js'
@@ -6,25 +6,40 @@ import type { Io } from '../io.js'
 import { UsageError } from '../option-table.js'
 import { said } from './outputs.js'
 import { usualPolicy } from './policy-options.js'
+import { isServiceConfig, policyOfService } from './service-file.js'
 
 /**
  * Reads a policy's data, and refuses what cannot be as `policyFrom` does. What is missing in JSON has its usual value, as in
- * the options of `retryPolicy`; a budget that is null or false is none. A module's policy is whole, and taken as it is.
+ * the options of `retryPolicy`; a budget that is null or false is none. A module's policy is whole, and taken as it is, and
+ * so is that of a gRPC service config, whose `method` is the first with a policy unless it is named.
  */
-export async function readPolicyFile(path: string, io: Io): Promise<PolicyData> {
+export async function readPolicyFile(path: string, io: Io, method?: string): Promise<PolicyData> {
   const isModule = /\.[cm]?js$/.test(path)
   const data = isModule ? await fromModule(path, io) : await fromJson(path, io)
   if (typeof data !== 'object' || data === null || Array.isArray(data)) {
-    throw new UsageError(`${path}: a policy is an object`)
+    throw new UsageError(`${path}: a policy is an object`, 'POLICY_INVALID')
   }
-  const { budget: usualBudget, ...usual } = usualPolicy
-  const { budget = isModule ? null : usualBudget, ...rest } = data as { readonly budget?: unknown }
-  const policy = { ...usual, ...rest, ...(budget !== null && budget !== false && { budget }) } as PolicyData
+  const isService = !isModule && isServiceConfig(data)
+  if (method !== undefined && !isService) throw new UsageError(`${path}: --method needs a gRPC service config`)
   try {
+    const policy = isService ? policyOfService(data, method) : isModule ? (data as PolicyData) : completed(data)
     return policyFrom({ ...policy, attemptTimeoutMs: policy.attemptTimeoutMs ?? 1000 }).toJSON()
   } catch (error) {
-    throw isRepriseError(error) ? new UsageError(`${path}: ${error.message}`) : error
+    if (isRepriseError(error) || error instanceof UsageError)
+      throw new UsageError(`${path}: ${error.message}`, error.code)
+    throw error
   }
+}
+
+const members: readonly string[] = [...Object.keys(usualPolicy), 'breaker', 'deadlineMs', 'hedgeAfterMs']
+
+/** The data of a policy with what is missing. A member that would change nothing is a mistake. */
+function completed(data: object): PolicyData {
+  const stray = Object.keys(data).find((name) => !members.includes(name))
+  if (stray !== undefined) throw new UsageError(`a policy has no ${stray}`, 'POLICY_INVALID')
+  const { budget: usualBudget, ...usual } = usualPolicy
+  const { budget = usualBudget, ...rest } = data as { readonly budget?: unknown }
+  return { ...usual, ...rest, ...(budget !== null && budget !== false && { budget }) } as PolicyData
 }
 
 async function fromModule(path: string, io: Io): Promise<unknown> {
@@ -34,7 +49,7 @@ async function fromModule(path: string, io: Io): Promise<unknown> {
   } catch (error) {
     throw new UsageError(`${path}: cannot be loaded: ${said(error)}`)
   }
-  throw new UsageError(`${path}: the default export is not a policy`)
+  throw new UsageError(`${path}: the default export is not a policy`, 'POLICY_INVALID')
 }
 
 async function fromJson(path: string, io: Io): Promise<unknown> {
@@ -47,6 +62,6 @@ async function fromJson(path: string, io: Io): Promise<unknown> {
   try {
     return JSON.parse(text)
   } catch {
-    throw new UsageError(`${path}: not JSON`)
+    throw new UsageError(`${path}: not JSON`, 'JSON_SYNTAX')
   }
 }

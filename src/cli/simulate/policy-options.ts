@@ -1,7 +1,15 @@
 // A policy on the command line: the options have the names of the policy's data, and go over those of a file.
 
 import { type BackoffData, type BreakerData, type BudgetData, type PolicyData, policyFrom } from '../../retry/index.js'
-import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
+import { type GivenOptions, type Option, type OptionGroup, UsageError } from '../option-table.js'
+
+/** Which method of a gRPC service config is meant. */
+export const methodOption: Option = {
+  name: 'method',
+  kind: 'text',
+  value: 'SERVICE/METHOD',
+  text: 'of a gRPC service config (the first one that has a policy)',
+}
 
 /** Options that make a policy. Defaults are those of `retryPolicy`. */
 export const policyOptions: readonly OptionGroup[] = [
@@ -12,11 +20,13 @@ export const policyOptions: readonly OptionGroup[] = [
         name: 'policy',
         kind: 'text',
         value: 'FILE',
-        text: 'your own: its JSON ("budget": null for none), or a module whose default export it is',
+        text: 'your own: its JSON ("budget": null for none), a gRPC service config, or a module that exports it as default',
       },
+      methodOption,
       { name: 'attempts', kind: 'number', text: 'calls in all, the first included, 1 to 20 (3)' },
       { name: 'attempt-timeout-ms', kind: 'number', text: 'how long a client waits for an answer (1000)' },
       { name: 'deadline-ms', kind: 'number', text: 'how long a call may take with all its waits (no limit)' },
+      { name: 'no-hedge', kind: 'flag', text: 'leaves out the hedging of the policy, which is not simulated' },
     ],
   },
   {
@@ -85,9 +95,10 @@ export const usualPolicy: PolicyData = {
 
 /** The policy of a file, or the usual one, with what the options change. Refuses what cannot be as `retryPolicy` does. */
 export function policyWith(given: GivenOptions, file: PolicyData = usualPolicy): PolicyData {
-  const { backoff, budget, breaker, ...rest } = file
+  const { backoff, budget, breaker, hedgeAfterMs, ...rest } = file
   const changed: PolicyData = {
     ...rest,
+    ...(given.flag('no-hedge') ? {} : optional('hedgeAfterMs', hedgeAfterMs)),
     ...given.numbers({
       attempts: 'attempts',
       'attempt-timeout-ms': 'attemptTimeoutMs',

@@ -16,6 +16,8 @@ describe('simulate storm', () => {
   // Not as a literal: it begins with a control character.
   const upward = new RegExp(`${'\u001b'}\\[\\d+F`)
 
+  const visible = (text: string): string => text.replace(new RegExp(`${'\u001b'}\\[\\d*[mFK]`, 'g'), '')
+
   it('ends with what became of the service', async () => {
     const bare = await run(`${storm} --attempts 6 --budget none`)
     expect(bare.out.trimEnd().split('\n').at(-1)).toMatch(/^STORM, METASTABLE: 20 s after the trigger/)
@@ -77,11 +79,63 @@ describe('simulate storm', () => {
 
   it('runs a policy from a file, with what the options change', async () => {
     const io = ioInMemory()
-    io.files.set('own.json', JSON.stringify(retryPolicy({ attempts: 5, hedge: { after: 100 } }).toJSON()))
-    const { out, err } = await run(`${storm} --policy own.json --budget none --json`, io)
+    io.files.set('own.json', JSON.stringify(retryPolicy({ attempts: 5 }).toJSON()))
+    const { out } = await run(`${storm} --policy own.json --budget none --json`, io)
     const { policy } = (JSON.parse(out) as StormReport).settings
     expect(policy).toMatchObject({ attempts: 5 })
     expect(policy.budget).toBeUndefined()
-    expect(err).toBe('reprise: hedging is not simulated; the policy runs without it\n')
+  })
+
+  it('refuses a policy that hedges, and plays it without its hedges when told to', async () => {
+    const io = ioInMemory()
+    io.files.set('own.json', JSON.stringify(retryPolicy({ attempts: 5, hedge: { after: 100 } }).toJSON()))
+    await expect(run(`${storm} --policy own.json`, io)).rejects.toMatchObject({
+      code: 'SIMULATION_UNSUPPORTED',
+      message: 'Hedging is not simulated; leave it out of the policy to see the rest of it. Here that is --no-hedge.',
+    })
+    expect(io.out).toBe('')
+    const { out } = await run(`${storm} --policy own.json --no-hedge --json`, io)
+    const { policy } = (JSON.parse(out) as StormReport).settings
+    expect(policy.attempts).toBe(5)
+    expect(policy).not.toHaveProperty('hedgeAfterMs')
+  })
+
+  it('runs the policy of a gRPC service config', async () => {
+    const io = ioInMemory()
+    const retryPolicy = {
+      maxAttempts: 4,
+      initialBackoff: '0.1s',
+      maxBackoff: '1s',
+      backoffMultiplier: 2,
+      retryableStatusCodes: ['UNAVAILABLE'],
+    }
+    const methodConfig = [{ name: [{ service: 'shop.Orders' }], retryPolicy }]
+    io.files.set('grpc.json', JSON.stringify({ methodConfig, retryThrottling: { maxTokens: 20, tokenRatio: 0.5 } }))
+    const { out } = await run(`${storm} --policy grpc.json --method shop.Orders/Find`, io)
+    expect(out).toContain('shop.Orders/Find: 4 attempts, backoff grpc 100..1000 ms, token budget 20/0.5, no breaker')
+    await expect(run(`${storm} --method shop.Orders/Find`)).rejects.toThrowError('--method needs --policy')
+  })
+
+  it('plays the quota of other clients in place of the budget', async () => {
+    const { out } = await run(`${storm} --peer-budget quota --quota-capacity 100 --quota-cost 5 --json`)
+    const { settings, series } = JSON.parse(out) as StormReport
+    expect(settings.peerBudget).toEqual({ kind: 'quota', capacity: 100, cost: 5, gain: 1 })
+    expect(series[0]?.tokens).toBe(100)
+    const both = run(`${storm} --peer-budget quota --budget token`)
+    await expect(both).rejects.toThrowError('--peer-budget stands in place of --budget; give one of them')
+    const stray = run(`${storm} --quota-cost 5`)
+    await expect(stray).rejects.toThrowError('--quota-cost needs --peer-budget quota; it is none here')
+  })
+
+  it.each([8, 15, 20, 30, 39, 40, 80])('draws no line longer than %d columns', async (columns) => {
+    for (const color of [true, false]) {
+      const { out } = await run(`${storm} --attempts 6 --budget none`, ioInMemory({ columns, color }))
+      const lines = visible(out).split('\n')
+      for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns)
+      expect(visible(out).replace(/\s+/g, ' ')).toContain(columns < 16 ? 'capacity' : '40/40 s')
+      if (columns >= 16) expect(out).toContain('│')
+      if (columns >= 16) expect(lines.some((line) => line.endsWith('STORM METASTABLE'))).toBe(true)
+      expect(out.replace(/\s/g, '')).toContain('STORM,METASTABLE:')
+    }
   })
 })

@@ -1,12 +1,24 @@
 // `reprise simulate storm`: what a policy does to a service that loses most of its capacity for a while.
 
-import { type Refusal, Storm, type StormOptions, type StormReport, stormFindings } from '../../simulator/index.js'
+import { isRepriseError } from '../../kernel/index.js'
+import { type Refusal, Storm, type StormOptions, type StormReport } from '../../simulator/index.js'
 import type { Io } from '../io.js'
-import { type GivenOptions, type OptionGroup, optionHelp } from '../option-table.js'
+import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
 import { checkOutputs, outputOptions, writeOutputs } from './outputs.js'
+import { peerBudgetOf, peerOptions } from './peer-options.js'
 import { readPolicyFile } from './policy-file.js'
 import { policyOptions, policyWith } from './policy-options.js'
-import { policyWords, sceneWords, secondsTable, stormChart, stormFrame, summary, verdictLine } from './storm-text.js'
+import {
+  leastFrameColumns,
+  policyWords,
+  sceneWords,
+  secondsTable,
+  stormChart,
+  stormFrame,
+  summary,
+  verdictLine,
+} from './storm-text.js'
+import { fitted } from './terminal-plot.js'
 
 const scene: readonly OptionGroup[] = [
   {
@@ -45,7 +57,7 @@ const scene: readonly OptionGroup[] = [
 ]
 
 /** The options of the command. */
-export const stormOptions: readonly OptionGroup[] = [...policyOptions, ...scene, ...outputOptions]
+export const stormOptions: readonly OptionGroup[] = [...policyOptions, ...peerOptions, ...scene, ...outputOptions]
 
 /** The help of the command. */
 export function stormHelp(): string {
@@ -57,6 +69,7 @@ are those of the real policy code; the same seed gives the same run.
   reprise simulate storm --attempts 6 --budget none           the storm stays when its cause is gone
   reprise simulate storm --attempts 6                         the budget ends it
   reprise simulate storm --policy policy.json --svg out.svg   your own policy, drawn
+  reprise simulate storm --policy grpc.json --method shop.Orders/Find   that of a gRPC service config
 
 The last line says: recovered, STORM (more than 4 requests for each intent over ten seconds), or METASTABLE (twenty
 seconds after the trigger the service is still down, and its queue is not shrinking).
@@ -67,16 +80,27 @@ ${optionHelp(stormOptions)}`
 /** Runs the command. */
 export async function stormCommand(given: GivenOptions, io: Io): Promise<void> {
   const file = given.text('policy')
-  const policy = policyWith(given, file === undefined ? undefined : await readPolicyFile(file, io))
-  if (policy.hedgeAfterMs !== undefined) io.complain('reprise: hedging is not simulated; the policy runs without it\n')
-  const storm = new Storm({ policy, ...sceneOf(given) })
+  const method = given.text('method')
+  if (file === undefined && method !== undefined) throw new UsageError('--method needs --policy')
+  const policy = policyWith(given, file === undefined ? undefined : await readPolicyFile(file, io, method))
+  const storm = stormOf({ policy, ...sceneOf(given), peerBudget: peerBudgetOf(given) })
   await checkOutputs(given, io)
   const quiet = given.text('json') === ''
-  if (!quiet) io.write(`${policyWords(storm.settings)}\n${sceneWords(storm.settings)}\n\n`)
+  const say = (text: string): void => (quiet ? undefined : io.write(fitted(text, io.columns)))
+  say(`${policyWords(storm.settings)}\n${sceneWords(storm.settings)}\n\n`)
   const report = play(storm, io, quiet)
-  if (!quiet) io.write(`\n${summary(report)}`)
+  say(`\n${summary(report)}`)
   await writeOutputs(given, io, { json: report, chart: stormChart(report) })
-  if (!quiet) io.write(`${verdictLine(report)}\n`)
+  say(`${verdictLine(report)}\n`)
+}
+
+function stormOf(options: StormOptions): Storm {
+  try {
+    return new Storm(options)
+  } catch (error) {
+    if (!isRepriseError(error, 'SIMULATION_UNSUPPORTED')) throw error
+    throw new UsageError(`${error.message} Here that is --no-hedge.`, error.code)
+  }
 }
 
 function sceneOf(given: GivenOptions): Omit<StormOptions, 'policy'> {
@@ -102,13 +126,13 @@ function sceneOf(given: GivenOptions): Omit<StormOptions, 'policy'> {
   }
 }
 
-/** Plays the run: in a terminal as a plot that grows, else quietly and then as a table. */
+/** Plays the run: in a terminal as a plot that grows (unless there is no room for one), else quietly and then as a table. */
 function play(storm: Storm, io: Io, quiet: boolean): StormReport {
   const { columns } = io
-  if (quiet || columns === undefined) {
+  if (quiet || columns === undefined || columns < leastFrameColumns) {
     while (storm.next() !== undefined);
     const report = storm.report()
-    if (!quiet) io.write(secondsTable(report))
+    if (!quiet && columns === undefined) io.write(secondsTable(report))
     return report
   }
   const series = []
@@ -116,10 +140,7 @@ function play(storm: Storm, io: Io, quiet: boolean): StormReport {
   for (let second = storm.next(); second !== undefined; second = storm.next()) {
     series.push(second)
     if (series.length % 2 !== 0 && series.length !== storm.settings.seconds) continue
-    const { storm: named, metastableAtSecond } = stormFindings(storm.settings, series)
-    const names = `${named ? 'STORM ' : ''}${metastableAtSecond === undefined ? '' : 'METASTABLE'}`
-    const [progress = '', ...rest] = stormFrame(storm.settings, series, columns, io.color)
-    const lines = [`${progress} ${names}`.slice(0, columns - 1), ...rest]
+    const lines = stormFrame(storm.settings, series, columns, io.color)
     // Back to the first line of the frame before, and over it.
     io.write(`${drawn === 0 ? '' : `\u001b[${drawn}F`}${lines.map((line) => `${line}\u001b[K\n`).join('')}`)
     drawn = lines.length

@@ -66,6 +66,14 @@ describe('policyWords', () => {
   })
 })
 
+it('names a policy that has a name, and a budget that is a peer\u2019s', () => {
+  const own = retryPolicy({ name: 'shop\u001b[2J', budget: false }).toJSON()
+  const { settings } = simulateStorm({ ...short, policy: own, peerBudget: { kind: 'quota' } })
+  expect(policyWords(settings)).toBe(
+    "shop [2J: 3 attempts, backoff full 50..2000 ms, a peer's quota 500/14, no breaker, 10 clients",
+  )
+})
+
 describe('summary', () => {
   it('counts effects by what the service recognises', () => {
     expect(summary(report)).toMatch(
@@ -94,11 +102,42 @@ describe('stormFrame', () => {
     expect(last.at(-1)).toBe(`${' '.repeat(8 + 5)}▔▔▔ trigger`)
   })
 
+  it.each([
+    [16, 1],
+    [20, 5],
+    [30, 17],
+    [39, 20],
+    [60, 100],
+    [200, 12],
+  ])('keeps to %d columns with a trigger at %d s', (columns, triggerAtSeconds) => {
+    const { settings, series } = simulateStorm({ ...short, policy: retryPolicy().toJSON(), triggerAtSeconds })
+    const frames = [1, 7, 20].map((played) => stormFrame(settings, series.slice(0, played), columns, false))
+    for (const frame of frames) {
+      expect(frame).toHaveLength(frames[0]?.length ?? 0)
+      for (const line of frame) expect(line.length).toBeLessThan(columns)
+    }
+    expect(frames[2]?.join('\n')).toContain('█')
+    expect(frames[2]?.join('\n')).toContain('20/20 s')
+  })
+
+  it.each([
+    [100, 5, `${' '.repeat(5)}▔▔▔ trigger`],
+    [29, 17, `${' '.repeat(9)}trigger ▔▔▔`],
+    [20, 5, `${' '.repeat(3)}▔`],
+  ])('in %d columns marks a trigger at %d s', (columns, triggerAtSeconds, mark) => {
+    const { settings, series } = simulateStorm({ ...short, policy, triggerAtSeconds })
+    expect(stormFrame(settings, series, columns, false).at(-1)).toBe(' '.repeat(8) + mark)
+  })
+
   it('shows budgets only where there are some', () => {
     const tokens = simulateStorm({ ...short, policy: retryPolicy().toJSON() })
     const title = 'left in the budget, mean of all clients'
     expect(stormFrame(tokens.settings, tokens.series, 60, false)).toContain(title)
     expect(stormFrame(report.settings, report.series, 60, false)).not.toContain(title)
+    expect(stormFrame(tokens.settings, tokens.series, 30, false)).toContain('left in the budget')
+    const quota = simulateStorm({ ...short, policy, peerBudget: { kind: 'quota' } })
+    expect(stormFrame(quota.settings, quota.series, 60, false)).toContain(title)
+    expect(stormChart(quota).panels).toHaveLength(3)
   })
 })
 

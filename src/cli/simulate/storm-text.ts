@@ -5,29 +5,40 @@ import {
   type StormReport,
   type StormSecond,
   type StormSettings,
+  stormFindings,
   triggerEndSeconds,
 } from '../../simulator/index.js'
+import { printable } from '../io.js'
 import type { Chart } from './svg-chart.js'
-import { barPanel, colored, labelWidth, progressBar, textTable } from './terminal-plot.js'
+import { barPanel, colored, heading, labelWidth, progressBar, textTable } from './terminal-plot.js'
 
 const percent = (share: number): string => `${Math.round(share * 100)} %`
 const times = (ratio: number): string => `${ratio.toFixed(2)}×`
 
-/** The policy in a few words. */
-export function policyWords({ policy, clients, guarded }: StormSettings): string {
-  const { attempts, backoff, budget, breaker } = policy
+const hasBudget = ({ policy, peerBudget }: StormSettings): boolean =>
+  peerBudget !== 'none' || policy.budget !== undefined
+
+function budgetWords({ policy, peerBudget }: StormSettings): string {
+  const { budget } = policy
+  if (peerBudget !== 'none') return `a peer's quota ${peerBudget.capacity}/${peerBudget.cost}`
+  if (budget === undefined) return 'no budget'
+  if (budget.kind === 'token') return `token budget ${budget.maxTokens}/${budget.tokenRatio}`
+  return `ratio budget ${percent(budget.ratio)}`
+}
+
+// What a policy is called that was given no name.
+const nameless = ['policy', 'retry']
+
+/** The policy in a few words, its name first if it has one. */
+export function policyWords(settings: StormSettings): string {
+  const { policy, clients, guarded } = settings
+  const { name, attempts, backoff, breaker } = policy
   const waits =
     backoff.kind === 'constant' ? `${backoff.baseMs} ms` : `${backoff.kind} ${backoff.baseMs}..${backoff.capMs} ms`
-  const limits =
-    budget === undefined
-      ? 'no budget'
-      : budget.kind === 'token'
-        ? `token budget ${budget.maxTokens}/${budget.tokenRatio}`
-        : `ratio budget ${percent(budget.ratio)}`
   return [
-    `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`,
+    `${nameless.includes(name) ? '' : `${printable(name)}: `}${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`,
     `backoff ${waits}`,
-    limits,
+    budgetWords(settings),
     breaker === undefined ? 'no breaker' : `${breaker.kind} breaker`,
     `${clients} ${clients === 1 ? 'client' : 'clients'}`,
     ...(guarded ? [] : ['unguarded']),
@@ -108,7 +119,10 @@ export function secondsTable({ series }: StormReport): string {
   return textTable(rows)
 }
 
-/** The run so far as lines for a terminal; as many for every frame of a run. */
+/** The narrowest terminal that a frame can be drawn in, in characters. */
+export const leastFrameColumns = 16
+
+/** The run so far as lines for a terminal; as many for every frame of a run, none of them as wide as the terminal. */
 export function stormFrame(
   settings: StormSettings,
   series: readonly StormSecond[],
@@ -118,15 +132,8 @@ export function stormFrame(
   const { seconds, load } = settings
   const width = Math.min(columns - 1, seconds + labelWidth)
   const panel = { length: seconds, columns: width }
-  const played = series.length
-  const count = `${played}/${seconds} s`
-  const progress = `${progressBar(played / seconds, Math.max(10, Math.min(40, width - count.length - 2)))} ${count}`
-  const column = (second: number): number => Math.round((second / seconds) * (width - labelWidth))
-  const from = column(settings.triggerAtSeconds)
-  const to = Math.max(from + 1, column(triggerEndSeconds(settings)))
-  const marks = settings.triggerSeconds === 0 ? '' : `${' '.repeat(from)}${'▔'.repeat(to - from)} trigger`
   return [
-    progress,
+    ...progressLines(settings, series, columns - 1),
     ...barPanel(
       {
         ...panel,
@@ -150,20 +157,47 @@ export function stormFrame(
       color,
     ),
     ...barPanel({ ...panel, title: 'queue', values: series.map((second) => second.queue), rows: 3, color: 35 }, color),
-    ...(settings.policy.budget === undefined
+    ...(!hasBudget(settings)
       ? []
       : barPanel(
           {
             ...panel,
-            title: 'left in the budget, mean of all clients',
+            title: heading('left in the budget, mean of all clients', columns - 1),
             values: series.map((second) => second.tokens),
             rows: 2,
             color: 36,
           },
           color,
         )),
-    `${' '.repeat(labelWidth)}${colored(marks, 31, color)}`,
+    `${' '.repeat(labelWidth)}${colored(triggerMark(settings, width - labelWidth, columns - 1 - labelWidth), 31, color)}`,
   ]
+}
+
+// In a narrow terminal the names have a line of their own, so that the bar keeps its length.
+function progressLines(settings: StormSettings, series: readonly StormSecond[], columns: number): string[] {
+  const { seconds } = settings
+  const { storm, metastableAtSecond } = stormFindings(settings, series)
+  const names = [...(storm ? ['STORM'] : []), ...(metastableAtSecond === undefined ? [] : ['METASTABLE'])].join(' ')
+  const count = `${series.length}/${seconds} s`
+  const isNarrow = columns < narrow
+  const room = columns - count.length - (isNarrow ? 1 : 'STORM METASTABLE'.length + 2)
+  const progress = room < 3 ? count : `${progressBar(series.length / seconds, Math.min(40, room))} ${count}`
+  return isNarrow ? [progress, names] : [`${progress} ${names}`.trimEnd()]
+}
+
+const narrow = 40
+
+// The word stands where there is room for it: after the mark, else before it.
+function triggerMark(settings: StormSettings, bars: number, room: number): string {
+  if (settings.triggerSeconds === 0) return ''
+  const column = (second: number): number => Math.min(bars, Math.round((second / settings.seconds) * bars))
+  const from = column(settings.triggerAtSeconds)
+  const to = Math.min(bars, Math.max(from + 1, column(triggerEndSeconds(settings))))
+  const mark = '▔'.repeat(to - from)
+  const word = 'trigger'
+  if (to + 1 + word.length <= room) return `${' '.repeat(from)}${mark} ${word}`
+  if (word.length + 1 <= from) return `${' '.repeat(from - word.length - 1)}${word} ${mark}`
+  return `${' '.repeat(from)}${mark}`
 }
 
 /** The run as a chart. */
@@ -188,7 +222,7 @@ export function stormChart(report: StormReport): Chart {
         ],
       },
       { title: 'requests in the queue', lines: [{ name: 'queue', color: 3, points: points('queue') }] },
-      ...(settings.policy.budget === undefined
+      ...(!hasBudget(settings)
         ? []
         : [
             {

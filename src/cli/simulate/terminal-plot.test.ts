@@ -1,5 +1,7 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { barPanel, colored, progressBar, resampled, textTable } from './terminal-plot.js'
+import { property } from '../../../test/property.js'
+import { barPanel, colored, fitted, heading, progressBar, resampled, textTable } from './terminal-plot.js'
 
 describe('resampled', () => {
   it('has a column for each value while there is room, and means beyond', () => {
@@ -33,6 +35,33 @@ describe('barPanel', () => {
     expect(colored('a', 31, true)).toBe('\u001b[31ma\u001b[0m')
     expect(colored('a', 31, false)).toBe('a')
   })
+})
+
+describe('fitted', () => {
+  it('breaks at spaces, and goes on a little to the right', () => {
+    expect(fitted('one two three four\n  five', 13)).toBe('one two three\n  four\n  five')
+    expect(fitted('  --attempts N   calls in all', 20)).toBe('  --attempts N\n  calls in all')
+    expect(fitted('one two', undefined)).toBe('one two')
+  })
+
+  it('breaks words that are too long anywhere', () => {
+    expect(fitted('abcdefghijklmnop', 12)).toBe('abcdefghijkl\n  mnop')
+    expect(fitted('abcdefgh', 3)).toBe('abc\ndef\ngh')
+  })
+
+  const words = fc.array(fc.constantFrom('a', 'bcd', 'efghijk', ' ', '\n', 'lmnopqrstuvwxyz012345'), { maxLength: 40 })
+  property('loses nothing, and no line is too long', [words, fc.integer({ min: 1, max: 50 })], (parts, columns) => {
+    const text = parts.join(' ')
+    const lines = fitted(text, columns).split('\n')
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns)
+    expect(lines.join('').replace(/ /g, '')).toBe(text.replace(/[ \n]/g, ''))
+  })
+})
+
+it('heading', () => {
+  expect(heading('left, mean of all', 20)).toBe('left, mean of all')
+  expect(heading('left, mean of all', 10)).toBe('left')
+  expect(heading('left, mean of all', 3)).toBe('lef')
 })
 
 it('progressBar', () => {

@@ -33,6 +33,39 @@ export const labelWidth = 8
 
 const eighths = ' ▁▂▃▄▅▆▇█'
 
+/** A heading for this many characters: the part before its comma where the whole is too long, and cut where that is. */
+export function heading(title: string, columns: number): string {
+  const fits = title.length <= columns ? title : title.replace(/,.*/, '')
+  return fits.slice(0, Math.max(0, columns))
+}
+
+/**
+ * Text for a terminal this wide: longer lines are broken at spaces, and go on a little to the right. As it is without a
+ * terminal.
+ */
+export function fitted(text: string, columns: number | undefined): string {
+  if (columns === undefined) return text
+  return text
+    .split('\n')
+    .flatMap((line) => broken(line, columns))
+    .join('\n')
+}
+
+function broken(line: string, columns: number): string[] {
+  const indent = columns > 10 ? '  ' : ''
+  const lines: string[] = []
+  let rest = line
+  while (rest.length > columns) {
+    // A space right after the last place that fits is as good; spaces at the start of a line are no place to break.
+    const [start = ''] = /^\s*/.exec(rest) ?? []
+    const space = rest.lastIndexOf(' ', columns)
+    const end = space > start.length ? space : columns
+    lines.push(rest.slice(0, end).trimEnd())
+    rest = indent + rest.slice(end).trimStart()
+  }
+  return [...lines, rest]
+}
+
 /** The mean of each of the columns that stand for the values so far. */
 export function resampled(values: readonly (number | undefined)[], length: number, columns: number): number[] {
   const count = Math.min(length, columns)

@@ -2,7 +2,17 @@
 
 import { describe, expect, it } from 'vitest'
 import { answers, refusedPort, type Step, serversOfTest } from '../../../test/retry/sockets.js'
-import { constantDelay, UnknownOutcomeError } from '../../retry/index.js'
+import { mintKey } from '../../identity/index.js'
+import {
+  type AttemptRecord,
+  constantDelay,
+  forCodes,
+  keyed,
+  permanent,
+  transient,
+  UnknownOutcomeError,
+} from '../../retry/index.js'
+import { manualClock } from '../../testing/index.js'
 import { type HttpClientOptions, httpClient } from './client.js'
 
 const server = serversOfTest()
@@ -24,6 +34,31 @@ describe('answers that ask for a wait', () => {
       expect(tookMs).toBeGreaterThanOrEqual(leastMs)
       expect(tookMs).toBeLessThan(mostMs)
     }
+  })
+
+  // Each shape as it comes over the wire; undefined: ignored, so that the policy's own backoff counts.
+  it.each([
+    ['0', 0],
+    ['120', 120_000],
+    ['Sun, 15 Nov 2026 12:01:00 GMT', 60_000],
+    ['Sunday, 15-Nov-26 12:01:00 GMT', 60_000],
+    ['Sun Nov 15 12:01:00 2026', 60_000],
+    ['Sun, 06 Nov 1994 08:49:37 GMT', 0],
+    ['1.5', undefined],
+    ['-5', undefined],
+    ['1e3', undefined],
+    ['0x10', undefined],
+    ['10 seconds', undefined],
+    ['abc', undefined],
+    ['2026-11-15T12:01:00Z', undefined],
+    ['', undefined],
+    ['99999999999999999999', 1e23],
+  ])('Retry-After: %j is read as %j', async (value, expected) => {
+    const { origin } = await server(answers(503, { headers: { 'retry-after': value } }))
+    const history: AttemptRecord[] = []
+    const clock = manualClock({ wallMs: Date.parse('2026-11-15T12:00:00Z') })
+    await client({ policy: { attempts: 1, clock } }).fetch(origin, { history })
+    expect(history[0]?.verdict.retryAfterMs).toBe(expected)
   })
 
   it.each(['61', '99999999999999999999', 'Fri, 31 Dec 2099 23:59:59 GMT'])(
@@ -153,6 +188,62 @@ describe('read', () => {
     expect(error).toMatchObject({ code: 'BODY_MALFORMED' })
     expect(`${(error as Error).stack}${(error as Error).cause}`).not.toContain('secret')
     expect(requests).toHaveLength(1)
+  })
+
+  const failureOf = (promise: Promise<unknown>) => promise.catch((reason: unknown) => reason)
+
+  // The server said that it acted: that is no unknown outcome, and no reason to ask again.
+  describe('a success that cannot be understood is thrown as it is, and not repeated', () => {
+    it.each(['unguarded', 'keyed'])('a POST answered by something that is not JSON (%s)', async (name) => {
+      const { origin, effects } = await server(answers(201, { body: 'top secret' }))
+      const history: AttemptRecord[] = []
+      const guard = name === 'keyed' ? { guard: keyed(mintKey()) } : {}
+      const error = await failureOf(client().read(origin, 'json', { ...post, ...guard, history }))
+      expect(error).toMatchObject({ code: 'BODY_MALFORMED', details: { status: 201, bytes: 10 } })
+      expect((error as Error).message).toContain('answered 201')
+      expect(history.map(({ verdict }) => verdict)).toEqual([permanent('http-body', 'maybe')])
+      expect(effects).toHaveLength(1)
+    })
+
+    it('a POST answered by more than the limit', async () => {
+      const { origin, effects } = await server(answers(200, { body: 'x'.repeat(100) }))
+      const error = await failureOf(client({ maxReadBytes: 99 }).read(origin, 'json', post))
+      expect(error).toMatchObject({ code: 'BODY_TOO_LARGE', details: { status: 200, maxBytes: 99 } })
+      expect(effects).toHaveLength(1)
+    })
+
+    it('a reader of the caller’s own: a SyntaxError, or what the classifier calls permanent', async () => {
+      const { origin, effects } = await server(answers(200, { body: '<html>' }))
+      expect(await failureOf(client().read(origin, (response) => response.json(), post))).toBeInstanceOf(SyntaxError)
+      const odd = Object.assign(new Error('odd'), { code: 'ODD' })
+      const reader = () => Promise.reject(odd)
+      const classify = forCodes({ ODD: permanent('odd') })
+      expect(await failureOf(client({ policy: { classify } }).read(origin, reader, post))).toBe(odd)
+      expect(effects).toHaveLength(2)
+    })
+
+    it('but one that nobody knows, or that a repeat may cure, leaves the outcome unknown', async () => {
+      const { origin, effects } = await server(answers(200))
+      const odd = Object.assign(new Error('odd'), { code: 'ODD' })
+      const reader = () => Promise.reject(odd)
+      const classify = forCodes({ ODD: transient('odd', 'no') })
+      expect(await failureOf(client().read(origin, reader, post))).toMatchObject({
+        code: 'UNKNOWN_OUTCOME',
+        cause: odd,
+      })
+      const judged = client({ policy: { classify } }).read(origin, reader, post)
+      expect(await failureOf(judged)).toMatchObject({ code: 'UNKNOWN_OUTCOME', cause: odd })
+      expect(effects).toHaveLength(2)
+    })
+
+    it('and so does a body that is cut, whatever the classifier says of it', async () => {
+      const cut = answers(200, { body, breaksOff: { afterBytes: 10, by: 'reset' } })
+      const { origin, effects } = await server([cut, answers(200, { body })])
+      const classify = () => permanent('all')
+      const error = await failureOf(client({ policy: { classify } }).read(origin, 'json', post))
+      expect(error).toBeInstanceOf(UnknownOutcomeError)
+      expect(effects).toHaveLength(1)
+    })
   })
 
   it('has a limit', async () => {

@@ -17,11 +17,15 @@ export type Answer<Value> =
 
 const maxProblemBytes = 64 << 10
 
-/** Reads the body of a success. Refuses with BODY_TOO_LARGE and, where it is not JSON, BODY_MALFORMED. */
+/**
+ * Reads the body of a success. Refuses with BODY_TOO_LARGE and, where it is not JSON, BODY_MALFORMED; both say which status the
+ * server answered with.
+ */
 export async function readBody<Value>(response: Response, how: Reader<Value>, maxBytes: number): Promise<Value> {
   if (typeof how === 'function') return how(response)
   if (how === 'json' && (response.status === 204 || response.status === 205)) return undefined as Value
-  const bytes = await bytesOf(response.body, maxBytes)
+  const { status } = response
+  const bytes = await bytesOf(response.body, maxBytes, status)
   if (how === 'bytes') return bytes as Value
   const text = new TextDecoder().decode(bytes)
   if (how === 'text') return text as Value
@@ -29,9 +33,8 @@ export async function readBody<Value>(response: Response, how: Reader<Value>, ma
     return JSON.parse(text)
   } catch {
     // The parser's own message quotes the body.
-    throw new RepriseError('BODY_MALFORMED', 'The body of a successful answer is not JSON.', {
-      details: { bytes: bytes.length },
-    })
+    const message = `The server answered ${status}, so it most likely acted, but the body is not JSON.`
+    throw new RepriseError('BODY_MALFORMED', message, { details: { status, bytes: bytes.length } })
   }
 }
 

@@ -102,3 +102,69 @@ describe('bodies', () => {
     expect(requests).toHaveLength(1)
   })
 })
+
+describe('a Request, with an init on top', () => {
+  const request = (origin: string) => new Request(origin, { method: 'POST', body: 'x', headers: { 'x-own': '1' } })
+
+  it.each([
+    ['undefined members hide nothing', { headers: undefined, method: undefined, signal: undefined, body: undefined }],
+    ['a body that is null hides nothing', { body: null }],
+  ])('%s, as with fetch', async (_name, init) => {
+    const { origin, requests } = await server(answers(200))
+    await client().fetch(request(origin), init as RequestInit)
+    await fetch(request(origin), init as RequestInit)
+    const [ours, theirs] = requests.map(({ method, headers, body }) => [method, headers['x-own'], body])
+    expect(ours).toEqual(['POST', '1', 'x'])
+    expect(ours).toEqual(theirs)
+  })
+
+  it('that has been read, wholly or in part, is refused before anything is sent', async () => {
+    const { origin, requests } = await server(answers(200))
+    const [whole, part] = [request(origin), request(origin)]
+    await client().fetch(whole)
+    await expect(client().fetch(whole)).rejects.toBeInstanceOf(TypeError)
+    const reader = part.body?.getReader()
+    await reader?.read()
+    reader?.releaseLock()
+    await expect(client().fetch(part)).rejects.toBeInstanceOf(TypeError)
+    expect(requests).toHaveLength(1)
+  })
+
+  it('whose body does not end is left when the signal aborts', async () => {
+    const { origin, connections } = await server(answers(200))
+    const controller = new AbortController()
+    const reason = new Error('mine')
+    let cancelled: unknown
+    const body = new ReadableStream({
+      cancel: (why) => {
+        cancelled = why
+      },
+    })
+    const endless = new Request(origin, { method: 'POST', body, signal: controller.signal, duplex: 'half' } as never)
+    const sent = client().fetch(endless)
+    setTimeout(() => controller.abort(reason), 20)
+    await expect(sent).rejects.toBe(reason)
+    expect(cancelled).toBe(reason)
+    expect(connections).toBe(0)
+    await expect(client().fetch(new Request(origin, { ...endless, signal: AbortSignal.abort(reason) }))).rejects.toBe(
+      reason,
+    )
+  })
+})
+
+describe('bodies that fetch takes and types do not', () => {
+  it('a number is sent as text', async () => {
+    const { origin, requests } = await server(answers(200))
+    await client().fetch(origin, { method: 'POST', body: 5 as never })
+    expect(requests[0]?.body).toBe('5')
+  })
+
+  it('a form of another package is a form', async () => {
+    const { origin, requests } = await server([actsThenEnds, answers(200)])
+    const form = { [Symbol.toStringTag]: 'FormData', [Symbol.iterator]: () => [['name', 'value']].values() }
+    await client().fetch(origin, { method: 'PUT', body: form as never })
+    expect(requests).toHaveLength(2)
+    expect(requests[1]?.headers['content-type']).toMatch(/^multipart\/form-data/)
+    expect(requests[1]?.body).toContain('value')
+  })
+})

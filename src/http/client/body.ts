@@ -32,9 +32,9 @@ export async function freezeBody(body: unknown, maxBytes: number): Promise<Froze
   if (ArrayBuffer.isView(body)) {
     return frozen(new Uint8Array(new Uint8Array(body.buffer, body.byteOffset, body.byteLength)))
   }
-  if (body instanceof FormData) {
+  if (isForm(body)) {
     const copy = new FormData()
-    for (const [name, value] of body) copy.append(name, value)
+    for (const [name, value] of body) copy.append(name, value as Blob)
     if (sizeOf(copy) > maxBytes) return { content: copy, isRepeatable: false, isStream: false }
     // Each time a form is written it gets another boundary, which would be another content under the same key.
     // Not as a Blob, whose type is in lower case, unlike the boundary in the body.
@@ -42,7 +42,7 @@ export async function freezeBody(body: unknown, maxBytes: number): Promise<Froze
     const type = written.headers.get('content-type')
     return { ...frozen(new Uint8Array(await written.arrayBuffer())), ...(type !== null && { type }) }
   }
-  if (body instanceof ReadableStream || Symbol.asyncIterator in (body as object)) {
+  if (body instanceof ReadableStream || (typeof body === 'object' && Symbol.asyncIterator in body)) {
     return { content: body as RequestBody, isRepeatable: false, isStream: true }
   }
   return frozen(String(body))
@@ -50,16 +50,29 @@ export async function freezeBody(body: unknown, maxBytes: number): Promise<Froze
 
 /**
  * Fixes the body of a Request, which is a stream whatever it was made from: up to the limit it is held in memory. A larger
- * one is sent once, what was read of it first.
+ * one is sent once, what was read of it first. Rejects with the signal's reason when it aborts meanwhile.
  */
-export async function freezeStream(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<FrozenBody> {
+export async function freezeStream(
+  stream: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  signal?: AbortSignal,
+): Promise<FrozenBody> {
+  signal?.throwIfAborted()
   const reader = stream.getReader()
   const parts: Uint8Array[] = []
-  for (let length = 0; length <= maxBytes; ) {
-    const { done, value } = await reader.read()
-    if (done) return frozen(new Blob(parts as never))
-    parts.push(value)
-    length += value.length
+  // Ends the read that is under way.
+  const giveUp = (): void => void reader.cancel(signal?.reason).catch(() => {})
+  signal?.addEventListener('abort', giveUp)
+  try {
+    for (let length = 0; length <= maxBytes; ) {
+      const { done, value } = await reader.read()
+      signal?.throwIfAborted()
+      if (done) return frozen(new Blob(parts as never))
+      parts.push(value)
+      length += value.length
+    }
+  } finally {
+    signal?.removeEventListener('abort', giveUp)
   }
   const rest = new ReadableStream({
     async pull(controller) {
@@ -72,15 +85,27 @@ export async function freezeStream(stream: ReadableStream<Uint8Array>, maxBytes:
   return { content: rest as RequestBody, isRepeatable: false, isStream: true }
 }
 
-/** The bytes of a stream. Refuses more than the limit with BODY_TOO_LARGE, and lets go of the rest. */
-export async function bytesOf(stream: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Uint8Array> {
+/**
+ * The bytes of a stream. Refuses more than the limit with BODY_TOO_LARGE, and lets go of the rest.
+ *
+ * @param status That of a success whose body it is, which the refusal then tells.
+ */
+export async function bytesOf(
+  stream: ReadableStream<Uint8Array> | null,
+  maxBytes: number,
+  status?: number,
+): Promise<Uint8Array> {
   const parts: Uint8Array[] = []
   let length = 0
   for await (const part of stream ?? []) {
     length += part.length
     // Leaving the loop cancels the stream.
     if (length > maxBytes) {
-      throw new RepriseError('BODY_TOO_LARGE', `The body has more than ${maxBytes} bytes.`, { details: { maxBytes } })
+      const [after, details] =
+        status === undefined ? ['The'] : [`The server answered ${status}, so it most likely acted, but the`, { status }]
+      throw new RepriseError('BODY_TOO_LARGE', `${after} body has more than ${maxBytes} bytes.`, {
+        details: { ...details, maxBytes },
+      })
     }
     parts.push(part)
   }
@@ -101,6 +126,11 @@ export function letGo(response: Response): void {
 
 function frozen(content: RequestBody | undefined): FrozenBody {
   return { content, isRepeatable: true, isStream: false }
+}
+
+// Packages that bring a fetch bring a FormData as well.
+function isForm(body: unknown): body is Iterable<[string, string | Blob]> {
+  return body instanceof FormData || Object.prototype.toString.call(body) === '[object FormData]'
 }
 
 function sizeOf(form: FormData): number {

@@ -47,6 +47,33 @@ describe('aborts, deadlines, time-outs', () => {
     expect(effects).toHaveLength(2)
   })
 
+  it('an answer that comes after its attempt ended is let go, also where fetch did not hear of the end', async () => {
+    const { origin, requests } = await server([answers(200, { body: 'late', lateMs: 200 }), answers(200)])
+    const given: Response[] = []
+    const deaf: typeof fetch = async (input, init) => {
+      const response = await fetch(input, { ...init, signal: null })
+      given.push(response)
+      return response
+    }
+    const impatient = client({ fetch: deaf, policy: { attemptTimeout: 100 } })
+    const response = await impatient.fetch(origin)
+    await expect.poll(() => given).toHaveLength(2)
+    await expect.poll(() => given.find((each) => each !== response)?.bodyUsed).toBe(true)
+    expect(response.bodyUsed).toBe(false)
+    expect(requests).toHaveLength(2)
+  })
+
+  it('fetch is called as a function, which browsers insist on', async () => {
+    const { origin } = await server(answers(200))
+    let self: unknown = 'never called'
+    async function strict(this: unknown, ...args: Parameters<typeof fetch>) {
+      self = this
+      return fetch(...args)
+    }
+    await client({ fetch: strict }).fetch(origin)
+    expect(self).toBeUndefined()
+  })
+
   it('what fetch refuses is refused before anything is counted', async () => {
     const careful = client()
     await expect(careful.fetch('not a url')).rejects.toBeInstanceOf(TypeError)

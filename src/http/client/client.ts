@@ -2,35 +2,24 @@
 // is idempotent, a precondition, or a key that the origin honours. Without any of them only what provably did not happen is
 // repeated.
 
-import { type Clock, isRepriseError, RepriseError, systemClock } from '../../kernel/index.js'
+import { deadlineAfter, systemClock } from '../../kernel/index.js'
 import {
-  type Attempt,
   type Breaker,
   type Budget,
-  type Classifier,
-  defaultClassifier,
-  failedBecause,
-  firstOf,
   type Guard,
-  httpVerdict,
-  permanent,
   perTarget,
   type RetryPolicy,
   type RetryPolicyOptions,
-  type ReturnedVerdict,
   retryPolicy,
   sameLayer,
   tokenBudget,
-  unclassified,
   type Verdict,
 } from '../../retry/index.js'
-import { type Answer, problemIn, type Reader, readBody } from './answer.js'
-import { letGo } from './body.js'
+import type { Answer, Reader } from './answer.js'
+import { ClientCall, type Known, ownClassifier } from './call.js'
 import { type ConditionalUpdate, type ConditionalUpdateOptions, conditionalUpdate } from './conditional-update.js'
-import { exchange, newTrail, type Trail } from './exchange.js'
 import { among, type Origins } from './origins.js'
-import { type CallInit, type FixedRequest, fixRequest, guardOf, hasPrecondition, isSafe } from './request.js'
-import { CallSoFar } from './so-far.js'
+import { type CallInit, type FixedRequest, fixRequest, guardOf, hasPrecondition } from './request.js'
 
 /** Everything a client can be told. All of it has a default. */
 export interface HttpClientOptions {
@@ -72,6 +61,10 @@ export interface HttpClient {
   /**
    * As `fetch`, and reads the body of a success within the attempt: a body that breaks off is a failed attempt. Read as
    * JSON, the value of 204 and 205 is undefined, since they have no body.
+   *
+   * What is whole and cannot be understood is never repeated, and rejects as it is, also where nothing guards the request,
+   * since the server has said that it acted: BODY_MALFORMED, BODY_TOO_LARGE, a SyntaxError of your own function, and what
+   * your own classifier calls permanent.
    */
   read(input: string | URL | Request, how: 'json', init?: CallInit): Promise<Answer<unknown>>
   /** The same, for text. */
@@ -115,46 +108,29 @@ export function httpClient(options: HttpClientOptions = {}): HttpClient {
 }
 
 class Client {
-  readonly #options: HttpClientOptions
-  readonly #clock: Clock
-  readonly #classify: Classifier
+  readonly #maxBodyBytes: number
   readonly #attempts: number
   readonly #targetOf: (origin: string) => Target
-  readonly #honoursKeys: (origin: string) => boolean
-  readonly #trusts: (origin: string) => boolean
-  readonly #refusesEarly: (origin: string) => boolean
-  // What this client knows about an error that the error itself does not say.
-  readonly #judged = new WeakMap<object, Verdict>()
-  // Errors of repeats that were not sent, whose verdict stands. Any other may be thrown again, where it means something else.
-  readonly #strays = new WeakSet<object>()
+  readonly #known: Known
 
   constructor(options: HttpClientOptions) {
-    const { policy = {}, budget, breaker, maxOrigins } = options
-    this.#options = options
-    this.#clock = policy.clock ?? systemClock
-    this.#classify = firstOf(...(policy.classify === undefined ? [] : [policy.classify]), defaultClassifier)
-    this.#honoursKeys = among(options.honoursKeys)
-    this.#trusts = among(options.trusts)
-    this.#refusesEarly = among(options.refusesBeforeProcessing)
-    const classify: Classifier = (error) => this.#judged.get(error as object) ?? policy.classify?.(error)
-    const make = (origin: string): Target => {
-      const shared = {
-        name: 'http',
-        ...policy,
-        classify,
-        budget: budget === false ? (false as const) : (budget?.(origin) ?? tokenBudget()),
-        ...(breaker && { breaker: breaker(origin) }),
-      }
-      // The client is one layer, which the policy below made known; its origins are not more.
-      const { hedge, ...calm } = shared
-      return sameLayer(() => {
-        const unhedged = retryPolicy(calm)
-        const repeating = hedge === undefined ? unhedged : retryPolicy(shared)
-        return { repeating, unhedged, single: retryPolicy({ ...calm, attempts: 1 }) }
-      })
+    const { policy = {}, maxOrigins } = options
+    const judged = new WeakMap<object, Verdict>()
+    this.#maxBodyBytes = options.maxBodyBytes ?? defaultMaxBytes
+    this.#known = {
+      // Looked up at each call: programs replace the global one.
+      fetch: options.fetch ?? ((...args) => fetch(...args)),
+      clock: policy.clock ?? systemClock,
+      classify: ownClassifier(policy.classify),
+      trusts: among(options.trusts),
+      honoursKeys: among(options.honoursKeys),
+      refusesEarly: among(options.refusesBeforeProcessing),
+      maxReadBytes: options.maxReadBytes ?? defaultMaxBytes,
+      judged,
     }
     // Refuses a policy that cannot be, here and not at the first call.
     this.#attempts = retryPolicy({ ...policy, budget: false }).toJSON().attempts
+    const make = (origin: string): Target => targetFor(origin, options, judged)
     this.#targetOf = perTarget(make, maxOrigins === undefined ? {} : { maxTargets: maxOrigins })
   }
 
@@ -164,67 +140,20 @@ class Client {
     init: CallInit,
     mayHedge = true,
   ): Promise<Answer<Value>> {
-    const request = await fixRequest(input, init, this.#options.maxBodyBytes ?? defaultMaxBytes)
-    const { origin } = request.url
-    const { deadline, history } = init
-    const guard = init.guard ?? guardOf(request, this.#honoursKeys(origin), init.compare)
-    const policy = this.#policyFor(request, guard, mayHedge)
-    const settings = {
-      fetch: this.#options.fetch ?? fetch,
-      clock: this.#clock,
-      trusts: this.#trusts,
-      repeats: guard !== undefined && request.body.isRepeatable && this.#attempts > 1,
-    }
+    const { history, deadline: given } = init
+    // It counts from here on, also while the body of a Request is read.
+    const deadline =
+      given === undefined || (typeof given === 'object' && given !== null)
+        ? given
+        : deadlineAfter(given, this.#known.clock)
+    const request = await fixRequest(input, init, this.#maxBodyBytes)
+    const guard = init.guard ?? guardOf(request, this.#known.honoursKeys(request.url.origin), init.compare)
+    const repeats = guard !== undefined && request.body.isRepeatable && this.#attempts > 1
     const { signal } = request
-    const run = { ...(signal && { signal }), ...(deadline !== undefined && { deadline }), ...(history && { history }) }
-    const soFar = new CallSoFar()
-    const body = async (attempt: Attempt): Promise<Answer<Value> | ReturnedVerdict<Answer<Value>>> => {
-      if (soFar.strayed !== undefined) throw this.#strayed()
-      soFar.begin()
-      const trail = newTrail(request)
-      const adjusted = (given: Verdict): Verdict => {
-        const more = soFar.strayed === undefined ? {} : { doNotRepeat: true }
-        const verdict: Verdict = { ...given, ...(trail.isAnswered && { happened: 'maybe' }), ...more }
-        // An attempt that was given up counts as what the runner took it for.
-        if (verdict.happened === 'no' && !attempt.signal.aborted) soFar.provedHarmless()
-        return verdict
-      }
-      const onSend = (next: string): void => {
-        if (!this.#leavesGuard(guard, request, next)) return
-        soFar.strayed ??= attempt.number
-        // Another attempt has been there already, while this one was out.
-        if (soFar.strayed !== attempt.number) throw this.#strayed()
-      }
-      try {
-        const response = await exchange(request, attempt, { ...settings, onSend }, trail)
-        const isKeyed = guard?.rung === 'key' || (guard?.rung !== 'conditional' && this.#honoursKeys(trail.origin))
-        const mayBeInFlight = isKeyed && request.key !== undefined && soFar.mayHaveHappened
-        const judged = await this.#judge(response, trail, mayBeInFlight)
-        if (judged === undefined) return await this.#taken(response, how, trail)
-        const verdict = adjusted(judged)
-        if (attempt.signal.aborted) letGo(response)
-        else soFar.refuse(response, verdict.happened === 'maybe')
-        return failedBecause<Answer<Value>>(verdict, { ok: false, response })
-      } catch (error) {
-        if (typeof error === 'object' && error !== null && !this.#strays.has(error)) {
-          const verdict = isRepriseError(error, 'BODY_MALFORMED')
-            ? permanent('http-body')
-            : (this.#classify(error) ?? unclassified)
-          this.#judged.set(error, adjusted(verdict))
-        }
-        throw error
-      }
-    }
-    let answer: Answer<Value> | undefined
-    try {
-      const result: unknown = await (guard === undefined ? policy.once(body, run) : policy.run(guard, body, run))
-      // A comparison ends the call with the Response that it found.
-      answer =
-        result instanceof Response ? await this.#taken(result, how, newTrail(request)) : (result as Answer<Value>)
-      return answer
-    } finally {
-      soFar.end(answer?.response)
-    }
+    const run = { ...(signal && { signal }), ...(deadline && { deadline }), ...(history && { history }) }
+    const policy = this.#policyFor(request, guard, mayHedge)
+    const call = new ClientCall(this.#known, request, guard, how, repeats)
+    return call.end(guard === undefined ? policy.once(call.attempt, run) : policy.run(guard, call.attempt, run))
   }
 
   #policyFor(request: FixedRequest, guard: Guard | undefined, mayHedge: boolean): RetryPolicy {
@@ -234,44 +163,24 @@ class Client {
     if (!request.body.isRepeatable) return target.single
     return hedges ? target.repeating : target.unhedged
   }
+}
 
-  // What makes a repeat harmless was said of the origin that was asked. Another one may neither know the key, nor the tag, nor
-  // what the caller knows of the first; only keys are declared for origins by name.
-  #leavesGuard(guard: Guard | undefined, { url, method }: FixedRequest, next: string): boolean {
-    if (guard === undefined || isSafe(method) || next === url.origin) return false
-    return guard.rung !== 'key' || !this.#honoursKeys(next)
+function targetFor(origin: string, options: HttpClientOptions, judged: WeakMap<object, Verdict>): Target {
+  const { policy = {}, budget, breaker } = options
+  const shared = {
+    name: 'http',
+    // The runtime's fetch calls no policy of ours, so there is nobody inside to be told of this layer.
+    ...(options.fetch === undefined && { innermost: true }),
+    ...policy,
+    classify: (error: unknown) => judged.get(error as object) ?? policy.classify?.(error),
+    budget: budget === false ? (false as const) : (budget?.(origin) ?? tokenBudget()),
+    ...(breaker && { breaker: breaker(origin) }),
   }
-
-  // A redirect led a request to an origin for which its guard does not hold, where its time ran out or it still is. This
-  // repeat is not made; what became of the other attempt is what the caller gets, since that one may have happened.
-  #strayed(): RepriseError {
-    const error = new RepriseError('ATTEMPT_FAILED', 'A redirect led to an origin for which the guard does not hold.')
-    this.#judged.set(error, permanent('redirect', 'no'))
-    this.#strays.add(error)
-    return error
-  }
-
-  async #judge(response: Response, { origin }: Trail, mayBeInFlight: boolean): Promise<Verdict | undefined> {
-    if (response.status < 400) return undefined
-    const problem = this.#trusts(origin) ? await problemIn(response) : undefined
-    const own = firstOf((answer) => this.#options.policy?.classify?.(answer))(response)
-    if (own !== undefined) return own
-    const verdict = httpVerdict({
-      status: response.status,
-      header: (name) => response.headers.get(name),
-      nowMs: this.#clock.wallMs(),
-      refusesBeforeProcessing: this.#refusesEarly(origin),
-      ...(problem && { problem }),
-    })
-    // Where keys are honoured, 409 is also the answer while the first request with the key is being carried out.
-    const isInFlight = mayBeInFlight && response.status === 409 && verdict !== undefined
-    return isInFlight ? { ...verdict, help: 'transient', conflict: false } : verdict
-  }
-
-  async #taken<Value>(response: Response, how: Reader<Value> | undefined, trail: Trail): Promise<Answer<Value>> {
-    if (how === undefined || !response.ok) return { ok: false, response }
-    // From here on the server has said that it acted.
-    trail.isAnswered = true
-    return { ok: true, response, value: await readBody(response, how, this.#options.maxReadBytes ?? defaultMaxBytes) }
-  }
+  // The client is one layer, which made itself known; its origins are not more.
+  const { hedge, ...calm } = shared
+  return sameLayer(() => {
+    const unhedged = retryPolicy(calm)
+    const repeating = hedge === undefined ? unhedged : retryPolicy(shared)
+    return { repeating, unhedged, single: retryPolicy({ ...calm, attempts: 1 }) }
+  })
 }

@@ -72,9 +72,11 @@ const deposit = ({ balance, ...rest }: Account): Account => ({ ...rest, balance:
 
 describe('conditionalUpdate', () => {
   it('reads, changes and writes under the tag', async () => {
-    const { url, effects, state } = await account([])
+    const { url, effects, requests, state } = await account([])
     const update = await client().conditionalUpdate(url, { change: deposit })
     expect(update).toEqual({ changed: true, value: { balance: 110 }, rounds: 1 })
+    // What a cache kept is not the present state.
+    expect(requests[0]).toMatchObject({ method: 'GET', headers: { 'cache-control': 'no-cache' } })
     expect(effects).toMatchObject([
       { method: 'PUT', headers: { 'if-match': '"v1"', 'content-type': 'application/json' } },
     ])
@@ -158,6 +160,30 @@ describe('conditionalUpdate', () => {
     expect(requests.map(({ method }) => method)).toEqual(['GET', 'PUT', 'PUT', 'GET'])
   })
 
+  it('a write that is answered 303 is made once, and not taken for somebody else’s', async () => {
+    let [state, version, writes] = ['{"balance":100}', 1, 0]
+    // As strict with the read that follows as with the write.
+    const step: Step = {
+      request: (socket, { method, headers, body }) => {
+        const answer = (head: string, text = '') =>
+          socket.end(
+            `HTTP/1.1 ${head}\r\nconnection: close\r\ncontent-length: ${text.length}\r\netag: "v${version}"\r\n\r\n${text}`,
+          )
+        if (headers['if-match'] !== undefined && headers['if-match'] !== `"v${version}"`) return void answer('412 No')
+        if (method === 'GET') return void answer('200 Fine', state)
+        state = body
+        version++
+        writes++
+        answer('303 See\r\nlocation: /account')
+      },
+    }
+    const server = await misbehavingServer(step)
+    open.push(server)
+    const update = await client().conditionalUpdate(`${server.origin}/account`, { change: deposit })
+    expect(update).toEqual({ changed: true, value: { balance: 110 }, rounds: 1 })
+    expect([state, writes]).toEqual(['{"balance":110}', 1])
+  })
+
   it('after a lost request, the repeat is the first success', async () => {
     const { url, effects, state } = await account(['lost-request'])
     await client().conditionalUpdate(url, { change: deposit })
@@ -215,6 +241,17 @@ describe('conditionalUpdate', () => {
     expect(error).toBeInstanceOf(UnknownOutcomeError)
     expect((error as UnknownOutcomeError).attempts).toHaveLength(3)
     expect(gone.effects).toHaveLength(0)
+  })
+
+  it('a comparison may end a call with the Response of another fetch, which is of another class', async () => {
+    const { url, interfere } = await account(['lost-answer'])
+    const found = { status: 200, ok: true, body: null, bodyUsed: false }
+    const compare = () => {
+      interfere({ balance: 0 })
+      return { ours: true as const, value: found as unknown as Response }
+    }
+    const init = { method: 'PUT', body: '{}', headers: { 'if-match': '"v1"' }, compare }
+    expect(await client().fetch(url, init)).toBe(found)
   })
 
   it('has one deadline for all its requests', async () => {

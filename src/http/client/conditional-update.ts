@@ -5,6 +5,7 @@ import { type Clock, canonicalJsonOf, deadlineAfter, isRepriseError, RepriseErro
 import { type AttemptRecord, type Comparison, UnknownOutcomeError } from '../../retry/index.js'
 import type { Answer, Reader } from './answer.js'
 import { letGo } from './body.js'
+import { hidesRedirects } from './exchange.js'
 import type { CallInit } from './request.js'
 
 /** How a resource is changed. */
@@ -42,7 +43,8 @@ type Call = <Value>(url: string | URL, how: Reader<Value> | undefined, init: Cal
 /**
  * GET, change, PUT with `If-Match`. After a 412 the change is decided anew on the new state, unless an earlier attempt may
  * have been the one that changed it: then, and also when the attempts run out, the resource is read and compared with what
- * was intended. What cannot be told apart ends in UNKNOWN_OUTCOME. Nothing of it is hedged, whatever the policy says.
+ * was intended. What cannot be told apart ends in UNKNOWN_OUTCOME. Nothing of it is hedged, whatever the policy says, and
+ * caches are asked to stay out of it (`cache: 'no-store'`).
  *
  * Refuses with ETAG_MISSING (a strong one is needed), HTTP_STATUS (another answer than expected) and UPDATE_CONFLICT (the
  * rounds ran out).
@@ -96,7 +98,9 @@ class Resource<Value> {
 
   /** The current value, with the answer it came in. */
   async read(): Promise<Answer<Value> & { readonly ok: true }> {
-    const answer = await this.#call(this.#url, 'json' as Reader<Value>, this.#init)
+    // What a cache kept is not the present state: under its tag every write fails, and our own is not found.
+    const fresh = { cache: 'no-store', ...this.#init }
+    const answer = await this.#call(this.#url, 'json' as Reader<Value>, fresh)
     // Without a body (204) there is nothing to change.
     if (answer.ok && answer.value !== undefined) return answer
     letGo(answer.response)
@@ -121,7 +125,8 @@ class Resource<Value> {
       const { response } = await this.#call(this.#url, undefined, init)
       letGo(response)
       if (response.ok) return true
-      if (response.status === 412) return false
+      // Where redirects are followed out of sight, it may be the answer to the read that came after our success.
+      if (response.status === 412 && !(response.redirected && hidesRedirects())) return false
       failure = unexpected(response)
     } catch (error) {
       if (isRepriseError(error, 'UNKNOWN_OUTCOME') || this.#init.signal?.aborted) throw error

@@ -7,6 +7,7 @@ import {
   answers,
   answersWith,
   refusedPort,
+  type Step,
   serversOfTest,
 } from '../../../test/retry/sockets.js'
 import { atomic, constantDelay, readOnly, UnknownOutcomeError } from '../../retry/index.js'
@@ -152,6 +153,52 @@ describe('redirects', () => {
     const sent = client({ fetch: redirects, policy: { attempts: 5 } }).fetch('http://127.0.0.1/', post)
     await expect(sent).rejects.toBeInstanceOf(UnknownOutcomeError)
     expect(calls).toBe(3)
+  })
+
+  it('a Location beyond ASCII is read as UTF-8, as fetch does', async () => {
+    const location = Buffer.from('/caf\u00e9').toString('latin1')
+    const script: Step = {
+      request: (socket, { path }) => {
+        const head = path === '/' ? `307 On\r\nlocation: ${location}` : '200 Fine'
+        socket.end(`HTTP/1.1 ${head}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`, 'latin1')
+      },
+    }
+    const { origin, requests } = await server(script)
+    await client().fetch(origin, post)
+    await fetch(origin, post)
+    expect(requests.map(({ path }) => path)).toEqual(['/', '/caf%C3%A9', '/', '/caf%C3%A9'])
+  })
+
+  it('credentials in a Location are refused, and are in no message', async () => {
+    const { origin } = await server(answers(307, { headers: { location: 'http://user:secret@127.0.0.1/' } }))
+    const error = (await client()
+      .fetch(origin, { ...post, method: 'PUT' })
+      .catch((reason: unknown) => reason)) as Error
+    expect(error).toBeInstanceOf(TypeError)
+    expect(`${error.stack}`).not.toContain('secret')
+  })
+
+  it('preconditions of a write are not those of the read that a redirect puts in its place', async () => {
+    const { origin, requests } = await server(
+      answersWith(({ path }) => (path === '/' ? { status: 303, headers: { location: '/to' } } : { status: 200 })),
+    )
+    await client().fetch(origin, { ...post, method: 'PUT', headers: { 'if-match': '"v1"', 'x-own': '1' } })
+    const [write, read] = requests
+    expect(write?.headers).toMatchObject({ 'if-match': '"v1"' })
+    expect(read).toMatchObject({ method: 'GET', headers: { 'x-own': '1' } })
+    expect(read?.headers).not.toHaveProperty('if-match')
+  })
+
+  it('a redirect that cannot be followed is called so, and may come after an effect', async () => {
+    const { origin, requests } = await server(answers(307, { headers: { location: '/to' } }))
+    const body = new Blob(['charge 4711']).stream()
+    const init = { method: 'POST', body, duplex: 'half' } as RequestInit
+    const error = await client()
+      .fetch(origin, init)
+      .catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'UNKNOWN_OUTCOME', cause: { name: 'TypeError' } })
+    expect((error as UnknownOutcomeError).attempts[0]?.verdict.why).toBe('redirect')
+    expect(requests).toHaveLength(1)
   })
 
   it('manual and error mean what they mean to fetch', async () => {

@@ -30,21 +30,32 @@ export interface Trail {
   origin: string
   /** Whether something was answered that may come after an effect: a redirect of an unsafe request, or a success. */
   isAnswered: boolean
+  /** Whether it was a success, whose body is being read. */
+  isSuccess: boolean
+}
+
+/** A redirect that cannot be followed: what fetch rejects with a TypeError. */
+export class BadRedirect extends TypeError {
+  override readonly name: string = 'TypeError'
 }
 
 /** A new trail for an attempt. */
 export function newTrail(request: FixedRequest): Trail {
-  return { origin: request.url.origin, isAnswered: false }
+  return { origin: request.url.origin, isAnswered: false, isSuccess: false }
 }
 
 const maxRedirects = 20
 const redirectStatuses = [301, 302, 303, 307, 308]
 const bodyHeaders = ['content-encoding', 'content-language', 'content-location', 'content-type', 'content-length']
+// They speak of the write that was answered, and of its resource. fetch keeps them; but our own success makes them false, so
+// that the read in its place would say 412, as if somebody else had come first.
+const preconditions = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']
 const secretHeaders = ['authorization', 'proxy-authorization', 'cookie', 'host']
 
 // Pages and their workers have a location, and a fetch that hides redirects from whoever wants to follow them.
 declare const location: unknown
-const hidesRedirects = (): boolean => typeof location !== 'undefined'
+/** Whether redirects are followed out of sight, so that nobody knows which of the requests was answered. */
+export const hidesRedirects = (): boolean => typeof location !== 'undefined'
 
 /** Sends the request once and follows its redirects. Rejects as fetch does. */
 export async function exchange(
@@ -57,10 +68,12 @@ export async function exchange(
     request.redirect === 'follow' && !hidesRedirects() && (!isSafe(request.method) || settings.trusts(trail.origin))
   const signal = request.signal === undefined ? attempt.signal : AbortSignal.any([request.signal, attempt.signal])
   const headers = new Headers(request.headers)
+  // Browsers refuse to fetch as a method of something else.
+  const { fetch: send } = settings
   let { url, method } = request
   let body = request.body.content
   for (let redirects = 0; ; redirects++) {
-    const response = await settings.fetch(url.href, {
+    const response = await send(url.href, {
       ...request.rest,
       method,
       headers: settings.trusts(url.origin) ? announced(headers, attempt, settings) : headers,
@@ -74,14 +87,14 @@ export async function exchange(
     if (target === undefined) return redirects === 0 ? response : marked(response)
     letGo(response)
     trail.isAnswered ||= !isSafe(request.method)
-    if (redirects === maxRedirects) throw new TypeError('redirect count exceeded')
+    if (redirects === maxRedirects) throw new BadRedirect('redirect count exceeded')
     const { status } = response
     if (status !== 303 && body !== undefined && request.body.isStream)
-      throw new TypeError('a stream cannot be redirected')
+      throw new BadRedirect('a stream cannot be redirected')
     if (status === 303 ? method !== 'GET' && method !== 'HEAD' : status < 303 && method === 'POST') {
       method = 'GET'
       body = undefined
-      for (const name of [...bodyHeaders, keyHeader.name]) headers.delete(name)
+      for (const name of [...bodyHeaders, ...preconditions, keyHeader.name]) headers.delete(name)
     }
     if (target.origin !== url.origin) for (const name of secretHeaders) headers.delete(name)
     url = target
@@ -102,15 +115,26 @@ function announced(headers: Headers, attempt: Attempt, { clock, repeats }: Excha
 }
 
 function redirectTarget(response: Response, from: URL): URL | undefined {
-  const field = response.headers.get('location')
-  if (field === null || !redirectStatuses.includes(response.status)) return undefined
+  const given = response.headers.get('location')
+  if (given === null || !redirectStatuses.includes(response.status)) return undefined
+  const field = fromUtf8(given)
   const target = URL.canParse(field, from.href) ? new URL(field, from) : undefined
   if (target === undefined || !/^https?:$/.test(target.protocol)) {
     letGo(response)
-    throw new TypeError('a redirect leads to something that is not HTTP')
+    throw new BadRedirect('a redirect leads to something that is not HTTP')
+  }
+  // fetch refuses it as well, with the password in its message.
+  if (target.username !== '' || target.password !== '') {
+    letGo(response)
+    throw new BadRedirect('a redirect leads to a URL with credentials')
   }
   if (target.hash === '') target.hash = from.hash
   return target
+}
+
+// Headers are bytes, read as Latin-1; servers that send more than ASCII mean UTF-8, and fetch reads it so.
+function fromUtf8(field: string): string {
+  return new TextDecoder().decode(Uint8Array.from(field, (letter) => letter.charCodeAt(0)))
 }
 
 // fetch would say so, had it followed the redirects itself.

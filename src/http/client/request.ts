@@ -69,8 +69,9 @@ export async function fixRequest(
 ): Promise<FixedRequest> {
   const { key: given, step, guard, deadline, history, compare, ...own } = init
   const request = typeof input === 'object' && 'method' in input ? input : undefined
-  const { signal, body, ...rest } = { ...(request && membersOf(request)), ...own }
-  const inherited = body === undefined ? request?.body : undefined
+  const { signal, body, ...rest } = { ...(request && membersOf(request)), ...defined(own) }
+  const inherited = (body ?? undefined) === undefined ? request?.body : undefined
+  if (inherited && request?.bodyUsed) throw new TypeError('the body of the Request has been read')
   const hasBody = (body ?? inherited ?? undefined) !== undefined
   // fetch's own judgement on URL, method and headers, before anything is sent or counted.
   const probe = new Request(request?.url ?? (input as string | URL), { ...rest, body: hasBody ? '' : null })
@@ -78,7 +79,9 @@ export async function fixRequest(
   // The probe's own body would leave a type behind.
   const headers = new Headers(rest.headers)
   const key = isSafe(method) ? undefined : keyOf(given, step, guard?.key, headers)
-  const frozen = await (inherited ? freezeStream(inherited, maxBodyBytes) : freezeBody(body, maxBodyBytes))
+  const frozen = await (inherited
+    ? freezeStream(inherited, maxBodyBytes, signal ?? undefined)
+    : freezeBody(body, maxBodyBytes))
   if (frozen.type !== undefined && !headers.has('content-type')) headers.set('content-type', frozen.type)
   if (key !== undefined) headers.set(keyHeader.name, keyHeader.write(key))
   return {
@@ -146,4 +149,9 @@ function keyOf(given: string | undefined, step: string | undefined, guarding: Ke
 function membersOf(request: Request): RequestInit {
   const { method, headers, redirect, signal, credentials, integrity, keepalive, referrerPolicy } = request
   return { method, headers, redirect, signal, credentials, integrity, keepalive, referrerPolicy }
+}
+
+// To fetch, a member that is undefined is one that was not given, and does not hide the Request's own.
+function defined(init: RequestInit): RequestInit {
+  return Object.fromEntries(Object.entries(init).filter(([, value]) => value !== undefined))
 }

@@ -3,7 +3,7 @@
 // Shapes are recognised by their members, not by their class, so that a Response, and the errors of axios, got, ky,
 // undici and generated SDKs are all understood.
 
-import { retryAfterHeader } from '../../identity/index.js'
+import { readRetryAfter } from '../../identity/index.js'
 import { type Clock, systemClock } from '../../kernel/index.js'
 import type { Verdict } from '../verdict.js'
 import { type Classifier, firstOf } from './classifier.js'
@@ -62,10 +62,7 @@ export function httpVerdict(facts: HttpFacts): Verdict | undefined {
     (status === 503 || status === 409) && problem?.retryable && (problem.type ?? 'about:blank') !== 'about:blank'
   const isEarly = status === 503 || status === 408 ? facts.refusesBeforeProcessing : status < 452
   const should = [header('x-should-retry'), header('stripe-should-retry')]
-  const waitMs = Math.max(
-    retryAfterHeader.read(header('retry-after'), facts.nowMs) ?? -1,
-    inMs(header('retry-after-ms')),
-  )
+  const waitMs = Math.max(readRetryAfter(header('retry-after'), facts.nowMs) ?? -1, inMs(header('retry-after-ms')))
   return {
     help: isRefusal || should.includes('true') || transientStatus.test(`${status}`) ? 'transient' : 'permanent',
     happened: isRefusal || isEarly ? 'no' : 'maybe',

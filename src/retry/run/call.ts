@@ -8,13 +8,12 @@ import type { Guard } from '../guard.js'
 import type { RunOptions } from '../options.js'
 import type { Breaker } from '../target/breaker.js'
 import type { Body } from './attempt.js'
+import type { Layer } from './layers.js'
 import type { CallLimits } from './limits.js'
 import type { Timeouts } from './timeouts.js'
 
 /** A policy as the runner sees it: options resolved, nothing optional left to default. */
-export interface Machinery {
-  /** The name in events and reports. */
-  readonly name: string
+export interface Machinery extends Layer {
   /** What decides after a failure. */
   readonly rules: PolicyRules
   /** What stops calling a target that keeps failing. */
@@ -27,8 +26,6 @@ export interface Machinery {
   readonly hedgeAfterMs: number | undefined
   /** What failures mean. */
   readonly classify: Classifier
-  /** Whether it repeats although a layer around it does. */
-  readonly layer: 'inherit' | 'own'
   /** Time. */
   readonly clock: Clock
   /** Chance. */
@@ -59,17 +56,26 @@ export interface Call<Result> {
   readonly owned: boolean
 }
 
-/** Tells budget and breaker of a success. The clock is read only for those that mind the time. */
-export function succeeded({ rules, breaker, clock }: Machinery, pass: number): void {
+/**
+ * Tells budget and breaker of a success. The clock is read only for those that mind the time.
+ *
+ * @param isRepeat Whether the budget has been told of an earlier attempt of the same call.
+ */
+export function succeeded({ rules, breaker, clock }: Machinery, pass: number, isRepeat: boolean): void {
   if (breaker !== undefined) breaker.succeeded(pass, breaker.data.kind === 'window' ? clock.monotonicMs() : 0)
   const { budget } = rules
-  if (budget !== undefined) budget.succeeded(budget.data.kind === 'token' ? 0 : clock.monotonicMs())
+  if (budget !== undefined) budget.succeeded(budget.data.kind === 'token' ? 0 : clock.monotonicMs(), isRepeat)
 }
 
 /** The refusal of a call whose target is left alone. */
 export function breakerOpen(policy: string): RepriseError {
   if (retryRefused.hasSubscribers) retryRefused.publish({ policy, by: 'breaker' })
   return new RepriseError('BREAKER_OPEN', 'The breaker is open; the target was not called.')
+}
+
+/** Whether the call is a layer. What repeats nothing that may have happened multiplies nothing, and leaves repeats to those inside. */
+export function isLayer({ rules }: Machinery, guard: Guard | undefined): boolean {
+  return guard !== undefined && rules.attempts > 1
 }
 
 /** Whether enough is left of a deadline for an attempt to be worth making. */

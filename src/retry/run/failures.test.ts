@@ -87,6 +87,31 @@ describe('a conditional write', () => {
   })
 })
 
+describe('the error of attempts that disagree', () => {
+  const run = async (guarded: boolean, ...errors: Error[]) => {
+    const { policy, clock } = setup({ attempts: errors.length })
+    let call = 0
+    const body = () => Promise.reject(errors[call++])
+    const thrown = await settle(clock, guarded ? policy.run(readOnly(), body) : policy.once(body)).catch(
+      (e: unknown) => e,
+    )
+    expect(call).toBe(errors.length)
+    return errors.indexOf(thrown as Error)
+  }
+
+  it('is the latest that may have had an effect', async () => {
+    expect(await run(true, new Flaky('maybe'), new Flaky('maybe'), new Flaky('no'))).toBe(1)
+    expect(await run(true, new Flaky('maybe'), new Flaky('no'), new Flaky('no'))).toBe(0)
+    expect(await run(true, new Flaky('no'), new Flaky('maybe'))).toBe(1)
+  })
+
+  it.each([true, false])('is the last one where none may have had an effect; guarded: %s', async (guarded) => {
+    expect(await run(guarded, new Flaky('no'), new Flaky('no'), new Flaky('no'))).toBe(2)
+    const definite = Object.assign(new Error('not found'), { status: 404 })
+    expect(await run(guarded, new Flaky('no'), definite)).toBe(1)
+  })
+})
+
 describe('what is no proof', () => {
   const refused = Object.assign(new Error('connect'), { code: 'ECONNREFUSED', syscall: 'connect' })
 

@@ -2,6 +2,7 @@
 
 import { isRepriseError, RepriseError, sleep } from '../../kernel/index.js'
 import { retryAttempt, retryRefused } from '../../telemetry/index.js'
+import { constantDelay } from '../backoff.js'
 import { unclassified } from '../classify/classifier.js'
 import { type Decision, decide, type StopReason } from '../decide.js'
 import { type Comparison, comparisonOf } from '../guard.js'
@@ -39,15 +40,20 @@ function sound(verdict: Verdict | undefined): Verdict {
 export class Failures<Result> {
   /** What the latest failure meant. */
   verdict: Verdict = unclassified
+  /** Whether the budget has been told of an attempt; a call counts once, however many of its attempts report. */
+  counted = false
   readonly #call: Call<Result>
+  readonly #hedged: boolean
   readonly #records: AttemptRecord[] = []
   #latest: Failure<Result> | undefined
   #latestMaybe: Failure<Result> | undefined
   #suppressed: unknown[] = []
   #delayMs = 0
 
-  constructor(call: Call<Result>) {
+  /** @param hedged Whether the next attempt goes without a wait of our own. */
+  constructor(call: Call<Result>, hedged = false) {
     this.#call = call
+    this.#hedged = hedged
   }
 
   /** Judges a failed attempt and waits for the next one; answers an ending, or throws, when there is none. */
@@ -64,6 +70,8 @@ export class Failures<Result> {
       if (retryRefused.hasSubscribers) retryRefused.publish({ policy: machinery.name, by: 'signal' })
       throw this.left(reason)
     }
+    // Only now it is true that there was such a wait. Set in this way, since the record may be frozen by whoever has it.
+    Reflect.set(this.#records.at(-1) as AttemptRecord, 'delayMs', decision.delayMs)
     return undefined
   }
 
@@ -143,7 +151,10 @@ export class Failures<Result> {
     const { machinery, guard, deadline, owned } = this.#call
     const { rules, random } = machinery
     const { verdict } = this
-    if (verdict.help === 'transient' || verdict.doNotRepeat) rules.budget?.failed(nowMs)
+    if (verdict.help === 'transient' || verdict.doNotRepeat) {
+      rules.budget?.failed(nowMs, this.counted)
+      this.counted = true
+    }
     // One layer repeats; what provably did not happen multiplies nothing.
     const isOwned = owned && verdict.help === 'transient' && verdict.happened === 'maybe' && guard !== undefined
     if (isOwned) return { again: false, reason: 'layer' }
@@ -156,14 +167,14 @@ export class Failures<Result> {
       remainingMs: deadline === undefined ? Number.POSITIVE_INFINITY : deadline.expiresAtMs - nowMs,
       nowMs,
     }
-    return decide(rules, facts, random)
+    // The next hedge goes at once, or when the server asks it to.
+    return decide(this.#hedged ? { ...rules, backoff: constantDelay(0) } : rules, facts, random)
   }
 
   #record(number: number, failure: Failure<Result>, verdict: Verdict, nowMs: number, decision: Decision): void {
     const { machinery, options } = this.#call
     const error = failure.returned ? undefined : failure.error
-    const wait = decision.again ? { delayMs: decision.delayMs } : {}
-    const record: AttemptRecord = { number, verdict, error, failedAtMs: nowMs, ...wait }
+    const record: AttemptRecord = { number, verdict, error, failedAtMs: nowMs }
     this.#records.push(record)
     options?.history?.push(record)
     if (!retryAttempt.hasSubscribers) return
@@ -175,8 +186,7 @@ export class Failures<Result> {
       help,
       happened,
       why,
-      ...wait,
-      ...(decision.again ? {} : { stop: decision.reason }),
+      ...(decision.again ? { delayMs: decision.delayMs } : { stop: decision.reason }),
       ...(budget && { budgetLevel: budget.level(nowMs) }),
     })
   }

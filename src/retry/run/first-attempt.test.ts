@@ -16,7 +16,6 @@ describe('a policy that is the only one of its process', () => {
     enteredContext = vi.spyOn(AsyncLocalStorage.prototype, 'run')
   })
   afterEach(() => {
-    expect(enteredContext).not.toHaveBeenCalled()
     vi.restoreAllMocks()
   })
 
@@ -43,6 +42,7 @@ describe('a policy that is the only one of its process', () => {
     expect(await policy.run(guard, () => 7)).toBe(7)
     expect(await policy.run(guard, async ({ number }) => number)).toBe(1)
     expect(await policy.once(() => undefined)).toBeUndefined()
+    expect(enteredContext).not.toHaveBeenCalled()
   })
 
   it.each(['thrown', 'rejected', 'returned'])(
@@ -60,6 +60,7 @@ describe('a policy that is the only one of its process', () => {
       expect(await settle(policy.run(guard, body))).toBe('third')
       expect(numbers).toEqual([1, 2, 3])
       expect(clock.monotonicMs()).toBe(200)
+      expect(enteredContext).toHaveBeenCalledTimes(2) // by the repeats, which are rare
     },
   )
 
@@ -116,5 +117,33 @@ describe('a policy that is the only one of its process', () => {
     const body = vi.fn(() => 1)
     await expect(policy.run(guard, body)).rejects.toMatchObject({ code: 'BREAKER_OPEN' })
     expect(body).not.toHaveBeenCalled()
+    expect(enteredContext).not.toHaveBeenCalled()
   })
+
+  it('enters context once there is another one, unless it is declared to be innermost', async () => {
+    const { policy, guard } = setup()
+    const innermost = setup({ innermost: true })
+    expect(await innermost.policy.run(guard, async () => 1)).toBe(1)
+    expect(enteredContext).not.toHaveBeenCalled()
+    expect(await policy.run(guard, async () => 1)).toBe(1)
+    expect(enteredContext).toHaveBeenCalledTimes(1)
+  })
+
+  it.each<RetryPolicyOptions>([{}, { attemptTimeout: 50 }])(
+    'leaves context once for each attempt that entered it, so that it can rest: %o',
+    async (options) => {
+      const { policy, guard } = setup({ ...options, attempts: 2, backoff: retry.constantDelay(0) })
+      retry.retryPolicy()
+      const rested = vi.spyOn(AsyncLocalStorage.prototype, 'disable')
+      for (let turn = 1; turn <= 3; turn++) {
+        const failed = policy.run(guard, () => Promise.reject(new Error('mine')))
+        expect(await policy.run(guard, async () => 1)).toBe(1)
+        await expect(failed).rejects.toThrow('mine')
+        rested.mockClear()
+        expect(await policy.run(guard, async () => turn)).toBe(turn)
+        await eventLoopTurn()
+        expect(rested).toHaveBeenCalled()
+      }
+    },
+  )
 })

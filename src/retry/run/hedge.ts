@@ -2,6 +2,7 @@
 // Only under a guard, since both may have their effect. Hedges are repeats: they ask the same budget.
 
 import type { CancelTimer } from '../../kernel/index.js'
+import { type RetryHedgeEvent, retryHedge } from '../../telemetry/index.js'
 import { isReturnedVerdict } from '../verdict.js'
 import { RunningAttempt } from './attempt.js'
 import { breakerOpen, type Call, isUseful, succeeded } from './call.js'
@@ -38,7 +39,7 @@ class Hedges<Result> {
     this.#limits = limits
     this.#resolve = resolve
     this.#reject = reject
-    this.#failures = new Failures(call)
+    this.#failures = new Failures(call, true)
   }
 
   start(): void {
@@ -56,9 +57,10 @@ class Hedges<Result> {
     if (breaker !== undefined && pass === 0) {
       this.#mayHedge = false
       if (this.#sent === 0) this.#finish(undefined, () => this.#reject(breakerOpen(machinery.name)))
-      else this.#endIfNothingIsOut('breaker')
+      else this.#refuse('breaker')
       return
     }
+    if (this.#sent > 0) this.#tell()
     this.#sent += 1
     const number = this.#sent
     const attempt = new RunningAttempt(number, guard?.key, deadline)
@@ -68,7 +70,9 @@ class Hedges<Result> {
     try {
       const result = await this.#limits.race(body, attempt, machinery.attemptTimeoutMs)
       if (!isReturnedVerdict(result)) {
-        succeeded(machinery, pass)
+        // A loser that succeeds after all was cancelled: it counts for nothing, as with gRPC.
+        if (this.#done) breaker?.ignored(pass)
+        else succeeded(machinery, pass, this.#failures.counted)
         this.#finish(attempt, () => this.#resolve(result))
         return
       }
@@ -115,16 +119,32 @@ class Hedges<Result> {
     const { rules, clock } = machinery
     this.#cancelNext?.()
     this.#cancelNext = undefined
-    if (!this.#mayHedge || this.#sent >= rules.attempts) return
+    if (!this.#mayHedge) return
+    if (this.#sent >= rules.attempts) {
+      this.#tell('attempts')
+      return
+    }
     // A wait that a server asked for is never shortened, whatever happens to other attempts meanwhile.
     const waitMs = Math.max(delayMs, this.#notBeforeMs - clock.monotonicMs())
     this.#cancelNext = clock.setTimer(waitMs, () => {
       this.#cancelNext = undefined
       if (this.#done) return
-      if (!isUseful(machinery, deadline)) this.#endIfNothingIsOut('deadline')
+      if (!isUseful(machinery, deadline)) this.#refuse('deadline')
       else if (paid || rules.budget === undefined || rules.budget.tryRepeat(clock.monotonicMs())) void this.#send()
-      else this.#endIfNothingIsOut('budget')
+      else this.#refuse('budget')
     })
+  }
+
+  #refuse(by: 'breaker' | 'budget' | 'deadline'): void {
+    this.#tell(by)
+    this.#endIfNothingIsOut(by)
+  }
+
+  #tell(refused?: RetryHedgeEvent['refused']): void {
+    if (!retryHedge.hasSubscribers) return
+    const policy = this.#call.machinery.name
+    const out = this.#running.size
+    retryHedge.publish({ policy, attempt: this.#sent + 1, out, ...(refused && { refused }) })
   }
 
   #endIfNothingIsOut(reason: Parameters<Failures<Result>['end']>[0]): void {

@@ -99,4 +99,69 @@ describe('layers', () => {
     await expect(background).rejects.toThrow('flaky')
     expect(calls).toBe(3)
   })
+
+  it('a policy inside itself is a layer inside a layer', async () => {
+    const policy = policyOf('itself')
+    policyOf('other')
+    let calls = 0
+    const inner = () => {
+      calls += 1
+      return Promise.reject(Object.assign(new Error('flaky'), { happened: 'maybe' }))
+    }
+    const work = async () => {
+      await null
+      return policy.run(readOnly(), inner)
+    }
+    await expect(policy.run(readOnly(), work)).rejects.toThrow('flaky')
+    expect(calls).toBe(3)
+    expect(events).toEqual(Array(3).fill({ policy: 'itself', depth: 2, declared: 9, allowed: 1 }))
+  })
+
+  it('what starts only when it is awaited starts inside, and a lazy promise too', async () => {
+    const inner = policyOf('inner')
+    let calls = 0
+    const failing = () => {
+      calls += 1
+      return Promise.reject(Object.assign(new Error('flaky'), { happened: 'maybe' }))
+    }
+    class LazyPromise extends Promise<unknown> {
+      // biome-ignore lint/suspicious/noThenProperty: a query that starts when it is awaited looks like this.
+      override then: Promise<unknown>['then'] = (resolve, reject) =>
+        inner.run(readOnly(), failing).then(resolve, reject)
+      static override get [Symbol.species]() {
+        return Promise
+      }
+    }
+    const lazy = new LazyPromise(() => undefined)
+    // biome-ignore lint/suspicious/noThenProperty: likewise.
+    const query = { then: lazy.then } as PromiseLike<unknown>
+    await expect(policyOf('outer').run(readOnly(), () => query)).rejects.toThrow('flaky')
+    await expect(policyOf('outer').run(readOnly(), () => lazy)).rejects.toThrow('flaky')
+    expect(calls).toBe(6)
+  })
+
+  it('a body that goes on after its time-out is still a layer to what it calls', async () => {
+    const inner = policyOf('inner')
+    let calls = 0
+    const failing = () => {
+      calls += 1
+      return Promise.reject(Object.assign(new Error('flaky'), { happened: 'maybe' }))
+    }
+    let goOn = () => {}
+    const gate = new Promise<void>((resolve) => {
+      goOn = resolve
+    })
+    let zombie: Promise<unknown> | undefined
+    const outer = policyOf('outer', { attempts: 2, attemptTimeout: 5 })
+    const body = ({ number }: { readonly number: number }) => {
+      if (number > 1) return 'second'
+      zombie = gate.then(() => inner.run(readOnly(), failing))
+      return zombie
+    }
+    const classified = outer.run(readOnly(), body)
+    expect(await classified).toBe('second')
+    goOn()
+    await expect(zombie).rejects.toThrow('flaky')
+    expect(calls).toBe(1)
+  })
 })

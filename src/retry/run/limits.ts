@@ -1,7 +1,7 @@
 // What may end an attempt from outside: the caller's signal, the deadline of the whole call, the attempt's own time-out.
 // One timer for the deadline and one listener for the signal serve all attempts of a call.
 
-import { type CancelTimer, type Clock, type Deadline, RepriseError } from '../../kernel/index.js'
+import { type CancelTimer, type Clock, type Deadline, RepriseError, whenAborted } from '../../kernel/index.js'
 import type { ReturnedVerdict } from '../verdict.js'
 import type { Body, RunningAttempt } from './attempt.js'
 
@@ -10,16 +10,15 @@ type Stop = (reason: unknown) => void
 /** The limits on one call, from its first attempt until {@link CallLimits.release}. */
 export class CallLimits {
   readonly #clock: Clock
-  readonly #signal: AbortSignal | undefined
   // What is out, and how to let go of it.
   readonly #out = new Map<Stop, () => void>()
   #cancelDeadline: CancelTimer | undefined
+  #leave: (() => void) | undefined
   #reached: { readonly reason: unknown } | undefined
 
   constructor(clock: Clock, signal: AbortSignal | undefined, deadline: Deadline | undefined) {
     this.#clock = clock
-    this.#signal = signal
-    signal?.addEventListener('abort', this.#onAbort)
+    if (signal !== undefined) this.#leave = whenAborted(signal, () => this.#stopAll(signal.reason))
     if (deadline !== undefined) {
       const leftMs = Math.max(0, deadline.expiresAtMs - clock.monotonicMs())
       this.#cancelDeadline = clock.setTimer(leftMs, () => this.#stopAll(deadlineExceeded()))
@@ -51,7 +50,7 @@ export class CallLimits {
 
   /** Lets go of timers and listener. What is still out is not heard of any more. */
   release(): void {
-    this.#signal?.removeEventListener('abort', this.#onAbort)
+    this.#leave?.()
     this.#cancelDeadline?.()
     for (const letGo of this.#out.values()) letGo()
     this.#out.clear()
@@ -90,8 +89,6 @@ export class CallLimits {
       )
     })
   }
-
-  readonly #onAbort = (): void => this.#stopAll(this.#signal?.reason)
 
   #stopAll(reason: unknown): void {
     this.#reached ??= { reason }

@@ -4,6 +4,7 @@
 // The object is thin; what it does is in breaker-machine.ts.
 
 import { type Duration, durationMs, maxDurationMs, type Random, systemRandom } from '../../kernel/index.js'
+import { type RetryBreakerEvent, retryBreaker } from '../../telemetry/index.js'
 import { type Backoff, type BackoffData, backoffFrom, constantDelay } from '../backoff.js'
 import { demand, demandObject, demandRanges, tiny, within } from '../demand.js'
 import {
@@ -180,14 +181,38 @@ function machineOf(data: BreakerData): Machine {
   return { ...machine, ...data, openFor, ...(counted && { length: 2 * data.size }) }
 }
 
+// The name under which a breaker is told of: that of the first policy it was given to.
+const policies = new WeakMap<Breaker, string>()
+
+/** Says to which policy a breaker belongs, for events. The first one counts. */
+export function belongsTo(breaker: Breaker, policy: string): void {
+  if (!policies.has(breaker)) policies.set(breaker, policy)
+}
+
+// Why an event changes the state; what is missing here is done by hand.
+const reasons: Partial<Record<BreakerEvent | 'restore', RetryBreakerEvent['why']>> = {
+  enter: 'time',
+  succeeded: 'probes-succeeded',
+  failed: 'probe-failed',
+  restore: 'restored',
+}
+
 /** The breaker that the data describes, closed. Refuses data that cannot be with `POLICY_INVALID`. */
 export function breakerFrom(data: BreakerData, random: Random = systemRandom): Breaker {
   const machine = machineOf(data)
   let now = firstState
-  const apply = (event: BreakerEvent, nowMs: number, pass?: number): void => {
-    now = step(machine, now, event, nowMs, random, pass)
+  const become = (next: MachineState, event: BreakerEvent | 'restore'): void => {
+    const from = now.mode
+    const to = next.mode
+    now = next
+    if (from === to || !retryBreaker.hasSubscribers) return
+    const policy = policies.get(breaker)
+    const why = event === 'failed' && from === 'closed' ? 'failures' : (reasons[event] ?? 'by-hand')
+    retryBreaker.publish({ ...(policy !== undefined && { policy }), from, to, why })
   }
-  return {
+  const apply = (event: BreakerEvent, nowMs: number, pass?: number): void =>
+    become(step(machine, now, event, nowMs, random, pass), event)
+  const breaker: Breaker = {
     data: Object.freeze({ ...data, openFor: machine.openFor.data }),
     state: (nowMs) => (now.mode === 'open' && nowMs >= now.untilMs ? 'half-open' : now.mode),
     tryEnter(nowMs) {
@@ -208,9 +233,10 @@ export function breakerFrom(data: BreakerData, random: Random = systemRandom): B
       return { state: halfOpen ? 'open' : mode, remainingMs, openForMs, trips, evidence: [...evidence] }
     },
     restore(snapshot, nowMs) {
-      now = { ...restored(machine, snapshot, nowMs), generation: now.generation + 1 }
+      become({ ...restored(machine, snapshot, nowMs), generation: now.generation + 1 }, 'restore')
     },
   }
+  return breaker
 }
 
 function restored({ windowMs, length }: Machine, snapshot: BreakerSnapshot, nowMs: number): MachineState {

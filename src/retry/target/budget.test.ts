@@ -76,9 +76,10 @@ describe('tokenBudget: the examples of gRPC A6', () => {
     (maxTokens, gain, results) => {
       const budget = tokenBudget({ maxTokens, tokenRatio: gain / 1000 })
       let tokens = BigInt(maxTokens) * 1000n
-      for (const good of results) {
-        if (good) budget.succeeded(0)
-        else budget.failed(0)
+      // To A6 a result is a result, of a first attempt or of a repeat.
+      for (const [place, good] of results.entries()) {
+        if (good) budget.succeeded(0, place % 2 === 1)
+        else budget.failed(0, place % 2 === 1)
         tokens += good ? BigInt(gain) : -1000n
         if (tokens < 0n) tokens = 0n
         if (tokens > BigInt(maxTokens) * 1000n) tokens = BigInt(maxTokens) * 1000n
@@ -116,7 +117,8 @@ describe('ratioBudget', () => {
     let granted = 0
     while (granted < 100 && budget.tryRepeat(0)) {
       granted += 1
-      budget.failed(0)
+      budget.failed(0, true)
+      budget.succeeded(0, true)
     }
     // Five calls earn five repeats; a repeat's own result would earn another, for ever.
     expect(granted).toBe(5)
@@ -157,7 +159,7 @@ describe('ratioBudget', () => {
     let granted = 0
     while (granted < 100 && budget.tryRepeat(0)) {
       granted += 1
-      budget.failed(0)
+      budget.failed(0, true)
     }
     expect(granted).toBe(5)
     expect(budget.tryRepeat(9_999)).toBe(false)
@@ -173,11 +175,12 @@ describe('ratioBudget', () => {
     expect(budget.level(50_000)).toBe(level + 2)
   })
 
-  type Move = readonly [afterMs: number, move: 'call' | 'repeat']
+  // A repeat is lost when nobody hears of its result: a hedge that lost, a wait that the caller left.
+  type Move = readonly [afterMs: number, move: 'call' | 'repeat' | 'lost']
   const moves: fc.Arbitrary<Move[]> = fc.array(
     fc.tuple(
       fc.oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 5_000 })),
-      fc.constantFrom('call' as const, 'call' as const, 'repeat' as const),
+      fc.constantFrom('call' as const, 'call' as const, 'repeat' as const, 'lost' as const),
     ),
     { maxLength: 60 },
   )
@@ -205,7 +208,7 @@ describe('ratioBudget', () => {
           budget.failed(nowMs)
         } else if (budget.tryRepeat(nowMs)) {
           repeatsMs.push(nowMs)
-          budget.failed(nowMs)
+          if (move === 'repeat') budget.failed(nowMs, true)
         }
         expect(budget.level(nowMs)).toBeGreaterThanOrEqual(0)
       }
@@ -255,9 +258,45 @@ describe('ratioBudget', () => {
       expect(budget.tryRepeat(nowMs)).toBe(expected)
       if (!expected) continue
       if (share < 1) reserve -= 1
-      events.push({ step, calls: -1, repeats: share >= 1 ? 1 : 0 })
+      else events.push({ step, calls: 0, repeats: 1 })
+      if (move === 'repeat') budget.succeeded(nowMs, true)
     }
   })
+
+  property('does not mind whether the results of repeats come', [settings, moves], (options, made) => {
+    const [told, untold] = [ratioBudget(options), ratioBudget(options)]
+    let nowMs = 0
+    for (const [afterMs, move] of made) {
+      nowMs += afterMs
+      if (move === 'call') {
+        told.failed(nowMs)
+        untold.failed(nowMs)
+      } else if (told.tryRepeat(nowMs)) {
+        expect(untold.tryRepeat(nowMs)).toBe(true)
+        if (move === 'repeat') told.failed(nowMs, true)
+        else told.succeeded(nowMs, true)
+      } else {
+        expect(untold.tryRepeat(nowMs)).toBe(false)
+      }
+      expect(untold.level(nowMs)).toBe(told.level(nowMs))
+    }
+  })
+
+  property(
+    'gives a quiet client a repeat back, whatever happened before',
+    [settings, moves, fc.constantFrom(0.01, 0.5, 8)],
+    (options, made, refillPerSecond) => {
+      const budget = ratioBudget({ ...options, refillPerSecond })
+      let nowMs = 0
+      for (const [afterMs, move] of made) {
+        nowMs += afterMs
+        if (move === 'call') budget.failed(nowMs)
+        else budget.tryRepeat(nowMs)
+      }
+      while (budget.tryRepeat(nowMs));
+      expect(budget.tryRepeat(nowMs + 1000 / refillPerSecond + 1)).toBe(true)
+    },
+  )
 
   it.each([
     ['budget.ratio', { ratio: -0.1 }],

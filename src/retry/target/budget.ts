@@ -42,10 +42,18 @@ export interface Budget {
   readonly data: BudgetData
   /** What is left: tokens, or repeats. Never negative. */
   level(nowMs: number): number
-  /** An attempt succeeded. */
-  succeeded(nowMs: number): void
-  /** An attempt failed in a way that a repeat may cure, or the server forbade a repeat. Nothing else counts (A6). */
-  failed(nowMs: number): void
+  /**
+   * An attempt succeeded.
+   *
+   * @param isRepeat Whether an earlier attempt of the same call has reported, so that the call is counted already. Default false.
+   */
+  succeeded(nowMs: number, isRepeat?: boolean): void
+  /**
+   * An attempt failed in a way that a repeat may cure, or the server forbade a repeat. Nothing else counts (A6).
+   *
+   * @param isRepeat Whether an earlier attempt of the same call has reported, so that the call is counted already. Default false.
+   */
+  failed(nowMs: number, isRepeat?: boolean): void
   /** Whether one repeat or hedge may be sent now; `true` takes it from the budget. */
   tryRepeat(nowMs: number): boolean
 }
@@ -138,9 +146,10 @@ export function ratioBudget(options: RatioBudgetOptions = {}): Budget {
     }
     return ratio * total(pairs, 0) + (floorPerSecond * windowMs) / 1000 - total(pairs, 1)
   }
-  const result = (nowMs: number): void => {
+  // Only results add calls, one for each call: what never reports (a hedge that lost, a wait that was left) changes nothing.
+  const result = (nowMs: number, isRepeat = false): void => {
     shareAt(nowMs)
-    pairs = added(pairs, 1, 0)
+    if (!isRepeat) pairs = added(pairs, 1, 0)
   }
   return {
     data: Object.freeze(data),
@@ -150,9 +159,8 @@ export function ratioBudget(options: RatioBudgetOptions = {}): Budget {
     tryRepeat(nowMs) {
       const shared = shareAt(nowMs) >= 1
       if (!shared && reserve < 1) return false
-      if (!shared) reserve -= 1
-      // The repeat will report a result like any call; one call less takes that back.
-      pairs = added(pairs, -1, shared ? 1 : 0)
+      if (shared) pairs = added(pairs, 0, 1)
+      else reserve -= 1
       return true
     },
   }

@@ -1,8 +1,8 @@
 // A point in time by which work must be done. It is kept in monotonic time, so that setting the clock cannot move it.
 
+import { RepriseError } from '../errors.js'
 import { type Clock, systemClock } from './clock.js'
 import { type Duration, durationMs } from './duration.js'
-import { RepriseError } from './errors.js'
 
 /** A point in the monotonic time of this process. It means nothing to another process: send what remains instead. */
 export interface Deadline {

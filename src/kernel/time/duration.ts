@@ -3,7 +3,7 @@
 // A number may have a fraction, since clocks and jitter give such numbers. Text is written by people, and a fraction of a
 // millisecond in it is a mistake.
 
-import { RepriseError } from './errors.js'
+import { RepriseError } from '../errors.js'
 
 /** Milliseconds, seconds, minutes, hours, days of 24 hours. */
 export type DurationUnit = 'ms' | 's' | 'm' | 'h' | 'd'
@@ -45,8 +45,18 @@ const decimalWithUnit = /^(-?)(\d+)(?:\.(\d+))?(\p{L}*)$/u
  * or not between the limits; `details.reason` says why, as one of {@link DurationRefusal}.
  */
 export function durationMs(duration: Duration, limits: DurationLimits = {}): number {
-  const ms = typeof duration === 'number' ? checkedMs(duration) : parseMs(duration)
-  return withinLimits(ms, limits)
+  const { minMs = 0, maxMs = maxDurationMs } = limits
+  // Asked in this way round because NaN would make the comparisons below false, and so lift the limits silently.
+  if (!(minMs >= 0 && minMs <= maxMs)) {
+    throw new RepriseError('ARGUMENT_INVALID', 'The limits of a duration must satisfy 0 <= minMs <= maxMs.')
+  }
+  const longestMs = Math.min(maxMs, maxDurationMs)
+  const ms = typeof duration === 'number' ? duration : parseMs(duration)
+  if (!Number.isFinite(ms)) throw refusal('not-finite', 'be finite')
+  if (ms < 0) throw refusal('negative', 'not be negative')
+  if (ms < minMs) throw refusal('too-short', `be at least ${minMs} ms here`, { minMs })
+  if (ms > longestMs) throw refusal('too-long', `be at most ${longestMs} ms here`, { maxMs: longestMs })
+  return ms === 0 ? 0 : ms // never -0
 }
 
 /** The shortest exact text of a whole number of milliseconds: `90000` gives `'90s'`. `durationMs` reads it back. Refuses a fraction. */
@@ -59,50 +69,24 @@ export function formatDuration(ms: number): `${number}${DurationUnit}` {
   return `${whole}ms`
 }
 
-function checkedMs(ms: number): number {
-  if (!Number.isFinite(ms)) throw refusal('not-finite', 'A duration in milliseconds must be finite.')
-  if (ms < 0) throw refusal('negative', 'A duration cannot be negative.')
-  if (ms > maxDurationMs) throw tooLong(maxDurationMs)
+function parseMs(text: unknown): number {
+  const match = typeof text === 'string' && text.length <= maxTextLength ? decimalWithUnit.exec(text) : null
+  if (match === null) throw refusal('not-a-duration', 'be a number of ms, or a decimal number and a unit such as 2s')
+  const [, sign, whole = '', fraction = '', unit = ''] = match
+  if (sign === '-') return -1 // refused as any negative number is
+  if (!Object.hasOwn(unitMs, unit)) throw refusal('unknown-unit', 'end in one of the units ms, s, m, h, d')
+  const scaled = BigInt(whole + fraction) * BigInt(unitMs[unit as DurationUnit])
+  const divisor = 10n ** BigInt(fraction.length)
+  // Rounded up, so that what lies just above the longest is seen to be too long.
+  const ms = Number((scaled + divisor - 1n) / divisor)
+  if (ms <= maxDurationMs && scaled % divisor !== 0n) throw fractional()
   return ms
 }
 
-function parseMs(text: unknown): number {
-  if (typeof text !== 'string') throw refusal('not-a-duration', 'A duration is a number of ms or text such as 2s.')
-  const match = text.length <= maxTextLength ? decimalWithUnit.exec(text) : null
-  if (match === null) throw refusal('not-a-duration', 'The text is not a decimal number followed by a unit.')
-  const [, sign, whole = '', fraction = '', unit = ''] = match
-  if (sign === '-') throw refusal('negative', 'A duration cannot be negative.')
-  if (!Object.hasOwn(unitMs, unit)) {
-    throw refusal('unknown-unit', 'A duration in text ends in one of the units ms, s, m, h, d.')
-  }
-  const scaled = BigInt(whole + fraction) * BigInt(unitMs[unit as DurationUnit])
-  const divisor = 10n ** BigInt(fraction.length)
-  if (scaled > BigInt(maxDurationMs) * divisor) throw tooLong(maxDurationMs)
-  if (scaled % divisor !== 0n) throw fractional()
-  return Number(scaled / divisor)
-}
-
-function withinLimits(ms: number, limits: DurationLimits): number {
-  const { minMs = 0, maxMs = maxDurationMs } = limits
-  // NaN would make both comparisons below false, and so lift the limits silently.
-  if (!(minMs >= 0 && minMs <= maxMs)) {
-    throw new RepriseError('ARGUMENT_INVALID', 'The limits of a duration must satisfy 0 <= minMs <= maxMs.')
-  }
-  if (ms < minMs) {
-    throw refusal('too-short', `A duration of at least ${minMs} ms is required here.`, { minMs })
-  }
-  if (ms > maxMs) throw tooLong(maxMs)
-  return ms === 0 ? 0 : ms // never -0
-}
-
 function fractional(): RepriseError {
-  return refusal('fraction', 'A duration in text must be a whole number of milliseconds.')
+  return refusal('fraction', 'be a whole number of milliseconds where it is text')
 }
 
-function tooLong(maxMs: number): RepriseError {
-  return refusal('too-long', `A duration of at most ${maxMs} ms is required here.`, { maxMs })
-}
-
-function refusal(reason: DurationRefusal, message: string, limits: Record<string, number> = {}): RepriseError {
-  return new RepriseError('DURATION_INVALID', message, { details: { reason, ...limits } })
+function refusal(reason: DurationRefusal, demand: string, limits: Record<string, number> = {}): RepriseError {
+  return new RepriseError('DURATION_INVALID', `A duration must ${demand}.`, { details: { reason, ...limits } })
 }

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { manualClock } from '../../testing/index.js'
-import { readOnly } from '../guard.js'
-import { historyOf } from '../history.js'
-import { tokenBudget } from '../target/budget.js'
+import { historyOf, readOnly, tokenBudget } from '../retry/index.js'
+import { manualClock } from '../testing/index.js'
 import { policyFromServiceConfig } from './service-policy.js'
 
 const config = {

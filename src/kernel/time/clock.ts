@@ -1,6 +1,6 @@
 // Time, as an argument. Monotonic time measures, wall time labels; the two are never compared with each other.
 
-import { RepriseError } from './errors.js'
+import { RepriseError } from '../errors.js'
 
 /** How a timer behaves beside its delay. */
 export interface TimerOptions {
@@ -95,5 +95,5 @@ function checkDelay(delayMs: number): void {
 // In browsers a timer is a number and has no say in the life of a process.
 function unref(handle: unknown): void {
   const timer = handle as { readonly unref?: () => void } | undefined
-  if (typeof timer?.unref === 'function') timer.unref()
+  timer?.unref?.()
 }

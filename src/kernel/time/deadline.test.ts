@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { property } from '../../test/property.js'
-import { manualClock } from '../testing/index.js'
+import { property } from '../../../test/property.js'
+import { manualClock } from '../../testing/index.js'
 import { type Deadline, deadlineAfter, earlier, remainingMs } from './deadline.js'
 
 const points = fc.option(

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { property } from '../../test/property.js'
+import { property } from '../../../test/property.js'
 import { type ClockHost, clockOn, systemClock } from './clock.js'
 
 const maxHostDelayMs = 2 ** 31 - 1

@@ -1,8 +1,9 @@
 // Waiting that ends at once when it is called off, and leaves neither timer nor listener behind.
 
+import { RepriseError } from '../errors.js'
 import { type Clock, systemClock } from './clock.js'
 import { type Duration, durationMs } from './duration.js'
-import { RepriseError } from './errors.js'
+import { whenAborted } from './when-aborted.js'
 
 /** How to wait. */
 export interface SleepOptions {
@@ -30,7 +31,7 @@ export function sleep(duration: Duration, options: SleepOptions = {}): Promise<v
       return
     }
     const wake = (): void => {
-      signal?.removeEventListener('abort', callOff)
+      leave?.()
       resolve()
     }
     const callOff = (): void => {
@@ -38,6 +39,6 @@ export function sleep(duration: Duration, options: SleepOptions = {}): Promise<v
       reject(signal?.reason)
     }
     const cancel = clock.setTimer(delayMs, wake, { keepAlive })
-    signal?.addEventListener('abort', callOff, { once: true })
+    const leave = signal === undefined ? undefined : whenAborted(signal, callOff)
   })
 }

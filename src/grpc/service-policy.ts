@@ -1,11 +1,17 @@
 // A policy made of a gRPC service config: its retry or hedging policy, its throttle, and the statuses it names.
 
-import { backoffFrom } from '../backoff.js'
-import type { Classifier } from '../classify/classifier.js'
-import type { RetryPolicyOptions } from '../options.js'
-import { type RetryPolicy, retryPolicy } from '../policy.js'
-import { type Budget, budgetFrom } from '../target/budget.js'
-import { permanent, transient, type Verdict } from '../verdict.js'
+import {
+  type Budget,
+  backoffFrom,
+  budgetFrom,
+  type Classifier,
+  permanent,
+  type RetryPolicy,
+  type RetryPolicyOptions,
+  retryPolicy,
+  transient,
+  type Verdict,
+} from '../retry/index.js'
 import { rulesFromServiceConfig } from './service-config.js'
 
 /** What a service config does not say. */

@@ -2,9 +2,8 @@
 //
 // The whole config is checked, also the parts for other methods: A6 refuses it as a whole.
 
-import { type BackoffData, backoffFrom } from '../backoff.js'
-import { demand, demandRanges, huge, tiny, within } from '../demand.js'
-import { type BudgetData, tokenBudget } from '../target/budget.js'
+import { RepriseError } from '../kernel/index.js'
+import { type BackoffData, type BudgetData, backoffFrom, tokenBudget } from '../retry/index.js'
 
 /** A hedging policy of a service config. */
 export interface HedgeData {
@@ -73,12 +72,11 @@ const single: ServiceConfigRules = {
 function retrying(value: unknown, path: string): ServiceConfigRules {
   const policy = fields(value, path)
   const attempts = attemptsOf(policy, path)
-  demandRanges(path, policy, { backoffMultiplier: [tiny, huge] })
   const { data: backoff } = backoffFrom({
     kind: 'grpc',
-    baseMs: durationOf(policy, 'initialBackoff', path, tiny),
-    capMs: durationOf(policy, 'maxBackoff', path, tiny),
-    multiplier: policy['backoffMultiplier'] as number,
+    baseMs: durationOf(policy, 'initialBackoff', path, aboveZero),
+    capMs: durationOf(policy, 'maxBackoff', path, aboveZero),
+    multiplier: numberOf(policy, 'backoffMultiplier', path, aboveZero),
   })
   const retryableStatusCodes = statusCodes(policy['retryableStatusCodes'], `${path}.retryableStatusCodes`)
   demand(retryableStatusCodes.length > 0, `${path}.retryableStatusCodes`)
@@ -95,13 +93,15 @@ function hedging(value: unknown, path: string): ServiceConfigRules {
 
 function throttling(value: unknown): BudgetData {
   const policy = fields(value, 'retryThrottling')
-  demandRanges('retryThrottling', policy, { maxTokens: [1, 1000, 'whole'], tokenRatio: [0.001, huge] })
-  return tokenBudget(policy).data
+  const maxTokens = numberOf(policy, 'maxTokens', 'retryThrottling', 1, 1000)
+  demand(Number.isInteger(maxTokens), 'retryThrottling.maxTokens')
+  return tokenBudget({ maxTokens, tokenRatio: numberOf(policy, 'tokenRatio', 'retryThrottling', 0.001) }).data
 }
 
 function attemptsOf(policy: Fields, path: string): number {
-  demandRanges(path, policy, { maxAttempts: [2, huge, 'whole'] })
-  return Math.min(policy['maxAttempts'] as number, 5)
+  const attempts = numberOf(policy, 'maxAttempts', path, 2)
+  demand(Number.isInteger(attempts), `${path}.maxAttempts`)
+  return Math.min(attempts, 5)
 }
 
 // The JSON form of a proto3 Duration: decimal seconds with at most nine decimals, and an s. The exponent moves the point in
@@ -110,15 +110,23 @@ function durationOf(policy: Fields, name: string, path: string, leastMs: number)
   const text = policy[name]
   const [, seconds] = (typeof text === 'string' && /^(\d{1,8}(?:\.\d{1,9})?)s$/.exec(text)) || []
   const ms = Number(`${seconds}e3`)
-  demand(within(ms, [leastMs, huge]), `${path}.${name}`)
+  demand(ms >= leastMs, `${path}.${name}`)
   return ms
+}
+
+const aboveZero = Number.MIN_VALUE
+
+function numberOf(policy: Fields, name: string, path: string, least: number, most = Number.MAX_VALUE): number {
+  const value = policy[name]
+  demand(typeof value === 'number' && value >= least && value <= most, `${path}.${name}`)
+  return value
 }
 
 function statusCodes(value: unknown, path: string): readonly number[] {
   return list(value, path).map(([code, place]) => {
     const status = typeof code === 'string' ? statusNames.indexOf(code.toUpperCase()) : code
-    demand(within(status, [0, 16, 'whole']), place)
-    return status
+    demand(Number.isInteger(status) && statusNames[status as number] !== undefined, place)
+    return status as number
   })
 }
 
@@ -131,4 +139,8 @@ function fields(value: unknown, path: string): Fields {
 function list(value: unknown, path: string): [unknown, string][] {
   demand(Array.isArray(value), path)
   return value.map((member, index) => [member, `${path}[${index}]`])
+}
+
+function demand(holds: boolean, path: string): asserts holds {
+  if (!holds) throw new RepriseError('POLICY_INVALID', `Not valid: ${path}.`, { details: { path } })
 }
