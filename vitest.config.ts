@@ -1,5 +1,6 @@
-// The tests in three groups that run one after the other: while the last one keeps every core busy with whole builds,
+// The tests in four groups that run one after the other: while the last one keeps every core busy with whole builds,
 // installations and child processes, no property test waits for its turn until it times out.
+// The second one needs real servers; it starts a PostgreSQL that its files share.
 //
 // Every test file belongs to exactly one group; `npm test -- --project unit` runs one of them.
 
@@ -24,20 +25,39 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['**/node_modules/**', '**/fixtures/**', 'test/package/**', 'test/tools/**'],
+          exclude: [
+            '**/node_modules/**',
+            '**/fixtures/**',
+            'test/faults/**',
+            'test/package/**',
+            'test/stores/**',
+            'test/tools/**',
+          ],
           sequence: { groupOrder: 0 },
         },
       },
       {
         extends: true,
-        test: { name: 'package', include: ['test/package/**/*.test.ts'], sequence: { groupOrder: 1 }, ...slow },
+        test: {
+          name: 'stores',
+          include: ['test/stores/**/*.test.ts', 'test/faults/**/*.test.ts'],
+          globalSetup: ['test/servers/shared-postgres.ts'],
+          sequence: { groupOrder: 1 },
+          maxWorkers: 2,
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'package', include: ['test/package/**/*.test.ts'], sequence: { groupOrder: 2 }, ...slow },
       },
       {
         extends: true,
         test: {
           name: 'tools',
           include: ['test/tools/**/*.test.ts'],
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
           maxWorkers: 1,
           ...slow,
         },

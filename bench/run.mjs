@@ -7,8 +7,8 @@ import { sizeLine } from './door-size.mjs'
 import { fullEffort, lines, measure, smokeEffort } from './harness.mjs'
 
 // One file per room. Each exports `peers` (package names), `cases()`, which first checks that its subjects do what they claim, and
-// perhaps `peersFolder` (where its peers are installed) and `sizes()`.
-const benches = { identity: './identity.mjs', retry: './retry.mjs' }
+// perhaps `peersFolder` (where its peers are installed) and `sizes()`. A case that measures otherwise than all brings `measure` and `lines`.
+const benches = { identity: './identity.mjs', retry: './retry.mjs', transaction: './transaction.mjs' }
 
 const usage = `usage: npm run bench -- [bench ...] [--json] [--gate] [--smoke]
   --json   print one JSON document and nothing else
@@ -64,10 +64,11 @@ for (const name of names) {
   print(`\n${name}, against ${peers.map((peer) => `${peer} ${versions[peer]}`).join(', ')}`)
   const measured = []
   for await (const one of cases()) {
-    const result = await (smoke ? measure({ ...one, targets: [] }, smokeEffort) : measure(one, fullEffort))
+    const own = one.measure ?? measure
+    const result = await (smoke ? own({ ...one, targets: [] }, smokeEffort) : own(one, fullEffort))
     measured.push(result)
     report.missed += result.ratios.filter((ratio) => ratio.met === false).length
-    print(`\n${lines(result).join('\n')}`)
+    print(`\n${(one.lines ?? lines)(result).join('\n')}`)
   }
   const weighed = await Promise.all(sizes())
   for (const size of weighed) {

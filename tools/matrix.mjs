@@ -1,58 +1,92 @@
-// `npm run test:matrix`: the tests again on other versions of Node. Each cell is run or says why it was not.
+// `npm run test:matrix`: the tests again on other versions of Node and PostgreSQL. Each cell is run or says why it was not.
 
 import { nodeVersions, otherNode } from './node-versions.mjs'
+import { otherPostgres, postgresVersions } from './postgres-versions.mjs'
 import { say } from './process.mjs'
+import { ensureServers } from './servers.mjs'
 import { closingLine, runTests } from './test.mjs'
 
 /** The parts of the tests that depend on the version of Node; the tests of the tools do not. */
 const suites = [
   { name: 'doors', args: ['--project=package'] },
   { name: 'unit', args: ['--project=unit'] },
+  { name: 'stores', args: ['--project=stores'] },
 ]
 
-/** @typedef {{ node: string, suite: string, state: 'passed' | 'failed' | 'refused', says: string }} Cell */
+/** The part that depends on the version of the database. */
+const storeSuites = suites.filter(({ name }) => name === 'stores')
+
+/** @typedef {{ on: string, suite: string, state: 'passed' | 'failed' | 'refused', says: string }} Cell */
 
 /**
+ * Runs some suites with what was found, or says why not.
  * @param {string} root
- * @param {number} major
+ * @param {string} on what the cells are about
+ * @param {typeof suites} chosen
+ * @param {{ node?: string, env?: NodeJS.ProcessEnv } | { why: string }} found
  * @returns {Promise<Cell[]>}
  */
-async function cellsOf(root, major) {
-  const node = `Node ${major}`
-  const found = await otherNode(root, major).catch((error) => ({ why: String(error.message) }))
+async function cellsOf(root, on, chosen, found) {
   /** @type {Cell[]} */
   const cells = []
-  for (const suite of suites) {
+  for (const suite of chosen) {
     if ('why' in found) {
-      cells.push({ node, suite: suite.name, state: 'refused', says: found.why })
+      cells.push({ on, suite: suite.name, state: 'refused', says: found.why })
       continue
     }
-    say(`running ${suite.name} on ${node} ...`)
+    say(`running ${suite.name} on ${on} ...`)
     /** @type {Buffer[]} */
     const chunks = []
     const startedMs = performance.now()
-    const result = await runTests(root, suite.args, { node: found.binary, show: (chunk) => chunks.push(chunk) })
+    const result = await runTests(root, suite.args, { ...found, show: (chunk) => chunks.push(chunk) })
     if (result.code !== 0) process.stdout.write(Buffer.concat(chunks))
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(0)
     const state = result.failed === 0 ? 'passed' : 'failed'
-    cells.push({ node, suite: suite.name, state, says: `${closingLine(result)} (${seconds} s)` })
+    cells.push({ on, suite: suite.name, state, says: `${closingLine(result)} (${seconds} s)` })
   }
   return cells
 }
 
-/** @param {string} root @param {readonly string[]} args major versions; default: all @returns {Promise<number>} */
+const whyNot = (/** @type {Error} */ error) => ({ why: String(error.message) })
+
+/** @param {string} root @param {number} major */
+async function nodeCells(root, major) {
+  const found = await otherNode(root, major).catch(whyNot)
+  return cellsOf(root, `Node ${major}`, suites, 'why' in found ? found : { node: found.binary })
+}
+
+/** @param {string} root @param {number} major */
+async function postgresCells(root, major) {
+  const found = await otherPostgres(root, major).catch(whyNot)
+  const env = 'why' in found ? {} : { REPRISE_POSTGRES_BIN: found.bin }
+  return cellsOf(root, `PostgreSQL ${major}`, storeSuites, 'why' in found ? found : { env })
+}
+
+/**
+ * @param {string} root
+ * @param {readonly string[]} args major versions, of Node as they are, of PostgreSQL as postgres-18; default: all
+ * @returns {Promise<number>}
+ */
 export async function matrix(root, args) {
-  const all = nodeVersions(root)
-  const unknown = args.filter((arg) => !all.includes(Number(arg)))
+  const nodes = nodeVersions(root)
+  const databases = postgresVersions(root)
+  /** @type {Map<string, () => Promise<Cell[]>>} */
+  const names = new Map()
+  for (const major of nodes) names.set(String(major), () => nodeCells(root, major))
+  for (const major of databases) names.set(`postgres-${major}`, () => postgresCells(root, major))
+  const unknown = args.filter((arg) => !names.has(arg))
   if (unknown.length > 0) {
-    say(`There is no Node ${unknown.join(', ')} here; there are ${all.join(', ')}.`)
+    say(`There is no Node ${unknown.join(', ')} here; there are ${[...names.keys()].join(', ')}.`)
     return 2
   }
+  await ensureServers(root)
   const cells = []
-  for (const major of args.length > 0 ? args.map(Number) : all) cells.push(...(await cellsOf(root, major)))
+  for (const [name, cellsFor] of names) {
+    if (args.length === 0 || args.includes(name)) cells.push(...(await cellsFor()))
+  }
   console.log('')
-  for (const { node, suite, state, says } of cells) {
-    console.log(`${node.padEnd(9)} ${suite.padEnd(7)} ${state.padEnd(8)} ${says}`)
+  for (const { on, suite, state, says } of cells) {
+    console.log(`${on.padEnd(13)} ${suite.padEnd(7)} ${state.padEnd(8)} ${says}`)
   }
   return cells.some((cell) => cell.state === 'failed') ? 1 : 0
 }

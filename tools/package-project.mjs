@@ -81,6 +81,9 @@ function consumerSource(/** @type {Record<string, string[]>} */ opened) {
   return `${lines.join('\n')}\n`
 }
 
+/** Doors that stand on modules of Node, in their declarations too: stores, the proxy of the fault kit, the guard around Node's calls. */
+const nodeOnly = /^reprise\/(stores\/|testing$|effect-guard$)/
+
 /**
  * Compiles the consumer strictly, library declarations included, once with Node's types and once as for a browser.
  * @param {string} root
@@ -88,12 +91,13 @@ function consumerSource(/** @type {Record<string, string[]>} */ opened) {
  * @param {Record<string, string[]>} opened
  */
 export async function compileConsumer(root, project, opened) {
-  writeFileSync(join(project, 'consumer.ts'), consumerSource(opened))
   const kinds = {
     Node: { lib: ['es2023'], types: ['node'], typeRoots: [join(root, 'node_modules', '@types')] },
     browser: { lib: ['es2023', 'dom'], types: [] },
   }
+  const anywhere = Object.fromEntries(Object.entries(opened).filter(([door]) => !nodeOnly.test(door)))
   for (const [kind, options] of Object.entries(kinds)) {
+    writeFileSync(join(project, 'consumer.ts'), consumerSource(kind === 'browser' ? anywhere : opened))
     const compilerOptions = {
       ...options,
       target: 'es2022',

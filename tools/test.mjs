@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { passSignals } from './process.mjs'
+import { ensureServers, needServers } from './servers.mjs'
 
 const newline = 10
 const reporter = fileURLToPath(new URL('./closing-reporter.mjs', import.meta.url))
@@ -66,7 +67,7 @@ function colours() {
  * Runs vitest under a given Node, shows its output, and answers what happened.
  * @param {string} root
  * @param {readonly string[]} args
- * @param {{ node?: string, show?: (chunk: Buffer, stream: 'stdout' | 'stderr') => void }} [options]
+ * @param {{ node?: string, env?: NodeJS.ProcessEnv, show?: (chunk: Buffer, stream: 'stdout' | 'stderr') => void }} [options]
  * @returns {Promise<Counts & { note?: string, code: number }>}
  */
 export async function runTests(root, args, options = {}) {
@@ -77,7 +78,10 @@ export async function runTests(root, args, options = {}) {
   const child = spawn(
     options.node ?? process.execPath,
     [script, 'run', '--reporter=default', `--reporter=${reporter}`, ...args],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...colours(), REPRISE_COUNTS: countsPath } },
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...colours(), ...options.env, REPRISE_COUNTS: countsPath },
+    },
   )
   const release = passSignals(child)
   let lastChunkMs = 0
@@ -112,8 +116,9 @@ export async function runTests(root, args, options = {}) {
   return { ...judged, code: judged.failed > 0 && code === 0 ? 1 : code }
 }
 
-/** The command: tests, the closing line, and an exit code that agrees with it. */
+/** The command: servers where they are needed, tests, the closing line, and an exit code that agrees with it. */
 export async function test(/** @type {string} */ root, /** @type {readonly string[]} */ args) {
+  if (needServers(args)) await ensureServers(root)
   const result = await runTests(root, args)
   if (result.note !== undefined) console.log(`\n${result.note}`)
   console.log(closingLine(result))

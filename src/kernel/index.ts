@@ -3,6 +3,7 @@
 export { type DiagnosticsChannel, diagnosticsChannel } from './diagnostics.js'
 export * from './digest.js'
 export * from './errors.js'
+export { armFaultPoints, type FaultAction, faultPoint } from './fault-points.js'
 export { type IdSource, type IdSourceOptions, uuidv4, uuidv7, uuidv7Source, uuidv7TimeMs } from './ids.js'
 export { canonicalJson, canonicalJsonOf, type JsonLimits } from './json/index.js'
 export * from './live-scope.js'

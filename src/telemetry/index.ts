@@ -14,3 +14,15 @@ export {
   retryLayers,
   retryRefused,
 } from './retry-events.js'
+export {
+  type AfterCommitFailedEvent,
+  afterCommitFailed,
+  type TransactionAttemptEvent,
+  type TransactionEffectEvent,
+  type TransactionLocalEvent,
+  type TransactionResolvedEvent,
+  transactionAttempt,
+  transactionEffect,
+  transactionLocal,
+  transactionResolved,
+} from './transaction-events.js'

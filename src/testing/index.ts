@@ -1,4 +1,47 @@
-// What tests need to hold time and chance in their own hands.
+// What tests need: time and chance in their own hands, races that are races, faults that happen where they say, and a checker that counts effects.
 
 export { type Random, seededRandom } from '../kernel/index.js'
+export { type Barrier, type BarrierOptions, barrier } from './barrier.js'
+export {
+  type CallVerdict,
+  type CheckedRun,
+  type CheckFinding,
+  type CheckReport,
+  checkEffects,
+  type FindingKind,
+  type IntentRecord,
+  type LedgerEffect,
+} from './checker.js'
+export {
+  type CaseOutcome,
+  type ConformanceCase,
+  ConformanceFailure,
+  type ConformanceHandle,
+  type ConformanceItem,
+  keyCases,
+  rowCases,
+  runConformanceCase,
+  type StoreWorld,
+  transactionCases,
+} from './conformance/index.js'
+export {
+  type AtOptions,
+  armFromEnvironment,
+  type ChildFault,
+  type FaultPoints,
+  faultEnvironment,
+  faultPoints,
+  InjectedFault,
+  killAt,
+  type StoppedAt,
+} from './fault-points.js'
 export { type ManualClock, type ManualClockOptions, manualClock } from './manual-clock.js'
+export type { ConnectionState } from './postgres-proxy/connection.js'
+export type { ArmedFault, FaultActionName, FaultMoment, Fired, ProxyFault } from './postgres-proxy/faults.js'
+export {
+  type PostgresProxy,
+  type PostgresProxyOptions,
+  type ProxyConnection,
+  postgresProxy,
+} from './postgres-proxy/proxy.js'
+export { commits, statementsOf } from './postgres-proxy/statements.js'

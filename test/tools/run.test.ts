@@ -224,6 +224,7 @@ describe('a command', () => {
     const { code, stdout } = await project.run(['test:matrix'], on('linux'))
     expect(stdout).toMatch(/^Node 22 +doors +passed +2 passed, 0 failed, 1 skipped .*\nNode 22 +unit +passed /m)
     expect(stdout).toMatch(/^Node 24 +doors +refused +npm installed no Node 24\nNode 24 +unit +refused /m)
+    expect(stdout).toMatch(/^Node 22 +stores +passed /m)
     expect(code).toBe(0)
     const unknown = await project.run(['test:matrix', '22', '19'], on('linux'))
     expect(unknown).toMatchObject({ code: 2, stderr: 'There is no Node 19 here; there are 22, 24.\n' })

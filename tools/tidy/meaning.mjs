@@ -1,5 +1,6 @@
 // Laws about what code says and does: names that count exactly, tests beside sources, codes, comments.
 
+import { posix } from 'node:path'
 import ts from 'typescript'
 import { codeFiles, lineOf, linesMatching, sourceFiles, testFiles, walk } from './tree.mjs'
 
@@ -67,6 +68,28 @@ function reachedInFolder(/** @type {Tree} */ tree, /** @type {string} */ test) {
   return reached
 }
 
+/** Where `path` imports from, as files of the tree. */
+function importsOf(/** @type {Tree} */ tree, /** @type {string} */ path) {
+  const folder = path.replace(/[^/]+$/, '')
+  return [...tree.text(path).matchAll(/from '(\.\.?\/[^']+)\.js'/g)]
+    .map(([, name = '']) => posix.join(folder, `${name}.ts`))
+    .filter((target) => tree.has(target))
+}
+
+/** The files that a test reaches by imports, step by step. */
+function reachedFrom(/** @type {Tree} */ tree, /** @type {string} */ test) {
+  const reached = new Set([test])
+  for (const path of reached) for (const target of importsOf(tree, path)) reached.add(target)
+  return reached
+}
+
+/** A store needs a server, so its tests lie in the folder of the same name under test/stores, and reach it by its door. */
+function testedAsStore(/** @type {Tree} */ tree, /** @type {string} */ path) {
+  const store = /^src\/stores\/([^/]+)\//.exec(path)?.[1]
+  if (store === undefined) return false
+  return testFiles(tree).some((test) => test.startsWith(`test/stores/${store}/`) && reachedFrom(tree, test).has(path))
+}
+
 /**
  * A source in a room has a test that is named after it or imports it. A folder inside a room is one concept in several
  * files, so there a test may also reach a file through the others.
@@ -81,7 +104,8 @@ function testBeside(/** @type {Tree} */ tree) {
     const tested =
       tests.includes(path.replace(/\.ts$/, '.test.ts')) ||
       tests.some((test) => tree.text(test).includes(imported)) ||
-      (folder.split('/').length > 2 && tests.some((test) => reachedInFolder(tree, test).has(path)))
+      (folder.split('/').length > 2 && tests.some((test) => reachedInFolder(tree, test).has(path))) ||
+      testedAsStore(tree, path)
     if (tested && path in testedElsewhere) return [`${path}: its exemption is no longer needed`]
     return tested || path in testedElsewhere ? [] : [`${path}: no test in its folder is named after it or imports it`]
   })

@@ -141,6 +141,9 @@ export class Failures<Result> {
     if (isRepriseError(error)) {
       if (error.code === 'ATTEMPT_TIMEOUT' || error.code === 'DEADLINE_EXCEEDED') return transient(error.code, 'maybe')
       if (error.code === 'BREAKER_OPEN') return transient(error.code, 'no')
+      // The effect guard stopped it, or noticed it too late.
+      if (error.code === 'EFFECT_IN_TRANSACTION')
+        return permanent(error.code, error.details['left'] === false ? 'no' : 'maybe')
       // Whatever caused it, nobody knows whether it happened.
       if (error.code === 'UNKNOWN_OUTCOME') return permanent(error.code, 'maybe')
     }

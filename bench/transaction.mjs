@@ -1,0 +1,257 @@
+// A transaction that can be repeated, around one insert, against the bare one: the price where nothing goes wrong, which is nearly always.
+//
+// Both wait for the same disk, whose flushes take ten times as long when others use it; a raw flush takes its turns beside them, to show
+// what there was to be had.
+
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'libsql'
+import pg from 'pg'
+import { parseKey, scope } from '../dist/identity/index.js'
+import { postgres } from '../dist/stores/postgres/index.js'
+import { sqlite } from '../dist/stores/sqlite/index.js'
+import { contentionCase } from './contention.mjs'
+import { processorUs, startPostgres } from './postgres-server.mjs'
+import { roundTripsOf } from './round-trips.mjs'
+
+export const peers = ['pg', 'libsql']
+export const peersFolder = new URL('../', import.meta.url)
+
+const ours = 'transact'
+const bare = 'bare BEGIN, INSERT, COMMIT'
+const keyed = 'transact with a key'
+const flush = 'raw fdatasync of 8 kB'
+const effort = { rounds: 41, turnMs: 100, warmUpMs: 2000 }
+const text = 'one row'
+
+/** The cases of this bench, each after a check that all its subjects do what their names say. */
+export async function* cases() {
+  const folder = mkdtempSync(join(tmpdir(), 'reprise-bench-'))
+  const file = openSync(join(folder, 'flushed'), 'w')
+  try {
+    const flushes = { name: flush, run: () => flushOnce(file) }
+    yield* postgresCases(flushes)
+    yield* sqliteCases(flushes, folder)
+  } finally {
+    closeSync(file)
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const page = Buffer.alloc(8192, 1)
+
+/** @param {number} file */
+function flushOnce(file) {
+  writeSync(file, page, 0, page.length, 0)
+  fdatasyncSync(file)
+}
+
+/** @param {import('./harness.mjs').Subject} flushes */
+async function* postgresCases(flushes) {
+  const server = await startPostgres()
+  try {
+    for (const connections of [1, 16]) {
+      yield* withPool(server.url, connections, (pool) => insertCase(pool, server.version, connections, flushes))
+    }
+    yield* withPool(server.url, 50, async (pool) => contentionCase(pool, postgres({ pool, name: 'bench' })))
+  } finally {
+    await server.dispose()
+  }
+}
+
+/**
+ * @template Case
+ * @param {string} url
+ * @param {number} connections
+ * @param {(pool: pg.Pool) => Promise<Case>} make
+ */
+async function* withPool(url, connections, make) {
+  const pool = new pg.Pool({ connectionString: url, max: connections, min: connections, idleTimeoutMillis: 0 })
+  try {
+    yield await make(pool)
+  } finally {
+    await pool.end()
+  }
+}
+
+/**
+ * @param {pg.Pool} pool
+ * @param {number} version
+ * @param {number} connections
+ * @param {import('./harness.mjs').Subject} flushes
+ */
+async function insertCase(pool, version, connections, flushes) {
+  await pool.query('CREATE TABLE IF NOT EXISTS entry (id bigserial PRIMARY KEY, text text NOT NULL)')
+  const db = postgres({ pool, name: 'bench' })
+  await db.migrate()
+  const insert = 'INSERT INTO entry (text) VALUES ($1)'
+  const key = keys()
+  /** @type {Record<string, () => Promise<unknown>>} */
+  const ways = {
+    [ours]: () => db.transact((tx) => tx.query(insert, [text])),
+    [bare]: async () => {
+      const client = await pool.connect()
+      try {
+        await client.query('BEGIN')
+        await client.query(insert, [text])
+        await client.query('COMMIT')
+      } catch (error) {
+        await client.query('ROLLBACK')
+        throw error
+      } finally {
+        client.release()
+      }
+    },
+    [keyed]: () => db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key() }),
+  }
+  const count = async () => Number((await pool.query('SELECT count(*) FROM entry')).rows[0].count)
+  await check(ways, count)
+  const trips = await roundTripNotes(pool, ways)
+  const backends = await backendsOf(pool, connections)
+  return {
+    name: `one insert, PostgreSQL ${version}, fsync on, ${connections} ${connections === 1 ? 'connection' : 'connections'}`,
+    rates: true,
+    subjects: [
+      ...Object.entries(ways).map(([name, run]) => ({ name, run, waits: true, atOnce: connections })),
+      { ...flushes },
+    ],
+    targets: [{ against: bare, limit: 0.95 }],
+    meters: [
+      { name: 'processor time of this process in us', read: ownProcessorUs },
+      { name: 'processor time of the server in us', read: () => processorUs(backends) },
+    ],
+    effort,
+    notes: connections === 1 ? trips : [],
+  }
+}
+
+function ownProcessorUs() {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+function keys() {
+  const tenant = scope('bench', randomUUID())
+  let number = 0
+  return () => {
+    number += 1
+    return { scope: tenant, key: parseKey(`insert-${number}`) }
+  }
+}
+
+/**
+ * Each way inserts one row, when nobody disturbs it.
+ * @param {Record<string, () => unknown>} ways
+ * @param {() => number | Promise<number>} count
+ */
+async function check(ways, count) {
+  for (const [name, run] of Object.entries(ways)) {
+    const before = await count()
+    await run()
+    assert.equal((await count()) - before, 1, name)
+  }
+}
+
+/**
+ * The round trips of each way on a connection that was used before; ours must not have more than the bare one.
+ * @param {pg.Pool} pool
+ * @param {Record<string, () => Promise<unknown>>} ways
+ */
+async function roundTripNotes(pool, ways) {
+  const notes = []
+  const counts = new Map()
+  for (const [name, run] of Object.entries(ways)) {
+    const { count, texts } = await roundTripsOf(pool, run)
+    counts.set(name, count)
+    notes.push(`round trips of ${name}: ${count}`, ...texts.map((sent, place) => `  ${place + 1}. ${sent}`))
+  }
+  assert.ok(counts.get(ours) <= counts.get(bare), `${counts.get(ours)} round trips`)
+  return notes
+}
+
+/**
+ * The server's processes behind the connections of a pool, all of them open from here on.
+ * @param {pg.Pool} pool
+ * @param {number} connections
+ */
+async function backendsOf(pool, connections) {
+  const clients = await Promise.all(Array.from({ length: connections }, () => pool.connect()))
+  const pids = await Promise.all(
+    clients.map(async (client) => (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid),
+  )
+  for (const client of clients) client.release()
+  return pids
+}
+
+/**
+ * @param {import('./harness.mjs').Subject} flushes
+ * @param {string} folder
+ */
+async function* sqliteCases(flushes, folder) {
+  const db = sqlite({ name: 'bench', open: () => new Database(join(folder, 'ours.db')) })
+  const table = 'CREATE TABLE entry (id INTEGER PRIMARY KEY, text TEXT NOT NULL)'
+  await db.migrate()
+  await db.transact((tx) => tx.query(table))
+  const handle = new Database(join(folder, 'bare.db'))
+  try {
+    // As Reprise opens its own.
+    handle.exec('PRAGMA journal_mode = WAL')
+    handle.exec('PRAGMA synchronous = FULL')
+    handle.exec(table)
+    yield sqliteCase(db, handle, flushes)
+  } finally {
+    handle.close()
+    await db.close()
+  }
+}
+
+/**
+ * @param {import('../dist/stores/sqlite/index.js').SqliteDomain<unknown>} db
+ * @param {InstanceType<typeof Database>} handle
+ * @param {import('./harness.mjs').Subject} flushes
+ */
+async function sqliteCase(db, handle, flushes) {
+  const insert = 'INSERT INTO entry (text) VALUES (?)'
+  const once = `${bare}, prepared once`
+  const prepared = handle.prepare(insert)
+  const key = keys()
+  const bareWith = (/** @type {() => { run(text: string): unknown }} */ statement) => () => {
+    handle.exec('BEGIN IMMEDIATE')
+    try {
+      statement().run(text)
+      handle.exec('COMMIT')
+    } catch (error) {
+      handle.exec('ROLLBACK')
+      throw error
+    }
+  }
+  /** @type {Record<string, () => unknown>} */
+  const bareWays = { [bare]: bareWith(() => handle.prepare(insert)), [once]: bareWith(() => prepared) }
+  /** @type {Record<string, () => unknown>} */
+  const ourWays = {
+    [ours]: () => db.transact((tx) => tx.query(insert, [text])),
+    [keyed]: () => db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key() }),
+  }
+  const counted = 'SELECT count(*) AS count FROM entry'
+  await check(bareWays, () => handle.prepare(counted).get().count)
+  await check(ourWays, () => db.transact(async (tx) => /** @type {any} */ ((await tx.query(counted)).rows[0]).count))
+  return {
+    name: 'one insert, SQLite (libsql), WAL, synchronous FULL',
+    rates: true,
+    subjects: [
+      { name: ours, run: ourWays[ours], waits: true },
+      ...Object.entries(bareWays).map(([name, run]) => ({ name, run })),
+      { name: keyed, run: ourWays[keyed], waits: true },
+      { ...flushes },
+    ],
+    targets: [
+      { against: bare, limit: 0.9 },
+      { against: once, limit: 0.9 },
+    ],
+    meters: [{ name: 'processor time of this process in us', read: ownProcessorUs }],
+    effort,
+  }
+}

@@ -1,0 +1,100 @@
+import { expect, it } from 'vitest'
+import { handleLife } from './handle-life.js'
+
+function recorder() {
+  const calls: string[] = []
+  const note = (what: string) => (name: string) => {
+    calls.push(`${what} ${name}`)
+  }
+  return { calls, open: note('open'), release: note('release'), undo: note('undo') }
+}
+
+const boom = new Error('boom')
+
+it('keeps the first error that poisoned it, and refuses with it until it is over', () => {
+  const life = handleLife()
+  life.check()
+  life.failed(boom)
+  life.poison(new Error('later'))
+  expect(life.poisoned).toEqual({ error: boom })
+  expect(() => life.check()).toThrow(boom)
+  life.end()
+  expect(() => life.check()).toThrow(expect.objectContaining({ code: 'TRANSACTION_OVER' }))
+})
+
+it('scopes an error by a savepoint: the transaction goes on', async () => {
+  const life = handleLife()
+  const steps = recorder()
+  await expect(
+    life.savepoint(steps, async () => {
+      life.failed(boom)
+      expect(() => life.check()).toThrow(boom)
+      throw boom
+    }),
+  ).rejects.toBe(boom)
+  life.check()
+  expect(life.poisoned).toBeUndefined()
+  expect(steps.calls).toEqual(['open reprise_1', 'undo reprise_1'])
+})
+
+it('does not let an error be swallowed inside a savepoint', async () => {
+  const life = handleLife()
+  const steps = recorder()
+  await expect(life.savepoint(steps, () => life.failed(boom))).rejects.toBe(boom)
+  expect(steps.calls).toEqual(['open reprise_1', 'undo reprise_1'])
+  expect(() => life.savepointSync(steps, () => life.failed(boom))).toThrow(boom)
+  expect(steps.calls.slice(2)).toEqual(['open reprise_2', 'undo reprise_2'])
+})
+
+it('nests savepoints: an error in the inner one leaves the outer one whole', async () => {
+  const life = handleLife()
+  const steps = recorder()
+  const result = await life.savepoint(steps, async () => {
+    await life.savepoint(steps, () => Promise.reject(boom)).catch(() => {})
+    return 'outer'
+  })
+  expect(result).toBe('outer')
+  expect(steps.calls).toEqual(['open reprise_1', 'open reprise_2', 'undo reprise_2', 'release reprise_1'])
+})
+
+it('is poisoned by savepoints that cross', async () => {
+  const life = handleLife()
+  const steps = recorder()
+  let endFirst = () => {}
+  const first = life.savepoint(steps, () => new Promise<void>((resolve) => (endFirst = resolve)))
+  let endSecond = () => {}
+  await Promise.resolve()
+  const second = life.savepoint(steps, () => new Promise<void>((resolve) => (endSecond = resolve)))
+  await Promise.resolve()
+  endFirst()
+  await expect(first).rejects.toMatchObject({ code: 'SAVEPOINT_ORDER' })
+  endSecond()
+  await expect(second).rejects.toMatchObject({ code: 'SAVEPOINT_ORDER' })
+  expect(steps.calls).toEqual(['open reprise_1', 'open reprise_2'])
+})
+
+it('undoes synchronous work that returns a promise', () => {
+  const life = handleLife()
+  const steps = recorder()
+  expect(() => life.savepointSync(steps, async () => 1)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+  expect(steps.calls).toEqual(['open reprise_1', 'undo reprise_1'])
+  expect(life.savepointSync(steps, () => 2)).toBe(2)
+})
+
+it('is poisoned by a savepoint that cannot be opened or undone', async () => {
+  const life = handleLife()
+  const failing = { ...recorder(), undo: () => Promise.reject(new Error('cannot undo')) }
+  await expect(life.savepoint(failing, () => Promise.reject(boom))).rejects.toThrow('cannot undo')
+  expect(life.poisoned?.error).toMatchObject({ message: 'cannot undo' })
+})
+
+it('refuses the result of a savepoint that outlived its transaction', async () => {
+  const life = handleLife()
+  const steps = recorder()
+  const late = life.savepoint(steps, async () => {
+    life.end()
+    return 1
+  })
+  await expect(late).rejects.toMatchObject({ code: 'TRANSACTION_OVER' })
+  expect(steps.calls).toEqual(['open reprise_1'])
+})

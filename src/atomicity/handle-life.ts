@@ -1,0 +1,183 @@
+// The life of a handle: usable, poisoned by its first error, over. Savepoints scope an error, so that the transaction goes on after it.
+
+import { RepriseError } from '../kernel/index.js'
+
+/** What an engine does for a savepoint. */
+export interface SavepointSteps {
+  /** Opens it. */
+  open(name: string): void | PromiseLike<void>
+  /** Forgets it and keeps what was done since. */
+  release(name: string): void | PromiseLike<void>
+  /** Undoes what was done since it was opened, and forgets it. */
+  undo(name: string): void | PromiseLike<void>
+}
+
+/** The same for an engine that answers at once. */
+export interface SynchronousSavepointSteps extends SavepointSteps {
+  /** Opens it. */
+  open(name: string): void
+  /** Forgets it and keeps what was done since. */
+  release(name: string): void
+  /** Undoes what was done since it was opened, and forgets it. */
+  undo(name: string): void
+}
+
+/** Whether a handle can be used, and what ended it. */
+export interface HandleLife {
+  /** The first thing that poisoned the whole transaction. */
+  readonly poisoned: { readonly error: unknown } | undefined
+  /** Refuses with what ended the handle: TRANSACTION_OVER, or the error that poisoned the transaction or the savepoint that is open. */
+  check(): void
+  /** Poisons the transaction; the first error stays. */
+  poison(error: unknown): void
+  /** Notes an error of the engine: it poisons the innermost savepoint, or the transaction where none is open. */
+  failed(error: unknown): void
+  /** From here on every call is refused. */
+  end(): void
+  /** Whether `end` was called. */
+  readonly over: boolean
+  /**
+   * Refuses to commit while a savepoint is open, with SAVEPOINT_ORDER: the body did not await it, so half of its work would be stored.
+   * Otherwise the same as `check`.
+   */
+  checkBeforeCommit(): void
+  /** Runs the work inside a savepoint, and undoes it where the work fails or an error of the engine was swallowed in it. */
+  savepoint<Result>(steps: SavepointSteps, work: () => PromiseLike<Result> | Result): Promise<Result>
+  /** The same for work that does not await; a promise as its result is refused with ARGUMENT_INVALID, and the work undone. */
+  savepointSync<Result>(steps: SynchronousSavepointSteps, work: () => Result): Result
+}
+
+interface Level {
+  readonly name: string
+  failure: { readonly error: unknown } | undefined
+}
+
+/** The life of a new handle. */
+export function handleLife(): HandleLife {
+  return new Life()
+}
+
+class Life implements HandleLife {
+  readonly #levels: Level[] = []
+  #opened = 0
+  #over = false
+  #poisoned: { readonly error: unknown } | undefined
+
+  get poisoned(): { readonly error: unknown } | undefined {
+    return this.#poisoned
+  }
+
+  get over(): boolean {
+    return this.#over
+  }
+
+  check(): void {
+    // What poisoned it says more than that it is over, but only while it is not: a late caller must not see an old error as its own.
+    if (this.#over) throw new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')
+    const first = this.#poisoned ?? this.#levels.find((level) => level.failure !== undefined)?.failure
+    if (first !== undefined) throw first.error
+  }
+
+  checkBeforeCommit(): void {
+    this.check()
+    if (this.#levels.length === 0) return
+    throw new RepriseError('SAVEPOINT_ORDER', 'A savepoint is still open: the body ended without awaiting it.')
+  }
+
+  poison(error: unknown): void {
+    this.#poisoned ??= { error }
+  }
+
+  failed(error: unknown): void {
+    const level = this.#levels.at(-1)
+    if (level === undefined) this.poison(error)
+    else level.failure ??= { error }
+  }
+
+  end(): void {
+    this.#over = true
+  }
+
+  async savepoint<Result>(steps: SavepointSteps, work: () => PromiseLike<Result> | Result): Promise<Result> {
+    const level = this.#newLevel()
+    await this.#step(() => steps.open(level.name))
+    this.#levels.push(level)
+    let result: Result
+    try {
+      result = await work()
+    } catch (error) {
+      if (this.#leave(level)) await this.#step(() => steps.undo(level.name))
+      throw error
+    }
+    const sound = this.#leave(level)
+    const { failure } = level
+    if (sound) await this.#step(() => (failure === undefined ? steps.release(level.name) : steps.undo(level.name)))
+    return this.#resultOf(failure, result)
+  }
+
+  savepointSync<Result>(steps: SynchronousSavepointSteps, work: () => Result): Result {
+    const level = this.#newLevel()
+    this.#stepSync(() => steps.open(level.name))
+    this.#levels.push(level)
+    let result: Result
+    try {
+      result = work()
+      refusePromise(result)
+    } catch (error) {
+      if (this.#leave(level)) this.#stepSync(() => steps.undo(level.name))
+      throw error
+    }
+    const sound = this.#leave(level)
+    const { failure } = level
+    if (sound) this.#stepSync(() => (failure === undefined ? steps.release(level.name) : steps.undo(level.name)))
+    return this.#resultOf(failure, result)
+  }
+
+  #newLevel(): Level {
+    this.check()
+    this.#opened += 1
+    return { name: `reprise_${this.#opened}`, failure: undefined }
+  }
+
+  // An error of the engine that the work swallowed is not swallowed here: what came after it was refused.
+  #resultOf<Result>(failure: Level['failure'], result: Result): Result {
+    if (this.#over) this.check()
+    const first = this.#poisoned ?? failure
+    if (first !== undefined) throw first.error
+    return result
+  }
+
+  // Savepoints form a stack: releasing one that is not on top would release what others still use. True: it can be ended in the engine.
+  #leave(level: Level): boolean {
+    const place = this.#levels.lastIndexOf(level)
+    const onTop = place === this.#levels.length - 1
+    this.#levels.splice(place, 1)
+    if (!onTop) {
+      this.poison(new RepriseError('SAVEPOINT_ORDER', 'A savepoint was ended while one begun after it was still open.'))
+    }
+    return !this.#over && this.#poisoned === undefined
+  }
+
+  async #step(work: () => void | PromiseLike<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      this.poison(error)
+      throw error
+    }
+  }
+
+  #stepSync(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.poison(error)
+      throw error
+    }
+  }
+}
+
+function refusePromise(result: unknown): void {
+  if (typeof (result as { readonly then?: unknown } | null | undefined)?.then !== 'function') return
+  throw new RepriseError('ARGUMENT_INVALID', 'This work cannot await; use tx.savepoint for work that does.')
+}

@@ -1,0 +1,36 @@
+// Atomicity: one store in which marker and effect can commit together, as a port, with a manifest of what it can do.
+
+export type {
+  AcquireLimits,
+  BeginSettings,
+  Engine,
+  Receipt,
+  Session,
+  Stored,
+  Trace,
+  TransactionControls,
+} from './engine.js'
+export type { Finding } from './finding.js'
+export { type HandleLife, handleLife, type SavepointSteps, type SynchronousSavepointSteps } from './handle-life.js'
+export type { Capability, Isolation, Manifest } from './manifest.js'
+export {
+  type ClassificationRow,
+  type Evidence,
+  type Phase,
+  type Ruling,
+  type RulingWord,
+  ruleBy,
+  rulingOf,
+} from './phase.js'
+export type {
+  Blocker,
+  ColumnValue,
+  InsertedOnce,
+  LockOptions,
+  Match,
+  Row,
+  Rows,
+  Transition,
+  Transitioned,
+} from './rows.js'
+export { type Turn, type TurnLimits, type Turns, type TurnsOptions, turnsOf } from './turns.js'

@@ -1,0 +1,77 @@
+// Writes that can be repeated: what every store offers to a body, over rows of the user's own tables.
+
+import type { Duration } from '../kernel/index.js'
+
+/** What a column can hold. */
+export type ColumnValue = string | number | bigint | boolean | null | Uint8Array
+
+/** A row, by column names. */
+export type Row = Readonly<Record<string, unknown>>
+
+/** Columns and the values they must have. */
+export type Match = Readonly<Record<string, ColumnValue>>
+
+/** What became of an insert that may be a repeat. */
+export interface InsertedOnce {
+  /** True: this call inserted the row. False: a row with the same natural key was there; compare it with what was meant. */
+  readonly inserted: boolean
+  /** The row as it is now. */
+  readonly row: Row
+}
+
+/** A change of state that is only allowed from some states. */
+export interface Transition {
+  /** The row, by a unique key. */
+  readonly where: Match
+  /** The column of the state. Default `'state'`. */
+  readonly column?: string
+  /** The states it may start from. */
+  readonly from: string | readonly string[]
+  /** The state it ends in. */
+  readonly to: string
+  /** The id of this command, stored in `commandColumn`, so that its repeat can be told from another command with the same aim. */
+  readonly command: string
+  /** The column that holds the id of the last command. Default `'last_command'`. */
+  readonly commandColumn?: string
+  /** Further columns to set. */
+  readonly set?: Match
+}
+
+/** What became of a transition: 0 rows changed has three different meanings. */
+export type Transitioned =
+  | { readonly result: 'applied' }
+  | { readonly result: 'already-applied' }
+  | { readonly result: 'invalid'; readonly state: string }
+  | { readonly result: 'absent' }
+
+/** How long to wait for a locked row. */
+export interface LockOptions {
+  /** `'nowait'`, or the longest wait. Default: what is left of the transaction's lock wait. */
+  readonly wait?: 'nowait' | Duration
+}
+
+/** Who blocks whom, as the engine tells it. */
+export interface Blocker {
+  /** The blocking session's number on its server. */
+  readonly session: string
+  /** How long its transaction has been open, in ms. */
+  readonly openMs: number
+  /** What it is doing: `active`, `idle in transaction`. */
+  readonly state: string
+  /** The application's name, where it gave one. */
+  readonly application: string
+}
+
+/** Repeatable writes inside a transaction. */
+export interface Rows {
+  /** Inserts a row unless one with the same natural key is there; the unique index over `by` decides, never a check before. */
+  insertOnce(table: string, row: Match, by: readonly string[]): Promise<InsertedOnce>
+  /** Changes a state if the row is in a state it may start from. */
+  transition(table: string, transition: Transition): Promise<Transitioned>
+  /** Locks one row until the end of the transaction, and reads it. Undefined: there is no such row, and nothing is locked. LOCK_TIMEOUT: somebody else holds it. */
+  lockRow(table: string, where: Match, options?: LockOptions): Promise<Row | undefined>
+  /** Reads one row. */
+  readRow(table: string, where: Match): Promise<Row | undefined>
+  /** Updates the rows that match, and says how many there were. */
+  updateRows(table: string, where: Match, set: Match): Promise<number>
+}

@@ -1,0 +1,140 @@
+// Turns: who works next where only a few can work at once. First come, first served; every wait has an end, and the queue a limit.
+
+import { type Clock, RepriseError, systemClock, whenAborted } from '../kernel/index.js'
+
+/** How many work at once and how many may wait. */
+export interface TurnsOptions {
+  /** How many turns are out at the same time, at least 1. Default 1. */
+  readonly places?: number
+  /** How many may wait at the same time; one more is refused with QUEUE_FULL. Default 1,000. */
+  readonly queue?: number
+  /** The clock that ends waits. Default the system's. */
+  readonly clock?: Clock
+}
+
+/** How long to wait for a turn. */
+export interface TurnLimits {
+  /** The longest wait, in ms; 0 takes a turn that is free now, or fails. */
+  readonly waitMs: number
+  /** Ends the wait: it is rejected with the signal's reason. Default: none. */
+  readonly signal?: AbortSignal
+}
+
+/** A turn that was taken. */
+export interface Turn {
+  /** Passes it to the one who has waited longest. Calling it again does nothing. */
+  done(): void
+}
+
+/** A bounded queue of turns. */
+export interface Turns {
+  /** Waits for a turn: POOL_EXHAUSTED after `waitMs`, QUEUE_FULL where too many wait already, STORE_CLOSED after `close`. */
+  take(limits: TurnLimits): Promise<Turn>
+  /** How many turns are out. */
+  readonly taken: number
+  /** How many wait. */
+  readonly waiting: number
+  /** Refuses all who wait and all who come, and waits until every turn that is out was given back. */
+  close(): Promise<void>
+}
+
+interface Waiter {
+  readonly settle: (turn: Turn) => void
+  readonly refuse: (reason: unknown) => void
+}
+
+/** A queue of turns; nobody overtakes. */
+export function turnsOf(options: TurnsOptions = {}): Turns {
+  const { places = 1, queue = 1000, clock = systemClock } = options
+  checkCount('places', places, 1)
+  checkCount('queue', queue, 0)
+  // A set keeps the order of arrival and gives up a waiter from the middle at once.
+  const waiters = new Set<Waiter>()
+  const idle: (() => void)[] = []
+  let taken = 0
+  let closed = false
+
+  const turn = (): Turn => {
+    let out = true
+    return {
+      done() {
+        if (!out) return
+        out = false
+        const [next] = waiters
+        // The place goes from hand to hand: a newcomer cannot take it in between.
+        if (next !== undefined) next.settle(turn())
+        else {
+          taken -= 1
+          if (taken === 0) for (const wake of idle.splice(0)) wake()
+        }
+      },
+    }
+  }
+
+  return {
+    get taken() {
+      return taken
+    },
+    get waiting() {
+      return waiters.size
+    },
+    async take({ waitMs, signal }) {
+      signal?.throwIfAborted()
+      if (closed) throw closedError()
+      if (taken < places) {
+        taken += 1
+        return turn()
+      }
+      if (waitMs <= 0) throw exhausted(places, 0)
+      if (waiters.size >= queue) {
+        throw new RepriseError('QUEUE_FULL', `All places are taken, and ${queue} wait already.`, {
+          details: { places, queue },
+        })
+      }
+      return await waitIn(waiters, clock, { waitMs, ...(signal && { signal }) }, () => exhausted(places, waitMs))
+    },
+    async close() {
+      closed = true
+      for (const waiter of [...waiters]) waiter.refuse(closedError())
+      if (taken > 0) await new Promise<void>((resolve) => idle.push(resolve))
+    },
+  }
+}
+
+function waitIn(waiters: Set<Waiter>, clock: Clock, limits: TurnLimits, late: () => RepriseError): Promise<Turn> {
+  const { waitMs, signal } = limits
+  return new Promise((resolve, reject) => {
+    const leave = (): void => {
+      waiters.delete(waiter)
+      cancel()
+      unhear?.()
+    }
+    const refuse = (reason: unknown): void => {
+      leave()
+      reject(reason)
+    }
+    const settle = (turn: Turn): void => {
+      leave()
+      resolve(turn)
+    }
+    const callOff = (): void => refuse(signal?.reason)
+    const waiter: Waiter = { settle, refuse }
+    const cancel = clock.setTimer(waitMs, () => refuse(late()))
+    waiters.add(waiter)
+    const unhear = signal === undefined ? undefined : whenAborted(signal, callOff)
+  })
+}
+
+function exhausted(places: number, waitMs: number): RepriseError {
+  const message = `No place of ${places} became free within ${Math.round(waitMs)} ms.`
+  return new RepriseError('POOL_EXHAUSTED', message, { details: { places, waitMs } })
+}
+
+function closedError(): RepriseError {
+  return new RepriseError('STORE_CLOSED', 'The store was closed.')
+}
+
+function checkCount(name: string, value: number, least: number): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= 1_000_000) return
+  throw new RepriseError('ARGUMENT_INVALID', `The number of ${name} must be whole, from ${least} to 1000000.`)
+}

@@ -1,0 +1,107 @@
+// What a body gets of a store in memory: repeatable writes over its tables, and savepoints.
+
+import type {
+  HandleLife,
+  InsertedOnce,
+  Match,
+  Row,
+  Rows,
+  TransactionControls,
+  Transition,
+  Transitioned,
+} from '../../atomicity/index.js'
+import { RepriseError } from '../../kernel/index.js'
+import { savepointTurns } from '../sql/savepoint-turns.js'
+import { copyOf, type TableView } from './table.js'
+import type { Views } from './tables.js'
+
+/** The handle of a transaction in memory. */
+export interface MemoryTransaction extends TransactionControls, Rows {
+  /** Runs work whose failure undoes only itself. Statements that are not part of it wait until it is over. */
+  savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result>
+}
+
+/** Makes the handle. */
+export function memoryHandle(views: Views, life: HandleLife, controls: TransactionControls): MemoryTransaction {
+  const turns = savepointTurns()
+  const act = async <Result>(work: () => Result): Promise<Result> => {
+    await turns.turn()
+    life.check()
+    try {
+      return work()
+    } catch (error) {
+      life.failed(error)
+      throw error
+    }
+  }
+  const rows = rowsOver((name) => views.view(name))
+  return {
+    attempt: controls.attempt,
+    // Made when somebody asks for it.
+    get signal() {
+      return controls.signal
+    },
+    deadline: controls.deadline,
+    afterCommit: (work) => controls.afterCommit(work),
+    insertOnce: (table, row, by) => act(() => rows.insertOnce(table, row, by)),
+    transition: (table, transition) => act(() => rows.transition(table, transition)),
+    // The writer has the store to itself, so a row that it sees is locked already.
+    lockRow: (table, where) => act(() => rows.readRow(table, where)),
+    readRow: (table, where) => act(() => rows.readRow(table, where)),
+    updateRows: (table, where, set) => act(() => rows.updateRows(table, where, set)),
+    savepoint: (work) => turns.enter(() => life.savepoint(views, work)),
+  }
+}
+
+interface PlainRows {
+  insertOnce(table: string, row: Match, by: readonly string[]): InsertedOnce
+  transition(table: string, transition: Transition): Transitioned
+  readRow(table: string, where: Match): Row | undefined
+  updateRows(table: string, where: Match, set: Match): number
+}
+
+function rowsOver(view: (name: string) => TableView): PlainRows {
+  const readRow = (table: string, where: Match): Row | undefined => {
+    const found = view(table)
+    const ids = found.find(where)
+    if (ids.length > 1) throw new RepriseError('ARGUMENT_INVALID', 'More than one row matches; a unique key is needed.')
+    const [id] = ids
+    const row = id === undefined ? undefined : found.row(id)
+    return row === undefined ? undefined : copyOf(row)
+  }
+  const updateRows = (table: string, where: Match, set: Match): number => {
+    const found = view(table)
+    const ids = found.find(where)
+    for (const id of ids) found.update(id, set)
+    return ids.length
+  }
+  return {
+    readRow,
+    updateRows,
+    insertOnce(table, row, by) {
+      if (!view(table).isUnique(by)) {
+        throw new RepriseError('ARGUMENT_INVALID', 'insertOnce needs a unique index over exactly the columns given.')
+      }
+      const key = Object.fromEntries(by.map((column) => [column, row[column] ?? null]))
+      if (Object.values(key).includes(null)) {
+        throw new RepriseError('ARGUMENT_INVALID', 'insertOnce needs a value for every column of the natural key.')
+      }
+      const there = readRow(table, key)
+      if (there !== undefined) return { inserted: false, row: there }
+      view(table).insert(row)
+      return { inserted: true, row: copyOf(row) }
+    },
+    transition(table, { where, column = 'state', from, to, command, commandColumn = 'last_command', set = {} }) {
+      if (column in set || commandColumn in set) {
+        throw new RepriseError('ARGUMENT_INVALID', 'The columns of state and command are set by the transition itself.')
+      }
+      const row = readRow(table, where)
+      if (row === undefined) return { result: 'absent' }
+      if (row[commandColumn] === command) return { result: 'already-applied' }
+      const state = String(row[column])
+      if (![from].flat().includes(state)) return { result: 'invalid', state }
+      updateRows(table, where, { ...set, [column]: to, [commandColumn]: command })
+      return { result: 'applied' }
+    },
+  }
+}

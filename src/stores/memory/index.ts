@@ -1,0 +1,46 @@
+// Memory: a store for tests, and for work that ends with its process. The same transactions, markers and savepoints as in a database.
+
+import type { Finding, Row } from '../../atomicity/index.js'
+import { systemClock } from '../../kernel/index.js'
+import { type Domain, domainOf } from '../../transaction/index.js'
+import { MemoryEngine } from './engine.js'
+import type { MemoryTransaction } from './handle.js'
+import type { MemoryOptions } from './options.js'
+import type { TableOptions } from './table.js'
+
+export { memoryClassification } from './classification.js'
+export type { MemoryTransaction } from './handle.js'
+export { memoryManifest } from './manifest.js'
+export type { MemoryOptions } from './options.js'
+export type { TableOptions } from './table.js'
+
+/** A domain in memory. */
+export interface MemoryDomain extends Domain<MemoryTransaction> {
+  /** Makes a table. */
+  table(name: string, options?: TableOptions): void
+  /** Copies of the committed rows of a table, for tests. */
+  rows(name: string): readonly Row[]
+  /** Nothing to do: the table of markers is there. */
+  migrate(): Promise<void>
+  /** Empty: there is nothing to run. */
+  migrationSql(): string
+  /** Empty: there is nothing that could be set wrongly. */
+  doctor(): Promise<readonly Finding[]>
+  /** Refuses new transactions and waits for those that write. */
+  close(): Promise<void>
+}
+
+/** A domain whose tables live in this process. */
+export function memory(options: MemoryOptions): MemoryDomain {
+  const { name, queue, clock = systemClock, ...defaults } = options
+  const engine = new MemoryEngine(name, queue, clock)
+  return {
+    ...domainOf(engine, { ...defaults, clock }),
+    table: (table, settings) => engine.tables.define(table, settings),
+    rows: (table) => engine.tables.committed(table),
+    migrate: async () => {},
+    migrationSql: () => '',
+    doctor: async () => [],
+    close: () => engine.close(),
+  }
+}

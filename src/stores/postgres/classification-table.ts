@@ -1,0 +1,191 @@
+// The classification table of PostgreSQL. Each row says why, and which test triggers it.
+
+import type { ClassificationRow, RulingWord } from '../../atomicity/index.js'
+
+interface Words {
+  readonly connecting?: RulingWord
+  readonly body?: RulingWord
+  readonly committing?: RulingWord
+}
+
+const lost: Words = { connecting: 'reconnect', body: 'reconnect', committing: 'resolve' }
+const again: Words = { body: 'repeat', committing: 'repeat' }
+const never: Words = { body: 'surface', committing: 'surface' }
+const alarming: Words = { connecting: 'halt', body: 'halt', committing: 'resolve' }
+
+/** A row that the test `triggers <sign>` produces. */
+function row(sign: string, name: string, words: Words, why: string): ClassificationRow {
+  return { sign, name, ...words, why, evidence: { triggered: `triggers ${sign}` } }
+}
+
+/** A row whose cause cannot be had on demand; the test has a function of the server raise it. */
+function raised(sign: string, name: string, words: Words, why: string): ClassificationRow {
+  return { sign, name, ...words, why, evidence: { triggered: `triggers ${sign}, raised by a function` } }
+}
+
+function unproducible(sign: string, name: string, words: Words, why: string, notProducible: string): ClassificationRow {
+  return { sign, name, ...words, why, evidence: { notProducible } }
+}
+
+/** All rows. */
+export const postgresTable: readonly ClassificationRow[] = [
+  row(
+    '40001',
+    'serialization_failure',
+    again,
+    'A definite abort; the manual says to retry the whole transaction. Comes at COMMIT too.',
+  ),
+  row('40P01', 'deadlock_detected', again, 'A definite abort. Without jitter the same two collide again.'),
+  raised('40000', 'transaction_rollback', again, 'Rolled back.'),
+  raised(
+    '40002',
+    'transaction_integrity_constraint_violation',
+    never,
+    'A definite abort that the same input meets again.',
+  ),
+  raised(
+    '40003',
+    'statement_completion_unknown',
+    { body: 'resolve', committing: 'resolve' },
+    'Its name says it; CockroachDB and poolers send it.',
+  ),
+  row(
+    '23*',
+    'integrity_constraint_violation',
+    never,
+    'A definite abort that the same input meets again; deferred constraints raise it at COMMIT.',
+  ),
+  row(
+    '55P03',
+    'lock_not_available',
+    again,
+    'lock_timeout or NOWAIT; the transaction is aborted, and the lock may be free next time.',
+  ),
+  row('57014', 'query_canceled', never, 'Our own deadline or an operator; as an ERROR a definite abort.'),
+  row(
+    '57P01',
+    'admin_shutdown',
+    lost,
+    'Before the commit record it aborts, while waiting for replicas it is committed: only asking tells.',
+  ),
+  unproducible(
+    '57P02',
+    'crash_shutdown',
+    lost,
+    'Its text claims a rollback also where the transaction is committed.',
+    'it comes as a notice, and then the connection ends: what is classified is connection-lost',
+  ),
+  row('57P03', 'cannot_connect_now', lost, 'Starting, stopping or recovering.'),
+  raised('57P04', 'database_dropped', alarming, 'The database is gone.'),
+  unproducible(
+    '57P05',
+    'idle_session_timeout',
+    lost,
+    'The server closed an idle connection.',
+    'it ends sessions outside of transactions, and those are the pool’s; the pool drops them',
+  ),
+  row('3D000', 'invalid_catalog_name', alarming, 'There is no such database.'),
+  row('28*', 'invalid_authorization_specification', alarming, 'The server refuses us.'),
+  row('25P01', 'no_active_sql_transaction', { body: 'halt', committing: 'halt' }, 'The transaction ended elsewhere.'),
+  row('25P02', 'in_failed_sql_transaction', never, 'Follows another error, and that one decides.'),
+  row(
+    '25P03',
+    'idle_in_transaction_session_timeout',
+    { body: 'surface', committing: 'resolve' },
+    'The body was idle for longer than the whole call may take.',
+  ),
+  raised(
+    '25P04',
+    'transaction_timeout',
+    never,
+    'Switched off just before the commit record, so a definite abort. PostgreSQL 17.',
+  ),
+  row(
+    '25006',
+    'read_only_sql_transaction',
+    { connecting: 'reconnect', body: 'reconnect', committing: 'surface' },
+    'A standby, after a failover; another connection may find the primary.',
+  ),
+  row('53300', 'too_many_connections', lost, 'Another time there may be a place.'),
+  raised('53200', 'out_of_memory', lost, 'Another time there may be room.'),
+  raised('53100', 'disk_full', alarming, 'Somebody must make room.'),
+  raised('58030', 'io_error', alarming, 'Somebody must look at the disk.'),
+  raised(
+    '08*',
+    'connection_exception',
+    lost,
+    'Poolers answer with 08P01 for whatever went wrong between them and the server.',
+  ),
+  raised('08007', 'transaction_resolution_unknown', { body: 'resolve', committing: 'resolve' }, 'Its name says it.'),
+  raised(
+    'XX*',
+    'internal_error',
+    { connecting: 'halt', body: 'surface', committing: 'resolve' },
+    'Some poolers use it as well.',
+  ),
+  row(
+    'cached-plan-changed',
+    'cached plan must not change result type',
+    { body: 'reconnect' },
+    'A prepared statement from before a change of the schema; another connection has none.',
+  ),
+  row(
+    '26000',
+    'invalid_sql_statement_name',
+    { body: 'reconnect' },
+    'A prepared statement that this backend does not know: a pooler changed it.',
+  ),
+  row(
+    '42P05',
+    'duplicate_prepared_statement',
+    { body: 'reconnect' },
+    'A prepared statement of somebody else: a pooler changed the backend.',
+  ),
+  row(
+    'fatal-at-commit',
+    'any FATAL or PANIC in answer to COMMIT',
+    { committing: 'resolve' },
+    'The connection ends at a point that the code does not tell.',
+  ),
+  row('fatal', 'any other FATAL or PANIC', { connecting: 'reconnect', body: 'reconnect' }, 'The connection is gone.'),
+  row(
+    'error-at-commit',
+    'any other ERROR in answer to COMMIT',
+    { committing: 'surface' },
+    'After the commit record an error would be a PANIC.',
+  ),
+  row(
+    'connection-lost',
+    'the connection ended, or cannot be used',
+    lost,
+    'The same error stands for aborted, still running and committed.',
+  ),
+  row('connection-refused', 'nobody answers at that address', lost, 'The server is not up, or not there.'),
+  row(
+    'query-timeout',
+    'the driver’s query_timeout',
+    { body: 'reconnect', committing: 'resolve' },
+    'The server goes on, and may commit later.',
+  ),
+  row('CONNECT_TIMEOUT', 'a connection took too long to make', { connecting: 'reconnect' }, 'Nothing was begun.'),
+  row(
+    'POOL_EXHAUSTED',
+    'all connections are taken',
+    { connecting: 'surface' },
+    'More tries would only lengthen the queue.',
+  ),
+  row(
+    'POOLING_UNSUPPORTED',
+    'a pooler that hands out connections by the statement',
+    { connecting: 'halt' },
+    'No transaction can hold behind it.',
+  ),
+  row('pool-ended', 'the pool was ended', { connecting: 'surface' }, 'Somebody called pool.end().'),
+  row('STORE_CLOSED', 'the store was closed', { connecting: 'surface' }, 'Somebody called close().'),
+  row(
+    'TRANSACTION_ENDED_ELSEWHERE',
+    'no transaction was open at COMMIT',
+    { body: 'halt', committing: 'halt' },
+    'COMMIT outside of a transaction is answered with COMMIT and a mere warning.',
+  ),
+]

@@ -1,0 +1,110 @@
+// Connections out of the user's pool: waited for no longer than asked, given back when they come too late, and never able to end the process.
+
+import type { AcquireLimits } from '../../atomicity/index.js'
+import { type Clock, RepriseError, whenAborted } from '../../kernel/index.js'
+import type { PostgresPool, PostgresPoolClient } from './options.js'
+
+/** The connections of a store. */
+export interface Connections {
+  /** Waits for a connection on which no transaction is open. */
+  take(limits: Omit<AcquireLimits, 'readOnly'>): Promise<PostgresPoolClient>
+  /** A connection that can be had without making anybody wait, or undefined. */
+  spare(limits: Omit<AcquireLimits, 'readOnly'>): Promise<PostgresPoolClient | undefined>
+  /** Refuses from now on, and leaves the pool to its owner. */
+  close(): void
+}
+
+const ignore = (): void => undefined
+
+/** The connections of a pool. */
+export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
+  // A pool takes its listener off a connection while it is in use, and an error event that nobody listens to ends the process: in the
+  // very moment in which a commit is lost. The operations themselves fail too, so nothing is hidden here.
+  const heard = new WeakSet<object>()
+  const listenTo = (client: PostgresPoolClient): void => {
+    if (heard.has(client)) return
+    heard.add(client)
+    client.on('error', ignore)
+  }
+  pool.on('error', ignore)
+  let closed = false
+  const take: Connections['take'] = async (limits) => {
+    const untilMs = clock.monotonicMs() + limits.waitMs
+    for (;;) {
+      if (closed) throw new RepriseError('STORE_CLOSED', 'The store was closed.')
+      const waitMs = Math.max(0, untilMs - clock.monotonicMs())
+      const client = await connect(pool, clock, { ...limits, waitMs })
+      listenTo(client)
+      if (!closed && isFree(client)) return client
+      // Somebody gave it back with a transaction open, and BEGIN would join that one; or the store was closed meanwhile.
+      client.release(!closed)
+    }
+  }
+  return {
+    take,
+    async spare(limits) {
+      const most = (pool as { readonly options?: { readonly max?: number } }).options?.max ?? 10
+      const free = pool.idleCount > 0 || pool.totalCount < most
+      return free && pool.waitingCount === 0 ? take(limits) : undefined
+    },
+    close() {
+      closed = true
+      pool.removeListener('error', ignore)
+    },
+  }
+}
+
+function isFree(client: PostgresPoolClient): boolean {
+  if (typeof client.getTransactionStatus !== 'function') {
+    client.release()
+    throw new RepriseError(
+      'RUNTIME_UNSUPPORTED',
+      'The driver cannot tell the state of a transaction: pg 8.23 or newer is needed.',
+    )
+  }
+  const status = client.getTransactionStatus()
+  return status === 'I' || status === null
+}
+
+function connect(
+  pool: PostgresPool,
+  clock: Clock,
+  { waitMs, signal }: Omit<AcquireLimits, 'readOnly'>,
+): Promise<PostgresPoolClient> {
+  if (signal?.aborted) return Promise.reject(signal.reason)
+  return new Promise((resolve, reject) => {
+    let waiting = true
+    const end = (settle: () => void): void => {
+      if (!waiting) return
+      waiting = false
+      cancel()
+      leave?.()
+      settle()
+    }
+    const onAbort = (): void => end(() => reject(signal?.reason))
+    const cancel = clock.setTimer(waitMs, () => end(() => reject(tooLong(pool, waitMs))))
+    const leave = signal === undefined ? undefined : whenAborted(signal, onAbort)
+    pool.connect().then(
+      (client) => {
+        // Connecting cannot be called off; what comes too late goes straight back.
+        if (waiting) end(() => resolve(client))
+        else client.release()
+      },
+      (error: unknown) => end(() => reject(error)),
+    )
+  })
+}
+
+function tooLong(pool: PostgresPool, waitMs: number): RepriseError {
+  const details = {
+    waitMs: Math.ceil(waitMs),
+    connections: pool.totalCount,
+    idle: pool.idleCount,
+    waiting: pool.waitingCount,
+  }
+  const most = (pool as { readonly options?: { readonly max?: number } }).options?.max
+  const full = most === undefined || pool.totalCount >= most
+  return full
+    ? new RepriseError('POOL_EXHAUSTED', `No connection became free within ${Math.ceil(waitMs)} ms.`, { details })
+    : new RepriseError('CONNECT_TIMEOUT', `No connection could be made within ${Math.ceil(waitMs)} ms.`, { details })
+}

@@ -1,0 +1,254 @@
+// What in the live settings of a server would weaken the promise, each with its fix.
+
+import type { Finding } from '../../atomicity/index.js'
+import { RepriseError } from '../../kernel/index.js'
+import { signsOf } from './classification.js'
+import { lastOf } from './handle.js'
+import { migrationState, type PostgresSchema } from './migrations.js'
+import type { PostgresPoolClient } from './options.js'
+
+/** The settings that are looked at, as text; times in ms, 0 for switched off. */
+export interface ServerSettings {
+  /** As in 150004. */
+  readonly version: number
+  /** `on`, `off`, `local`, `remote_write`, `remote_apply`. */
+  readonly synchronousCommit: string
+  /** Whether commits are forced to the disk. */
+  readonly fsync: boolean
+  /** Whether pages are protected from being torn. */
+  readonly fullPageWrites: boolean
+  /** Names of standbys that COMMIT waits for, or empty. */
+  readonly synchronousStandbys: string
+  /** In ms. */
+  readonly idleInTransactionMs: number
+  /** In ms. */
+  readonly statementTimeoutMs: number
+  /** In ms; PostgreSQL 17. */
+  readonly transactionTimeoutMs: number
+  /** In seconds; 0: the system's, or none on a socket. */
+  readonly keepalivesIdleSeconds: number
+  /** Whether new transactions only read. */
+  readonly readOnly: boolean
+  /** Whether this is a standby. */
+  readonly inRecovery: boolean
+  /** The most connections of the pool; undefined: it does not say. */
+  readonly poolMost: number | undefined
+  /** The most connections of the server. */
+  readonly serverMost: number
+}
+
+type Check = (settings: ServerSettings) => Finding | undefined
+
+const checks: readonly Check[] = [
+  ({ fsync }) =>
+    fsync
+      ? undefined
+      : finding(
+          'FSYNC_OFF',
+          'broken',
+          'fsync is off: a crash of the machine can lose or corrupt what was committed.',
+          'Set fsync = on.',
+        ),
+  ({ synchronousCommit }) =>
+    synchronousCommit === 'off'
+      ? finding(
+          'SYNCHRONOUS_COMMIT_OFF',
+          'broken',
+          'synchronous_commit is off: COMMIT is answered before it is on the disk, and a crash loses it.',
+          'Set synchronous_commit = on, for this role or database at least.',
+        )
+      : undefined,
+  ({ synchronousCommit, synchronousStandbys }) =>
+    synchronousStandbys !== '' && (synchronousCommit === 'local' || synchronousCommit === 'remote_write')
+      ? finding(
+          'SYNCHRONOUS_COMMIT_LOCAL',
+          'risk',
+          `synchronous_commit is ${synchronousCommit}: COMMIT does not wait until a standby has it on its disk.`,
+          'Set synchronous_commit = on if a failover must not lose commits.',
+        )
+      : undefined,
+  ({ fullPageWrites }) =>
+    fullPageWrites
+      ? undefined
+      : finding(
+          'FULL_PAGE_WRITES_OFF',
+          'risk',
+          'full_page_writes is off: a crash can tear pages.',
+          'Set full_page_writes = on, unless the file system prevents torn pages.',
+        ),
+  ({ inRecovery }) =>
+    inRecovery
+      ? finding(
+          'IN_RECOVERY',
+          'broken',
+          'The server is a standby and cannot write.',
+          'Connect to the primary: target_session_attrs, or the right host.',
+        )
+      : undefined,
+  ({ readOnly, inRecovery }) =>
+    readOnly && !inRecovery
+      ? finding(
+          'READ_ONLY_BY_DEFAULT',
+          'broken',
+          'default_transaction_read_only is on: writes are refused.',
+          'Set default_transaction_read_only = off for this role.',
+        )
+      : undefined,
+  ({ idleInTransactionMs }) =>
+    idleInTransactionMs === 0
+      ? finding(
+          'IDLE_IN_TRANSACTION_UNLIMITED',
+          'note',
+          'idle_in_transaction_session_timeout is off: transactions of others that lost their client keep their locks. Reprise sets it for its own.',
+          'Set idle_in_transaction_session_timeout for the database.',
+        )
+      : undefined,
+  ({ keepalivesIdleSeconds }) =>
+    keepalivesIdleSeconds === 0 || keepalivesIdleSeconds > 600
+      ? finding(
+          'KEEPALIVES_LATE',
+          'risk',
+          'A client that vanished is noticed late: the server probes idle connections after the system’s time, two hours by default on Linux.',
+          'Set tcp_keepalives_idle = 60, tcp_keepalives_interval = 10, tcp_keepalives_count = 6.',
+        )
+      : undefined,
+  ({ statementTimeoutMs }) =>
+    statementTimeoutMs > 0
+      ? finding(
+          'STATEMENT_TIMEOUT_SET',
+          'note',
+          `statement_timeout is ${statementTimeoutMs} ms. It does not bound COMMIT.`,
+          'Keep it above lockWait, or a wait for a lock ends as a cancelled statement, which is not repeated.',
+        )
+      : undefined,
+  ({ transactionTimeoutMs }) =>
+    transactionTimeoutMs > 0
+      ? finding(
+          'TRANSACTION_TIMEOUT_SET',
+          'note',
+          `transaction_timeout is ${transactionTimeoutMs} ms: a longer transaction is ended by the server, and not repeated.`,
+          'Keep it above the deadline of the domain.',
+        )
+      : undefined,
+  ({ version }) =>
+    version < 130_000
+      ? finding(
+          'SERVER_OLD',
+          'broken',
+          'The server is older than PostgreSQL 13 and lacks pg_current_xact_id.',
+          'Upgrade the server.',
+        )
+      : undefined,
+  ({ poolMost }) =>
+    poolMost === 1
+      ? finding(
+          'POOL_OF_ONE',
+          'risk',
+          'The pool has one connection: nothing can be resolved or reported while it is in use.',
+          'Give the pool at least two connections.',
+        )
+      : undefined,
+  ({ poolMost, serverMost }) =>
+    poolMost !== undefined && poolMost > serverMost
+      ? finding(
+          'POOL_OVER_SERVER',
+          'risk',
+          `The pool may open ${poolMost} connections, and the server takes ${serverMost}.`,
+          'Lower max of the pool, or raise max_connections.',
+        )
+      : undefined,
+]
+
+/** What settings mean. Pure. */
+export function findingsOf(settings: ServerSettings): readonly Finding[] {
+  return checks.flatMap((check) => check(settings) ?? [])
+}
+
+/** Looks at the server behind a connection. */
+export async function examinePostgres(
+  client: PostgresPoolClient,
+  schema: PostgresSchema,
+  poolMost: number | undefined,
+): Promise<readonly Finding[]> {
+  const pooling = await poolingFinding(client)
+  if (pooling !== undefined) return [pooling]
+  const settings = await readSettings(client, poolMost)
+  return [...findingsOf(settings), ...(await migrationFindings(client, schema))]
+}
+
+// Two statements of one transaction must meet the same backend and the same transaction.
+async function poolingFinding(client: PostgresPoolClient): Promise<Finding | undefined> {
+  try {
+    const look = 'SELECT pg_backend_pid()::text || now()::text AS place'
+    const first = lastOf(await client.query(`BEGIN; ${look}`)).rows[0]?.['place']
+    const open = client.getTransactionStatus() === 'T'
+    const second = (await client.query(look)).rows[0]?.['place']
+    await client.query('ROLLBACK')
+    return open && first === second ? undefined : statementPooling
+  } catch (error) {
+    if (error instanceof Error && /statement pooling/i.test(error.message)) return statementPooling
+    throw error
+  }
+}
+
+const statementPooling: Finding = finding(
+  'POOLING_BY_STATEMENT',
+  'broken',
+  'A pooler hands out connections by the statement, so no transaction can hold.',
+  'Set the pooler to transaction or session pooling.',
+)
+
+async function readSettings(client: PostgresPoolClient, poolMost: number | undefined): Promise<ServerSettings> {
+  const { rows } = await client.query(
+    `SELECT name, setting FROM pg_settings WHERE name IN ('server_version_num', 'synchronous_commit', 'fsync', 'full_page_writes', 'synchronous_standby_names',
+      'idle_in_transaction_session_timeout', 'statement_timeout', 'transaction_timeout', 'tcp_keepalives_idle', 'default_transaction_read_only', 'in_hot_standby', 'max_connections')
+     UNION ALL SELECT 'recovery', pg_is_in_recovery()::text`,
+  )
+  const values = new Map(rows.map((row) => [String(row['name']), String(row['setting'])]))
+  const number = (name: string): number => Number(values.get(name) ?? 0)
+  return {
+    version: number('server_version_num'),
+    synchronousCommit: values.get('synchronous_commit') ?? '',
+    fsync: values.get('fsync') === 'on',
+    fullPageWrites: values.get('full_page_writes') === 'on',
+    synchronousStandbys: values.get('synchronous_standby_names') ?? '',
+    idleInTransactionMs: number('idle_in_transaction_session_timeout'),
+    statementTimeoutMs: number('statement_timeout'),
+    transactionTimeoutMs: number('transaction_timeout'),
+    keepalivesIdleSeconds: number('tcp_keepalives_idle'),
+    readOnly: values.get('default_transaction_read_only') === 'on',
+    inRecovery: values.get('recovery') === 'true',
+    poolMost,
+    serverMost: number('max_connections'),
+  }
+}
+
+async function migrationFindings(client: PostgresPoolClient, schema: PostgresSchema): Promise<readonly Finding[]> {
+  const known = schema.plan.migrations.length
+  try {
+    const applied = await migrationState(client, schema)
+    if (applied === known) return []
+    const what =
+      applied === undefined
+        ? 'Reprise’s tables are not there.'
+        : `Reprise’s tables are at migration ${applied} of ${known}.`
+    return [finding('MIGRATIONS_MISSING', 'broken', what, 'Call migrate(), or run what migrationSql() prints.')]
+  } catch (error) {
+    if (error instanceof RepriseError && error.code === 'MIGRATION_NEWER') {
+      return [finding('MIGRATIONS_NEWER', 'broken', error.message, 'Upgrade the code.')]
+    }
+    if (!signsOf(error).includes('42501')) throw error
+    return [
+      finding(
+        'MIGRATIONS_UNREADABLE',
+        'broken',
+        'The role may not read Reprise’s tables.',
+        'Grant the role rights on them.',
+      ),
+    ]
+  }
+}
+
+function finding(code: string, severity: Finding['severity'], what: string, fix: string): Finding {
+  return { code, severity, what, fix }
+}

@@ -1,0 +1,63 @@
+// PostgreSQL as an engine: sessions out of a pool, what errors mean, and what became of a transaction.
+
+import type { Engine } from '../../atomicity/index.js'
+import { type Clock, RepriseError } from '../../kernel/index.js'
+import { blockersOf } from './asking/lock-report.js'
+import { resolveTrace } from './asking/resolve.js'
+import { tracesOf } from './asking/trace.js'
+import { classifyPostgres } from './classification.js'
+import type { Connections } from './connections.js'
+import type { PostgresTransaction, TransactionClient, TransactionPool } from './handle.js'
+import { postgresManifest, untracedManifest } from './manifest.js'
+import type { PostgresSchema } from './migrations.js'
+import { PostgresSession, type SessionContext } from './session.js'
+
+/** What an engine is made of. */
+export interface EngineParts<Bound> {
+  /** The domain's name. */
+  readonly name: string
+  /** Its connections. */
+  readonly connections: Connections
+  /** Its own tables. */
+  readonly schema: PostgresSchema
+  /** Time. */
+  readonly clock: Clock
+  /** Whether transactions without a key take their trace with BEGIN. Default true. */
+  readonly resolvesUnkeyed?: boolean
+  /** Makes `tx.db`. */
+  readonly bind: (client: TransactionClient, pool: TransactionPool) => Bound
+}
+
+/** The engine of a PostgreSQL domain. */
+export function postgresEngine<Bound>(parts: EngineParts<Bound>): Engine<PostgresTransaction<Bound>> {
+  const { name, connections, schema, clock, bind, resolvesUnkeyed = true } = parts
+  if (typeof name !== 'string' || name === '') {
+    throw new RepriseError('ARGUMENT_INVALID', 'A domain needs a name.')
+  }
+  const context: SessionContext<Bound> = {
+    clock,
+    marker: schema.marker,
+    bind,
+    traces: tracesOf(),
+    resolvesUnkeyed,
+    blockers: (pid) => blockersOf(connections, pid),
+  }
+  return {
+    name,
+    manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
+    acquire: async (limits) => new PostgresSession(await connections.take(limits), context),
+    classify: classifyPostgres,
+    async resolve(trace, limits) {
+      const beganMs = clock.monotonicMs()
+      const client = await connections.take(limits)
+      let sound = false
+      try {
+        const outcome = await resolveTrace(client, trace, limits.waitMs - (clock.monotonicMs() - beganMs), clock)
+        sound = true
+        return outcome
+      } finally {
+        client.release(!sound)
+      }
+    },
+  }
+}

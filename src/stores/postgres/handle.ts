@@ -1,0 +1,227 @@
+// What a body works with: the handle, and the client inside it that a query builder can be bound to.
+
+import type { Rows, TransactionControls } from '../../atomicity/index.js'
+import type { Deadline } from '../../kernel/index.js'
+import { RepriseError } from '../../kernel/index.js'
+import { refuseTransactionStatements, type SqlExecutor, sqlRows } from '../sql/index.js'
+import type { PostgresAnswer } from './options.js'
+
+/** What a body of a PostgreSQL transaction gets. */
+export interface PostgresTransaction<Bound> extends TransactionControls, Rows {
+  /** What `bind` made: the user's query builder, inside this transaction. */
+  readonly db: Bound
+  /** Runs a statement; placeholders are `$1`, `$2`. Of several statements in one text the last one's answer counts. */
+  query<Row = Readonly<Record<string, unknown>>>(
+    text: string,
+    values?: readonly unknown[],
+  ): Promise<{ readonly rows: Row[]; readonly rowCount: number }>
+  /**
+   * Runs the work so that an error in it undoes only what the work did, and the transaction goes on. May be nested. What is not part of the work, and the next savepoint,
+   * waits until it is over.
+   */
+  savepoint<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+/** What the handle needs of its session. */
+export interface StatementPort {
+  /** Sends what `pg` takes: a text or its config. */
+  send(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer>
+  /** Runs the work inside a savepoint. */
+  savepoint<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+/** The handle of a transaction. */
+export function postgresHandle<Bound>(
+  port: StatementPort,
+  executor: SqlExecutor,
+  controls: TransactionControls,
+  bind: (client: TransactionClient, pool: TransactionPool) => Bound,
+): PostgresTransaction<Bound> {
+  return new Handle(port, executor, controls, bind)
+}
+
+class Handle<Bound> implements PostgresTransaction<Bound> {
+  readonly #port: StatementPort
+  readonly #controls: TransactionControls
+  readonly #executor: SqlExecutor
+  readonly #bind: (client: TransactionClient, pool: TransactionPool) => Bound
+  #bound: { readonly db: Bound } | undefined
+  #lazyRows: Rows | undefined
+
+  constructor(
+    port: StatementPort,
+    executor: SqlExecutor,
+    controls: TransactionControls,
+    bind: (client: TransactionClient, pool: TransactionPool) => Bound,
+  ) {
+    this.#port = port
+    this.#controls = controls
+    this.#executor = executor
+    this.#bind = bind
+  }
+
+  get attempt(): number {
+    return this.#controls.attempt
+  }
+
+  get signal(): AbortSignal {
+    return this.#controls.signal
+  }
+
+  get deadline(): Deadline {
+    return this.#controls.deadline
+  }
+
+  // Most bodies need one of the two, db or query, so the query builder is only made when it is asked for.
+  get db(): Bound {
+    if (this.#bound === undefined) {
+      this.#bound = { db: this.#bind(new TransactionClient(this.#port), new TransactionPool(this.#port)) }
+    }
+    return this.#bound.db
+  }
+
+  afterCommit(work: () => unknown): void {
+    this.#controls.afterCommit(work)
+  }
+
+  async query<Row>(text: string, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }> {
+    if (typeof text !== 'string') throw unsupported('tx.query takes a text and its values')
+    refuseTransactionStatements(text, 'postgres')
+    const answer = lastOf(await this.#port.send(text, values === undefined ? undefined : [...values]))
+    return { rows: answer.rows as unknown as Row[], rowCount: answer.rowCount ?? 0 }
+  }
+
+  savepoint<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#port.savepoint(work)
+  }
+
+  insertOnce(...values: Parameters<Rows['insertOnce']>): ReturnType<Rows['insertOnce']> {
+    return this.#rows.insertOnce(...values)
+  }
+
+  transition(...values: Parameters<Rows['transition']>): ReturnType<Rows['transition']> {
+    return this.#rows.transition(...values)
+  }
+
+  lockRow(...values: Parameters<Rows['lockRow']>): ReturnType<Rows['lockRow']> {
+    return this.#rows.lockRow(...values)
+  }
+
+  readRow(...values: Parameters<Rows['readRow']>): ReturnType<Rows['readRow']> {
+    return this.#rows.readRow(...values)
+  }
+
+  updateRows(...values: Parameters<Rows['updateRows']>): ReturnType<Rows['updateRows']> {
+    return this.#rows.updateRows(...values)
+  }
+
+  // Most bodies use none of these.
+  get #rows(): Rows {
+    this.#lazyRows ??= sqlRows(this.#executor)
+    return this.#lazyRows
+  }
+}
+
+/** The answer of a text with several statements is a list; the last one counts. */
+export function lastOf(answer: PostgresAnswer | readonly PostgresAnswer[]): PostgresAnswer {
+  return Array.isArray(answer) ? answer.at(-1) : (answer as PostgresAnswer)
+}
+
+/** A client of `pg`, as far as it makes sense inside a transaction that somebody else begins and ends. */
+export class TransactionClient {
+  readonly #port: StatementPort
+
+  constructor(port: StatementPort) {
+    this.#port = port
+  }
+
+  /** Runs a statement: a text with values, or a config with text, values, name, rowMode and types. */
+  async query(config: unknown, values?: unknown, callback?: unknown): Promise<PostgresAnswer> {
+    if (typeof values === 'function' || callback !== undefined) throw unsupported('use the promise, not a callback')
+    if (typeof config === 'string') {
+      refuseTransactionStatements(config, 'postgres')
+      return this.#port.send(config, valuesOf(values))
+    }
+    if (typeof config !== 'object' || config === null) throw unsupported('a statement is a text or a config')
+    if (typeof (config as { submit?: unknown }).submit === 'function') {
+      throw unsupported('cursors and streams keep the connection busy between reads; select in parts instead')
+    }
+    // A copy: what was looked at is what is sent.
+    const copy = { ...config } as Record<string, unknown>
+    if (copy['callback'] !== undefined) throw unsupported('use the promise, not a callback')
+    if (typeof copy['text'] !== 'string') throw unsupported('a config needs its text')
+    refuseTransactionStatements(copy['text'], 'postgres')
+    return this.#port.send(copy, valuesOf(values))
+  }
+
+  /** Refused: the connection is given back when the transaction ends. */
+  release(): void {
+    throw unsupported('the connection is given back when the transaction ends')
+  }
+
+  /** Refused: it is connected. */
+  async connect(): Promise<never> {
+    throw unsupported('the client is connected, and stays so until the transaction ends')
+  }
+
+  /** Refused: the connection is the pool’s. */
+  async end(): Promise<never> {
+    throw unsupported('the connection belongs to the pool')
+  }
+
+  /** Refused. */
+  copyFrom(): never {
+    throw unsupported('COPY takes the connection for itself')
+  }
+
+  /** Refused. */
+  copyTo(): never {
+    throw unsupported('COPY takes the connection for itself')
+  }
+
+  /** Refused: what happens to the connection is told to the transaction. */
+  on(): never {
+    throw unsupported('events of the connection are not on offer')
+  }
+
+  /** Refused, as `on`. */
+  once(): never {
+    throw unsupported('events of the connection are not on offer')
+  }
+}
+
+/** A pool that always hands out the transaction's client: for query builders that want a pool. Giving it back, and ending the pool, do nothing. */
+export class TransactionPool {
+  readonly #lent: LentClient
+
+  constructor(port: StatementPort) {
+    this.#lent = new LentClient(port)
+  }
+
+  /** The transaction's client. */
+  async connect(): Promise<LentClient> {
+    return this.#lent
+  }
+
+  /** As the client's. */
+  query(config: unknown, values?: unknown, callback?: unknown): Promise<PostgresAnswer> {
+    return this.#lent.query(config, values, callback)
+  }
+
+  /** Does nothing. */
+  async end(): Promise<void> {}
+}
+
+class LentClient extends TransactionClient {
+  override release(): void {}
+}
+
+function valuesOf(values: unknown): unknown[] | undefined {
+  if (values === undefined || values === null) return undefined
+  if (!Array.isArray(values)) throw unsupported('values are a list')
+  return [...values]
+}
+
+function unsupported(why: string): RepriseError {
+  return new RepriseError('STATEMENT_UNSUPPORTED', `Not inside a transaction: ${why}.`)
+}

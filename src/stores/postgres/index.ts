@@ -1,0 +1,69 @@
+// PostgreSQL: a domain on a pool of the `pg` package that the user passes in.
+
+import type { Finding } from '../../atomicity/index.js'
+import { durationMs, systemClock } from '../../kernel/index.js'
+import { type Domain, domainOf } from '../../transaction/index.js'
+import type { MigrationResult } from '../sql/index.js'
+import { connectionsOf } from './connections.js'
+import { examinePostgres } from './doctor.js'
+import { postgresEngine } from './engine.js'
+import type { PostgresTransaction, TransactionClient, TransactionPool } from './handle.js'
+import { migratePostgres, postgresMigrationSql, postgresSchema } from './migrations.js'
+import type { ClientOf, PostgresOptions, PostgresPool, PostgresPoolClient } from './options.js'
+
+export type { Finding } from '../../atomicity/index.js'
+export { LockTimeoutError, type MigrationResult } from '../sql/index.js'
+export { postgresClassification, signsOf } from './classification.js'
+export type { PostgresTransaction } from './handle.js'
+export { postgresManifest } from './manifest.js'
+export type { ClientOf, PostgresAnswer, PostgresOptions, PostgresPool, PostgresPoolClient } from './options.js'
+
+/** A domain in a PostgreSQL database. */
+export interface PostgresDomain<Bound> extends Domain<PostgresTransaction<Bound>> {
+  /** Brings Reprise's own tables up to date. Safe when several processes do it at once. */
+  migrate(): Promise<MigrationResult>
+  /** The same as SQL, to be run once by other means. */
+  migrationSql(): string
+  /** What in the live settings would weaken the promise, each with its fix. Empty: nothing was found. */
+  doctor(): Promise<readonly Finding[]>
+  /** Refuses new transactions from now on. The pool stays open: it is the caller's. */
+  close(): Promise<void>
+}
+
+/** How long migrations wait for another process that migrates, in ms. */
+const migrationWaitMs = 60_000
+
+/** A domain in a PostgreSQL database: `postgres({ pool, name: 'payments' })`. */
+export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
+  options: PostgresOptions<Pool, Bound>,
+): PostgresDomain<Bound> {
+  const { pool, name, prefix, schema: schemaName, bind, resolvesUnkeyed = true, ...defaults } = options
+  const { clock = systemClock, connectionWait = '1s' } = defaults
+  const schema = postgresSchema(prefix, schemaName)
+  const connections = connectionsOf(pool, clock)
+  // The client and the pool that bind gets stand for the user's own; what they do not do they refuse.
+  const bound = (client: TransactionClient, inner: TransactionPool): Bound =>
+    bind === undefined
+      ? (client as unknown as Bound)
+      : bind(client as unknown as ClientOf<Pool>, inner as unknown as Pool)
+  const engine = postgresEngine({ name, connections, schema, clock, resolvesUnkeyed, bind: bound })
+  const onClient = async <Result>(work: (client: PostgresPoolClient) => Promise<Result>): Promise<Result> => {
+    const client = await connections.take({ waitMs: durationMs(connectionWait) })
+    try {
+      return await work(client)
+    } finally {
+      client.release(client.getTransactionStatus() !== 'I')
+    }
+  }
+  return {
+    ...domainOf(engine, defaults),
+    migrate: () => onClient((client) => migratePostgres(client, schema, migrationWaitMs)),
+    migrationSql: () => postgresMigrationSql(schema),
+    doctor: () => onClient((client) => examinePostgres(client, schema, mostOf(pool))),
+    close: async () => connections.close(),
+  }
+}
+
+function mostOf(pool: PostgresPool): number | undefined {
+  return (pool as { readonly options?: { readonly max?: number } }).options?.max
+}

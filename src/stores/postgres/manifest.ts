@@ -1,0 +1,36 @@
+// What PostgreSQL can do.
+
+import type { Manifest } from '../../atomicity/index.js'
+
+/** The manifest of PostgreSQL, through `pg`. */
+export const postgresManifest: Manifest = {
+  engine: 'PostgreSQL',
+  isolation: ['read-committed', 'repeatable-read', 'serializable'],
+  writers: 'many',
+  readOnly: true,
+  savepoints: true,
+  commit: 'ambiguous',
+  resolvesUnkeyed: true,
+  rowLock: 'row',
+  lockReport: true,
+  refuse: 'never',
+  reach: 'network',
+  durability: 'replicated',
+  because: {
+    commit:
+      'The connection can be lost after COMMIT was sent and before it was answered, and the error is the same for both outcomes.',
+    refuse: 'A claim that is not committed cannot be seen by another connection; the unique index makes it wait.',
+    resolvesUnkeyed:
+      'pg_xact_status answers on the same server and timeline only; after a failover it can be wrong, and is not asked.',
+  },
+}
+
+/** The same where transactions without a key are not traced. */
+export const untracedManifest: Manifest = {
+  ...postgresManifest,
+  resolvesUnkeyed: false,
+  because: {
+    ...postgresManifest.because,
+    resolvesUnkeyed: 'The domain was told not to take the number of each transaction with BEGIN.',
+  },
+}

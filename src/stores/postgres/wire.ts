@@ -1,0 +1,167 @@
+// Statements of one transaction on their way: one at a time, watched for errors, for locks they wait for, and for the end of the transaction under them.
+
+import type { Blocker, HandleLife } from '../../atomicity/index.js'
+import { type CancelTimer, type Clock, RepriseError } from '../../kernel/index.js'
+import { LockTimeoutError, type SavepointTurns, savepointTurns } from '../sql/index.js'
+import { endsConnection, signsOf } from './classification.js'
+import type { PostgresAnswer, PostgresPoolClient } from './options.js'
+
+/** What the statements of a transaction need. */
+export interface WireParts {
+  /** The connection. */
+  readonly client: PostgresPoolClient
+  /** Whether the handle can be used. */
+  readonly life: HandleLife
+  /** Time. */
+  readonly clock: Clock
+  /** Who blocks a backend. */
+  readonly blockers: (pid: string) => Promise<readonly Blocker[]>
+}
+
+/** The way of the statements of one transaction. */
+export class Wire {
+  /** The longest that a statement waits for a lock, in ms. */
+  lockWaitMs = 0
+  /** The backend, where it is known: then it is asked who blocks it. */
+  pid: string | undefined
+  readonly #parts: WireParts
+  readonly #turns: SavepointTurns = savepointTurns()
+  readonly #queue: (() => void)[] = []
+  #pending = 0
+  #whenIdle: (() => void) | undefined
+  #ended = false
+
+  constructor(parts: WireParts) {
+    this.#parts = parts
+  }
+
+  /** Whether nothing is under way. */
+  get idle(): boolean {
+    return this.#pending === 0
+  }
+
+  /** Sends a statement of the body: a text, or a config of pg. */
+  send(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer> {
+    const { life, client } = this.#parts
+    // pg takes a config too; the type of the port knows texts alone.
+    const send = (): Promise<PostgresAnswer> => client.query(config as string, values)
+    try {
+      life.check()
+      const turn = this.#turns.turn()
+      // The usual way, in which nobody waits, takes as few promises as can be.
+      return turn === undefined ? this.#watched(send) : this.#inTurn(turn, send)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async #inTurn(first: Promise<void>, send: () => Promise<PostgresAnswer>): Promise<PostgresAnswer> {
+    for (let turn: Promise<void> | undefined = first; turn !== undefined; turn = this.#turns.turn()) {
+      await turn
+      this.#parts.life.check()
+    }
+    return this.#watched(send)
+  }
+
+  /** Runs the work inside a savepoint. */
+  savepoint<Result>(work: () => Promise<Result>): Promise<Result> {
+    const { life, client } = this.#parts
+    const step = (text: string) => async (name: string) => {
+      await this.#watched(() => client.query(text.replaceAll('?', name)))
+    }
+    const steps = {
+      open: step('SAVEPOINT ?'),
+      release: step('RELEASE SAVEPOINT ?'),
+      undo: step('ROLLBACK TO SAVEPOINT ?; RELEASE SAVEPOINT ?'),
+    }
+    return this.#turns.enter(() => life.savepoint(steps, work))
+  }
+
+  /** Resolves when nothing is under way any more; undefined: nothing is. */
+  untilIdle(): Promise<void> | undefined {
+    if (this.#pending === 0) return undefined
+    return new Promise((resolve) => {
+      this.#whenIdle = resolve
+    })
+  }
+
+  /** What still waits for its turn is not sent any more. */
+  end(): void {
+    this.#ended = true
+  }
+
+  async #watched(send: () => Promise<PostgresAnswer>): Promise<PostgresAnswer> {
+    this.#pending += 1
+    let watch = unwatched
+    try {
+      // One at a time, as pg asks for; a client in its pipeline mode takes as many as come.
+      if (this.#pending > 1 && !this.#pipelines) await this.#queued()
+      watch = this.#watchLocks()
+      const answer = await send()
+      // Whatever ended it, what came after ran in no transaction.
+      if (this.#parts.client.getTransactionStatus() === 'I') throw endedElsewhere()
+      return answer
+    } catch (error) {
+      throw await this.#failed(error, watch)
+    } finally {
+      watch.cancel()
+      this.#pending -= 1
+      this.#queue.shift()?.()
+      if (this.#pending === 0) this.#whenIdle?.()
+    }
+  }
+
+  // A statement that the body did not wait for still runs before COMMIT, but never after ROLLBACK or on a connection that was given back.
+  async #queued(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#queue.push(resolve)
+    })
+    if (this.#ended) throw new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')
+    const first = this.#parts.life.poisoned
+    if (first !== undefined) throw first.error
+  }
+
+  get #pipelines(): boolean {
+    return (this.#parts.client as { readonly pipeline?: boolean }).pipeline === true
+  }
+
+  async #failed(error: unknown, watch: LockWatch): Promise<unknown> {
+    const { life } = this.#parts
+    // One that waited in the queue is refused with the error of the one before it.
+    const lockTimeout = signsOf(error).includes('55P03') && !(error instanceof LockTimeoutError)
+    const shown = lockTimeout ? new LockTimeoutError(error, (await watch.report) ?? []) : error
+    const ended = error instanceof RepriseError && error.code === 'TRANSACTION_ENDED_ELSEWHERE'
+    if (ended || endsConnection(error)) life.poison(shown)
+    else life.failed(shown)
+    return shown
+  }
+
+  // Half-way through the wait it is likely to end in vain, and there is still somebody to ask about.
+  #watchLocks(): LockWatch {
+    const { pid } = this
+    if (pid === undefined) return unwatched
+    const { clock, blockers } = this.#parts
+    let cancel: CancelTimer | undefined
+    const watch: LockWatch = { report: undefined, cancel: () => cancel?.() }
+    const ask = (): void => {
+      watch.report = blockers(pid)
+    }
+    cancel = clock.setTimer(this.lockWaitMs / 2, ask, { keepAlive: false })
+    return watch
+  }
+}
+
+interface LockWatch {
+  report: Promise<readonly Blocker[]> | undefined
+  readonly cancel: () => void
+}
+
+const unwatched: LockWatch = { report: undefined, cancel: () => undefined }
+
+/** The error of a transaction that was ended by something other than its owner. */
+export function endedElsewhere(): RepriseError {
+  return new RepriseError(
+    'TRANSACTION_ENDED_ELSEWHERE',
+    'The transaction was ended by something other than its owner; what ran after that ran outside of it.',
+  )
+}

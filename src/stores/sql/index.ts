@@ -1,0 +1,18 @@
+// SQL that stores share: reading it, quoting names, repeatable writes, migrations. For stores only; it has no door of its own.
+
+export { placeholder, type SqlDialect } from './dialect.js'
+export type { SqlAnswer, SqlExecutor } from './executor.js'
+export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
+export { LockTimeoutError } from './lock-timeout.js'
+export {
+  appliedNumber,
+  applyMigrations,
+  type MigrationPlan,
+  type MigrationResult,
+  type MigrationTarget,
+  printMigrations,
+  refuseNewer,
+} from './migrations.js'
+export { sqlRows } from './rows.js'
+export { type SavepointTurns, savepointTurns } from './savepoint-turns.js'
+export { refuseTransactionStatements, statementsOf, transactionStatementIn } from './statements.js'

@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest'
+import { eventLoopTurn } from '../../kernel/index.js'
+import { LockTimeoutError, savepointTurns } from './index.js'
+
+function gate() {
+  let open: () => void = () => undefined
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { open, opened }
+}
+
+describe('savepoint turns', () => {
+  it('lets statements through at once where nobody uses savepoints', () => {
+    expect(savepointTurns().turn()).toBeUndefined()
+  })
+
+  it('makes what is outside wait until the savepoint is over, and lets its own work through', async () => {
+    const turns = savepointTurns()
+    const { open, opened } = gate()
+    const order: string[] = []
+    const inside = turns.enter(async () => {
+      await opened
+      expect(turns.turn()).toBeUndefined()
+      order.push('inside')
+    })
+    const outside = turns.turn()?.then(() => order.push('outside'))
+    await eventLoopTurn()
+    expect(order).toEqual([])
+    open()
+    await Promise.all([inside, outside])
+    expect(order).toEqual(['inside', 'outside'])
+  })
+
+  it('runs savepoints that were begun side by side one after the other, and nested ones at once', async () => {
+    const turns = savepointTurns()
+    const order: string[] = []
+    const one = (name: string) =>
+      turns.enter(async () => {
+        order.push(`${name}+`)
+        await turns.enter(async () => {
+          await eventLoopTurn()
+          order.push(`${name} nested`)
+        })
+        order.push(`${name}-`)
+      })
+    await Promise.all([one('a'), one('b'), one('c')])
+    expect(order).toEqual(['a+', 'a nested', 'a-', 'b+', 'b nested', 'b-', 'c+', 'c nested', 'c-'])
+  })
+
+  it('goes on after work that failed', async () => {
+    const turns = savepointTurns()
+    await expect(turns.enter(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    expect(turns.turn()).toBeUndefined()
+  })
+
+  it('refuses statements of work whose savepoint is over', async () => {
+    const turns = savepointTurns()
+    const { open, opened } = gate()
+    let late: Promise<unknown> = Promise.resolve()
+    await turns.enter(async () => {
+      late = opened.then(() => turns.turn())
+    })
+    open()
+    await expect(late).rejects.toThrow(expect.objectContaining({ code: 'TRANSACTION_OVER' }))
+  })
+
+  it('keeps two transactions apart', async () => {
+    const first = savepointTurns()
+    const second = savepointTurns()
+    await first.enter(async () => {
+      await second.enter(async () => {
+        expect(first.turn()).toBeUndefined()
+        expect(second.turn()).toBeUndefined()
+      })
+      expect(second.turn()).toBeUndefined()
+    })
+  })
+})
+
+describe('a lock that was not granted in time', () => {
+  it('says who stood before us, and keeps the engine’s error', () => {
+    const cause = Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' })
+    const blockers = [{ session: '7', openMs: 5, state: 'active', application: 'a' }]
+    expect(new LockTimeoutError(cause, blockers)).toMatchObject({
+      code: 'LOCK_TIMEOUT',
+      cause,
+      blockers,
+      details: { blockers: 1 },
+    })
+  })
+})

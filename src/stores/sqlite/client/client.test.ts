@@ -1,0 +1,230 @@
+// The client of a transaction under query builders, and what it refuses.
+
+import { eq } from 'drizzle-orm'
+import { BetterSQLiteSession } from 'drizzle-orm/better-sqlite3/session'
+import { BaseSQLiteDatabase, integer, SQLiteSyncDialect, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { type Generated, Kysely, SqliteDialect } from 'kysely'
+import Database from 'libsql'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { freshFile, itemStore, rowsIn } from '../../../../test/stores/sqlite/files.js'
+import { eventLoopTurn } from '../../../kernel/index.js'
+import { type SqliteDomain, sqlite } from '../index.js'
+import type { SqliteClient } from './client.js'
+
+const notes = (file: string) => rowsIn(file, 'SELECT note FROM item ORDER BY note')
+const inside = async <Result>(
+  db: SqliteDomain<SqliteClient>,
+  work: (client: SqliteClient) => Result,
+): Promise<Result> =>
+  db.transact(async (tx) => ({ result: work(tx.db) }) as never).then(({ result }: { result: Result }) => result)
+
+interface Tables {
+  item: { id: Generated<number>; note: string; state: string | null }
+}
+
+describe('Kysely', () => {
+  it('works on the transaction, and is undone with it', async () => {
+    const file = freshFile()
+    await itemStore(file)
+    const db = sqlite({
+      name: 'kysely',
+      open: () => new Database(file),
+      bind: (client) => new Kysely<Tables>({ dialect: new SqliteDialect({ database: client }) }),
+    })
+    const insert = async (note: string, fail: boolean) =>
+      db.transact(async (tx) => {
+        expectTypeOf(tx.db).toEqualTypeOf<Kysely<Tables>>()
+        const { id } = await tx.db.insertInto('item').values({ note }).returning('id').executeTakeFirstOrThrow()
+        const updated = await tx.db.updateTable('item').set({ state: 'seen' }).where('id', '=', id).executeTakeFirst()
+        if (fail) throw new Error('no')
+        const row = await tx.db.selectFrom('item').select(['note', 'state']).where('id', '=', id).executeTakeFirst()
+        const streamed: string[] = []
+        for await (const item of tx.db.selectFrom('item').select('note').stream()) streamed.push(item.note)
+        return { updated: Number(updated.numUpdatedRows), row: row ?? null, streamed }
+      })
+    await expect(insert('a', true)).rejects.toThrow('no')
+    expect(await insert('b', false)).toEqual({ updated: 1, row: { note: 'b', state: 'seen' }, streamed: ['b'] })
+    expect(notes(file)).toEqual([['b']])
+    await expect(db.transact((tx) => tx.db.transaction().execute(async () => 1))).rejects.toMatchObject({
+      code: 'TRANSACTION_STATEMENT',
+    })
+    await db.close()
+  })
+})
+
+describe('Drizzle', () => {
+  const item = sqliteTable('item', { id: integer('id').primaryKey(), note: text('note'), state: text('state') })
+  // What drizzle-orm/better-sqlite3 does with a client; its own module loads better-sqlite3, which is not installed here.
+  const drizzle = (client: SqliteClient) => {
+    const dialect = new SQLiteSyncDialect()
+    const session = new BetterSQLiteSession<Record<string, never>, Record<string, never>>(
+      client as never,
+      dialect,
+      undefined,
+    )
+    return new BaseSQLiteDatabase<'sync', unknown>('sync', dialect, session as never, undefined)
+  }
+
+  it('works on the transaction, with transactions of its own as savepoints', async () => {
+    const file = freshFile()
+    await itemStore(file)
+    const db = sqlite({ name: 'drizzle', open: () => new Database(file), bind: drizzle })
+    await db.transact(async (tx) => {
+      tx.db.insert(item).values({ note: 'a' }).run()
+      expect(tx.db.insert(item).values({ note: 'b' }).returning().get()).toMatchObject({ note: 'b' })
+      tx.db.update(item).set({ state: 'seen' }).where(eq(item.note, 'a')).run()
+      expect(tx.db.select().from(item).where(eq(item.note, 'a')).all()).toEqual([{ id: 1, note: 'a', state: 'seen' }])
+      const inner = () =>
+        tx.db.transaction((nested) => {
+          nested.insert(item).values({ note: 'c' }).run()
+          nested.insert(item).values({ note: 'a' }).run()
+        })
+      expect(inner).toThrow()
+      tx.db.transaction((nested) => nested.insert(item).values({ note: 'd' }).run())
+    })
+    expect(notes(file)).toEqual([['a'], ['b'], ['d']])
+    await db.close()
+  })
+})
+
+describe('the client', () => {
+  it.each([
+    'BEGIN',
+    'commit',
+    '/* hidden */ ROLLBACK',
+    "INSERT INTO item (note) VALUES ('x'); COMMIT",
+    'SAVEPOINT mine',
+    "ATTACH 'other.db' AS other",
+    'PRAGMA journal_mode = DELETE',
+    'PRAGMA "synchronous" = OFF',
+    'PRAGMA main.query_only = 0',
+    'PRAGMA user_version = 5',
+    'PRAGMA wal_checkpoint(TRUNCATE)',
+  ])('refuses %s', async (statement) => {
+    const file = freshFile()
+    const db = await itemStore(file)
+    const outcome = await db.transact(async (tx) => {
+      const codes: unknown[] = []
+      for (const run of [() => tx.db.exec(statement), () => tx.db.prepare(statement).run()]) {
+        try {
+          run()
+          codes.push('ran')
+        } catch (error) {
+          codes.push((error as { code: unknown }).code)
+        }
+      }
+      await tx.query("INSERT INTO item (note) VALUES ('kept')")
+      return codes as string[]
+    })
+    expect(outcome).toEqual(['TRANSACTION_STATEMENT', 'TRANSACTION_STATEMENT'])
+    expect(notes(file)).toEqual([['kept']])
+  })
+
+  it('reads pragmas that only look', async () => {
+    const db = await itemStore()
+    const seen = await inside(db, (client) => [
+      client.pragma('user_version', { simple: true }),
+      (client.pragma('table_info(item)') as unknown[]).length,
+      client.pragma('main.foreign_keys', { simple: true }),
+    ])
+    expect(seen).toEqual([0, 4, 1])
+  })
+
+  it('is not the one to close the connection', async () => {
+    const db = await itemStore()
+    await expect(inside(db, (client) => client.close())).rejects.toMatchObject({ code: 'STATEMENT_UNSUPPORTED' })
+  })
+
+  it('takes values one by one or as a list, and gives them back as they were', async () => {
+    const db = await itemStore()
+    const bytes = new Uint8Array([0, 255])
+    const seen = await inside(db, (client) => {
+      const five = client.prepare('SELECT ? AS a, ? AS b, ? AS c, ? AS d, ? AS e')
+      const one = client.prepare('SELECT ? AS only')
+      return [
+        five.get('text', 1.5, null, true, bytes),
+        five.all(['text', 1.5, null, false, bytes]),
+        one.get(null),
+        one.all(bytes),
+        one.safeIntegers().get(2n ** 60n),
+        one.safeIntegers(false).raw().get('list'),
+        one.pluck().get('plucked'),
+        client.prepare('SELECT 1 WHERE 0').get(),
+        one.columns().map(({ name }) => name),
+      ]
+    })
+    expect(seen).toEqual([
+      { a: 'text', b: 1.5, c: null, d: 1, e: bytes },
+      [{ a: 'text', b: 1.5, c: null, d: 0, e: bytes }],
+      { only: null },
+      [{ only: bytes }],
+      { only: 2n ** 60n },
+      ['list'],
+      'plucked',
+      undefined,
+      ['only'],
+    ])
+  })
+
+  it.each([[{ named: 1 }], [undefined], [Symbol('x')], [Number.NaN], [() => 1]])(
+    'refuses the value %s before it reaches the driver',
+    async (value) => {
+      const db = await itemStore()
+      const binding = inside(db, (client) => client.prepare('SELECT ? AS value').get(value))
+      await expect(binding).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    },
+  )
+
+  it('refuses several statements at once where only one would run', async () => {
+    const db = await itemStore()
+    await expect(inside(db, (client) => client.prepare('SELECT 1; SELECT 2'))).rejects.toMatchObject({
+      code: 'ARGUMENT_INVALID',
+      details: { statements: 2 },
+    })
+  })
+
+  it('counts what a statement with RETURNING changed, and leaves nothing that holds up COMMIT', async () => {
+    const file = freshFile()
+    const db = await itemStore(file)
+    const result = await inside(db, (client) =>
+      client.prepare("INSERT INTO item (note) VALUES ('a'), ('b') RETURNING id").run(),
+    )
+    expect(result).toEqual({ changes: 2, lastInsertRowid: 2 })
+    const half = await inside(db, (client) => client.prepare('SELECT note FROM item').iterate().next().value)
+    expect(half).toEqual({ note: 'a' })
+    expect(notes(file)).toEqual([['a'], ['b']])
+  })
+
+  it('makes a trigger, whose body has semicolons of its own', async () => {
+    const file = freshFile()
+    const db = await itemStore(file)
+    await inside(db, (client) => {
+      client
+        .prepare(
+          "CREATE TRIGGER copy AFTER INSERT ON item WHEN new.note = 'a' BEGIN INSERT INTO item (note) VALUES ('copy'); END",
+        )
+        .run()
+      client.exec("INSERT INTO item (note) VALUES ('a')")
+    })
+    expect(notes(file)).toEqual([['a'], ['copy']])
+  })
+
+  it('refuses a statement beside a savepoint that it is not part of, and lets a query wait', async () => {
+    const file = freshFile()
+    const db = await itemStore(file)
+    await db.transact(async (tx) => {
+      const failing = tx.savepoint(async () => {
+        await tx.query("INSERT INTO item (note) VALUES ('undone')")
+        await eventLoopTurn()
+        throw new Error('undone')
+      })
+      expect(() => tx.db.exec("INSERT INTO item (note) VALUES ('x')")).toThrow(
+        expect.objectContaining({ code: 'SAVEPOINT_ORDER' }),
+      )
+      const waiting = tx.query("INSERT INTO item (note) VALUES ('after')")
+      await expect(failing).rejects.toThrow('undone')
+      await waiting
+    })
+    expect(notes(file)).toEqual([['after']])
+  })
+})

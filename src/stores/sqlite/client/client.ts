@@ -1,0 +1,139 @@
+// The client that a query builder is bound to: shaped like better-sqlite3, and unable to begin, end or outlive the transaction.
+
+import type { HandleLife, SynchronousSavepointSteps } from '../../../atomicity/index.js'
+import { RepriseError } from '../../../kernel/index.js'
+import type { SavepointTurns } from '../../sql/index.js'
+import { isOpen, type SqliteHandle, signsOf } from '../connection/driver.js'
+import { refuseInside, refuseUnpreparable } from './refusals.js'
+import { clientStatement, type SqliteClientStatement } from './statement.js'
+
+/** What better-sqlite3 calls a transaction: here a savepoint, since one is open already. */
+export interface SqliteClientTransaction<Values extends readonly unknown[], Result> {
+  (...values: Values): Result
+  /** The same: how the surrounding transaction was begun is decided. */
+  deferred(...values: Values): Result
+  /** The same. */
+  immediate(...values: Values): Result
+  /** The same. */
+  exclusive(...values: Values): Result
+}
+
+/**
+ * The client of one transaction, synchronous as the drivers are. It fits Kysely’s `SqliteDialect` as it is, and works under `drizzle-orm/better-sqlite3`,
+ * whose type asks for all of better-sqlite3: `drizzle(client as never)`.
+ */
+export interface SqliteClient {
+  /** Whether it can be used. */
+  readonly open: boolean
+  /** True until the end. */
+  readonly inTransaction: boolean
+  /** Prepares one statement. */
+  prepare(text: string): SqliteClientStatement
+  /** Runs statements without values. */
+  exec(text: string): this
+  /** Reads a pragma; changing one is refused. */
+  pragma(source: string, options?: { readonly simple?: boolean }): unknown
+  /** A function that runs `work` inside a savepoint. The work cannot await: use `tx.savepoint` for that. */
+  transaction<Values extends readonly unknown[], Result>(
+    work: (...values: Values) => Result,
+  ): SqliteClientTransaction<Values, Result>
+  /** Refused: the connection is not the body's to close. */
+  close(): never
+}
+
+/** The client over a connection, alive as long as the transaction is. */
+export function clientOf(
+  handle: SqliteHandle,
+  life: HandleLife,
+  turns: SavepointTurns,
+  readOnly: boolean,
+): SqliteClient {
+  const act = <Result>(work: () => Result): Result => {
+    life.check()
+    refuseOutOfTurn(turns)
+    try {
+      return work()
+    } catch (error) {
+      const shown = readOnly ? readOnlyError(error) : error
+      // Some errors end the transaction on their own (disk full, I/O, OR ROLLBACK); what came after would commit by itself.
+      if (isStillOpen(handle)) life.failed(shown)
+      else life.poison(shown)
+      throw shown
+    }
+  }
+  const steps = savepointSteps(handle)
+  const client: SqliteClient = {
+    get open() {
+      return !life.over
+    },
+    get inTransaction() {
+      return !life.over
+    },
+    prepare(text) {
+      refuseUnpreparable(text)
+      const statement = act(() => handle.prepare(text))
+      return clientStatement(handle, statement, text, act)
+    },
+    exec(text) {
+      refuseInside(text)
+      act(() => handle.exec(text))
+      return client
+    },
+    pragma(source, options = {}) {
+      const statement = client.prepare(`PRAGMA ${source}`)
+      return options.simple === true ? statement.pluck().get() : statement.all()
+    },
+    transaction<Values extends readonly unknown[], Result>(work: (...values: Values) => Result) {
+      const run = (...values: Values): Result => {
+        life.check()
+        refuseOutOfTurn(turns)
+        return life.savepointSync(steps, () => work(...values))
+      }
+      return Object.assign(run, { deferred: run, immediate: run, exclusive: run })
+    },
+    close() {
+      throw new RepriseError('STATEMENT_UNSUPPORTED', 'The connection belongs to the store; close the store instead.')
+    },
+  }
+  return client
+}
+
+/** Savepoints of a connection, as statements. */
+export function savepointSteps(handle: SqliteHandle): SynchronousSavepointSteps {
+  return {
+    open: (name) => {
+      handle.exec(`SAVEPOINT ${name}`)
+    },
+    release: (name) => {
+      handle.exec(`RELEASE ${name}`)
+    },
+    undo: (name) => {
+      handle.exec(`ROLLBACK TO ${name}`)
+      handle.exec(`RELEASE ${name}`)
+    },
+  }
+}
+
+// A connection that cannot even tell has no transaction that could be trusted.
+function isStillOpen(handle: SqliteHandle): boolean {
+  try {
+    return isOpen(handle)
+  } catch {
+    return false
+  }
+}
+
+// The reader's connection refuses every write; that is no trouble of the file.
+function readOnlyError(error: unknown): unknown {
+  if (!signsOf(error).includes('SQLITE_READONLY')) return error
+  return new RepriseError('TRANSACTION_READ_ONLY', 'The transaction was declared read-only.', { cause: error })
+}
+
+// Another savepoint is open that this code is not part of: what it wrote would be undone with it. Waiting is for those who can await.
+function refuseOutOfTurn(turns: SavepointTurns): void {
+  if (turns.turn() === undefined) return
+  throw new RepriseError(
+    'SAVEPOINT_ORDER',
+    'A savepoint is open that this statement is not part of. Await it first, or use tx.query, which waits.',
+  )
+}

@@ -1,0 +1,217 @@
+// The connections of a store: one that writes, a few that read, all opened by Reprise, so that no stranger's statement can enter.
+
+import { type Turn, type Turns, turnsOf } from '../../../atomicity/index.js'
+import { type Clock, type Random, RepriseError } from '../../../kernel/index.js'
+import { type BusyLimits, whileBusy } from './busy.js'
+import { isOpen, rowsOf, type SqliteHandle } from './driver.js'
+
+/** What the connections are made of. */
+export interface ConnectionsOptions {
+  /** Opens a connection. */
+  readonly open: () => SqliteHandle
+  /** How many read at once. */
+  readonly readers: number
+  /** How many may wait for a writer's turn, and how many for a reader's. */
+  readonly queue: number
+  /** The quoted name of the table that is written to after a commit that failed. */
+  readonly metaTable: string
+  /** Time. */
+  readonly clock: Clock
+  /** Chance. */
+  readonly random: Random
+}
+
+/** A connection that is out, with the turn that came with it. */
+export interface Taken {
+  /** The connection. */
+  readonly handle: SqliteHandle
+  /** Gives it back: `keep` it, `drop` it, or `condemn` all: a COMMIT failed in a way that leaves frames in the log. */
+  giveBack(fate: 'keep' | 'drop' | 'condemn'): void
+}
+
+/** Who may have a connection, and for how long to wait. */
+export interface TakeLimits {
+  /** The longest wait, in ms. */
+  readonly waitMs: number
+  /** Whether a connection that only reads will do. */
+  readonly readOnly: boolean
+  /** Ends the wait. Default: none. */
+  readonly signal?: AbortSignal
+}
+
+/** All connections of one store in this process. */
+export class Connections {
+  readonly #options: ConnectionsOptions
+  readonly #writing: Turns
+  readonly #reading: Turns
+  readonly #idleReaders: SqliteHandle[] = []
+  #writer: SqliteHandle | undefined
+  #condemned = 0
+  #healed = 0
+
+  constructor(options: ConnectionsOptions) {
+    const { readers, queue, clock } = options
+    this.#options = options
+    this.#writing = turnsOf({ places: 1, queue, clock })
+    this.#reading = turnsOf({ places: readers, queue, clock })
+  }
+
+  /** Waits for a turn and a connection. */
+  async take(limits: TakeLimits): Promise<Taken> {
+    const { clock, random } = this.#options
+    const endMs = clock.monotonicMs() + limits.waitMs
+    const turn = await (limits.readOnly ? this.#reading : this.#writing).take(limits)
+    const busy: BusyLimits = { waitMs: endMs - clock.monotonicMs(), clock, random, signal: limits.signal }
+    try {
+      return limits.readOnly ? await this.#takeReader(turn, busy) : await this.#takeWriter(turn, busy)
+    } catch (error) {
+      turn.done()
+      throw error
+    }
+  }
+
+  /** Lets the next one who takes a connection write to the log first: somebody else may have left a COMMIT in it that failed. */
+  distrustLog(): void {
+    this.#condemned += 1
+  }
+
+  /** Refuses who comes and who waits, waits for those at work, and closes everything. */
+  async close(): Promise<void> {
+    await Promise.all([this.#writing.close(), this.#reading.close()])
+    this.#closeAll()
+  }
+
+  async #takeWriter(turn: Turn, busy: BusyLimits): Promise<Taken> {
+    const handle = await this.#healedWriter(busy)
+    return {
+      handle,
+      giveBack: (fate) => {
+        if (fate === 'condemn') this.#condemn()
+        else if (fate === 'drop') this.#dropWriter()
+        turn.done()
+      },
+    }
+  }
+
+  async #takeReader(turn: Turn, busy: BusyLimits): Promise<Taken> {
+    if (this.#healed < this.#condemned) await this.#healFirst(busy)
+    const born = this.#condemned
+    const handle = this.#idleReaders.pop() ?? (await whileBusy(busy, () => this.#open(true)))
+    return {
+      handle,
+      giveBack: (fate) => {
+        // A reader from before a failed COMMIT would keep the old index of the log alive.
+        if (fate === 'keep' && born === this.#condemned) this.#idleReaders.push(handle)
+        else closeQuietly(handle)
+        turn.done()
+      },
+    }
+  }
+
+  async #healFirst(busy: BusyLimits): Promise<void> {
+    const { waitMs, signal } = busy
+    const turn = await this.#writing.take(signal === undefined ? { waitMs } : { waitMs, signal })
+    try {
+      await this.#healedWriter(busy)
+    } finally {
+      turn.done()
+    }
+  }
+
+  // Only whoever has the writer's turn comes here.
+  async #healedWriter(busy: BusyLimits): Promise<SqliteHandle> {
+    this.#writer ??= await whileBusy(busy, () => this.#open(false))
+    const writer = this.#writer
+    const wanted = this.#condemned
+    if (this.#healed === wanted) return writer
+    try {
+      await whileBusy(busy, () => writer.exec('BEGIN IMMEDIATE'))
+      heal(writer, this.#options.metaTable)
+    } catch (error) {
+      // Another ambiguous COMMIT, or none at all: what is in the log is as uncertain as before.
+      this.#closeAll()
+      throw error
+    }
+    this.#healed = wanted
+    return writer
+  }
+
+  #condemn(): void {
+    this.#condemned += 1
+    this.#closeAll()
+  }
+
+  #closeAll(): void {
+    this.#dropWriter()
+    for (const handle of this.#idleReaders.splice(0)) closeQuietly(handle)
+  }
+
+  #dropWriter(): void {
+    if (this.#writer !== undefined) closeQuietly(this.#writer)
+    this.#writer = undefined
+  }
+
+  #open(readOnly: boolean): SqliteHandle {
+    const handle = this.#options.open()
+    try {
+      prepareConnection(handle, readOnly)
+      return handle
+    } catch (error) {
+      closeQuietly(handle)
+      throw error
+    }
+  }
+}
+
+/** What Reprise sets on every connection that it opens. */
+function prepareConnection(handle: SqliteHandle, readOnly: boolean): void {
+  // The driver's own wait would stop the event loop; ours does not.
+  handle.exec('PRAGMA busy_timeout = 0')
+  const files = rowsOf(handle.prepare('PRAGMA database_list'), [])
+  if (!files.some((row) => row['name'] === 'main' && String(row['file'] ?? '') !== '')) {
+    throw new RepriseError(
+      'ARGUMENT_INVALID',
+      'Reprise opens several connections, which a database in memory cannot have. Open a file, or use the store in memory.',
+    )
+  }
+  if (pragma(handle, 'journal_mode') !== 'wal') handle.exec('PRAGMA journal_mode = WAL')
+  // Some drivers are built to sync once in a while only; a commit must be on disk when it is answered.
+  handle.exec('PRAGMA synchronous = FULL')
+  if (readOnly) handle.exec('PRAGMA query_only = 1')
+}
+
+/** The value of a pragma. */
+export function pragma(handle: SqliteHandle, name: string): unknown {
+  const [row] = rowsOf(handle.prepare(`PRAGMA ${name}`), [])
+  return row === undefined ? undefined : Object.values(row)[0]
+}
+
+// Frames of a COMMIT whose sync failed stay in the log, complete with checksums, although nobody sees them: the next recovery would take them for
+// committed. A commit of our own goes over them and breaks the chain of checksums that makes the rest valid. Emptying the log after it
+// gets rid of pages which the system may have given up writing; readers can stand in its way, and then the next checkpoint does it.
+function heal(writer: SqliteHandle, metaTable: string): void {
+  writer.exec(`CREATE TABLE IF NOT EXISTS ${metaTable} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`)
+  writer.exec(
+    `INSERT INTO ${metaTable} (name, value) VALUES ('heals', '1')
+     ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)`,
+  )
+  writer.exec('COMMIT')
+  try {
+    writer.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch {
+    // A reader is in the way.
+  }
+}
+
+function closeQuietly(handle: SqliteHandle): void {
+  try {
+    if (isOpen(handle)) handle.exec('ROLLBACK')
+  } catch {
+    // Closing rolls back too.
+  }
+  try {
+    handle.close()
+  } catch {
+    // It is closed already.
+  }
+}

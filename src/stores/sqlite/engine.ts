@@ -1,0 +1,74 @@
+// The engine: who gets a connection, and what an error means.
+
+import { type AcquireLimits, type Engine, type Phase, type Ruling, ruleBy } from '../../atomicity/index.js'
+import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
+import { checkPrefix } from '../sql/index.js'
+import { sqliteClassification } from './classification.js'
+import { Connections } from './connection/connections.js'
+import { openEmbedded, type SqliteHandle, signsOf } from './connection/driver.js'
+import type { Bind, SqliteTransaction } from './handle.js'
+import { sqliteManifest } from './manifest.js'
+import { type SqliteTables, sqliteTables } from './migrations.js'
+import type { SqliteOptions } from './options.js'
+import { SqliteSession } from './session.js'
+
+/** What the engine is made of: the options that concern it, with `bind`, time and chance filled in. */
+export type SqliteEngineOptions<Bound> = Pick<SqliteOptions<Bound>, 'name'> &
+  Partial<Loose<Pick<SqliteOptions<Bound>, 'open' | 'file' | 'prefix' | 'readers' | 'queue'>>> & {
+    /** Makes what the body works with. */
+    readonly bind: Bind<Bound>
+    /** Time. */
+    readonly clock: Clock
+    /** Chance. */
+    readonly random: Random
+  }
+
+type Loose<Options> = { readonly [Name in keyof Options]: Options[Name] | undefined }
+
+/** A store in one file of SQLite. */
+export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
+  readonly name: string
+  readonly manifest: typeof sqliteManifest = sqliteManifest
+  /** The prefix of Reprise's tables. */
+  readonly prefix: string
+  /** The names of Reprise's tables. */
+  readonly tables: SqliteTables
+  /** All connections. */
+  readonly connections: Connections
+  readonly #options: SqliteEngineOptions<Bound>
+
+  constructor(options: SqliteEngineOptions<Bound>) {
+    const { name, prefix = 'reprise_', readers = 4, queue = 1000, clock, random } = options
+    if (typeof name !== 'string' || name === '') throw new RepriseError('ARGUMENT_INVALID', 'A domain needs a name.')
+    if (!(Number.isInteger(readers) && readers >= 1 && readers <= 64)) {
+      throw new RepriseError('ARGUMENT_INVALID', 'The number of readers must be whole, from 1 to 64.')
+    }
+    this.name = name
+    this.prefix = checkPrefix(prefix)
+    this.tables = sqliteTables(prefix)
+    this.#options = options
+    const open = openerOf({ open: options.open, file: options.file })
+    this.connections = new Connections({ open, readers, queue, metaTable: this.tables.meta, clock, random })
+  }
+
+  async acquire(limits: AcquireLimits): Promise<SqliteSession<Bound>> {
+    const { bind, clock, random } = this.#options
+    const taken = await this.connections.take(limits)
+    const classify = (error: unknown, phase: 'committing'): Ruling => this.classify(error, phase)
+    return new SqliteSession(taken, { bind, tables: this.tables, clock, random, classify })
+  }
+
+  classify(error: unknown, phase: Phase): Ruling {
+    return ruleBy(sqliteClassification, signsOf(error), phase)
+  }
+}
+
+function openerOf({ open, file }: Loose<Pick<SqliteOptions, 'open' | 'file'>>): () => SqliteHandle {
+  if ((open === undefined) === (file === undefined)) {
+    throw new RepriseError('ARGUMENT_INVALID', 'Give either open or file.')
+  }
+  if (open !== undefined) return open
+  const path = file ?? ''
+  if (typeof path !== 'string' || path === '') throw new RepriseError('ARGUMENT_INVALID', 'The file needs a path.')
+  return () => openEmbedded(path)
+}

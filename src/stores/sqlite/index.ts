@@ -1,0 +1,58 @@
+// SQLite: a store in one file, marker and effect in one commit, without a server.
+
+import type { Finding } from '../../atomicity/index.js'
+import { systemClock, systemRandom } from '../../kernel/index.js'
+import { type Domain, domainOf } from '../../transaction/index.js'
+import { type MigrationResult, printMigrations } from '../sql/index.js'
+import type { SqliteClient } from './client/client.js'
+import { doctor } from './doctor.js'
+import { SqliteEngine } from './engine.js'
+import type { Bind, SqliteTransaction } from './handle.js'
+import { migrate } from './migrate.js'
+import { sqliteMigrations } from './migrations.js'
+import type { SqliteOptions } from './options.js'
+
+export type { MigrationResult } from '../sql/index.js'
+export { sqliteClassification } from './classification.js'
+export type { SqliteClient, SqliteClientTransaction } from './client/client.js'
+export type { SqliteClientStatement, SqliteRunResult } from './client/statement.js'
+export { type SqliteHandle, type SqliteHandleStatement, signsOf } from './connection/driver.js'
+export type { Bind, SqliteTransaction } from './handle.js'
+export { sqliteManifest } from './manifest.js'
+export type { SqliteOptions } from './options.js'
+
+/** A domain in a file of SQLite. */
+export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>> {
+  /** Makes or updates Reprise's tables. Safe with several processes at once. Refuses a newer schema with MIGRATION_NEWER. */
+  migrate(): Promise<MigrationResult>
+  /** The same as SQL, for those who run their own migrations. */
+  migrationSql(): string
+  /** What could go wrong here, and what to do about it; empty: nothing was found. */
+  doctor(): Promise<readonly Finding[]>
+  /** Refuses new transactions, waits for those at work, and closes all connections. */
+  close(): Promise<void>
+}
+
+/** A domain in a file of SQLite. Nothing is opened before the first transaction. */
+export function sqlite(options: SqliteOptions<SqliteClient> & { readonly bind?: undefined }): SqliteDomain<SqliteClient>
+export function sqlite<Bound>(options: SqliteOptions<Bound> & { readonly bind: Bind<Bound> }): SqliteDomain<Bound>
+export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound> {
+  const { name, open, file, prefix, readers, queue, clock = systemClock, random = systemRandom, ...defaults } = options
+  // Without bind, the overloads say that Bound is the client.
+  const bind = options.bind ?? ((client: SqliteClient) => client as unknown as Bound)
+  const engine = new SqliteEngine<Bound>({ name, open, file, bind, prefix, readers, queue, clock, random })
+  const domain = domainOf(engine, { ...defaults, clock, random })
+  return {
+    ...domain,
+    // The one who failed may be another process, which left its COMMIT in the log and did not live to write over it: what is then answered
+    // to be aborted must not come back with a recovery.
+    resolve: (token, limit) => {
+      engine.connections.distrustLog()
+      return domain.resolve(token, limit)
+    },
+    migrate: () => migrate(engine, clock, random),
+    migrationSql: () => printMigrations(sqliteMigrations(engine.prefix)),
+    doctor: () => doctor(engine),
+    close: () => engine.connections.close(),
+  }
+}

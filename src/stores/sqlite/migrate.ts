@@ -1,0 +1,50 @@
+// Migrating a file: inside the lock of the file, so that of two processes one waits and then finds the work done.
+
+import type { Clock, Random } from '../../kernel/index.js'
+import { applyMigrations, type MigrationResult, type MigrationTarget } from '../sql/index.js'
+import { whileBusy } from './connection/busy.js'
+import type { Connections } from './connection/connections.js'
+import { rowsOf, type SqliteHandle } from './connection/driver.js'
+import { sqliteMigrations } from './migrations.js'
+
+/** How long to wait for the lock, in ms. */
+const waitMs = 30_000
+
+/** Brings the tables up to date. */
+export async function migrate(
+  { connections, prefix }: { readonly connections: Connections; readonly prefix: string },
+  clock: Clock,
+  random: Random,
+): Promise<MigrationResult> {
+  const taken = await connections.take({ waitMs, readOnly: false })
+  const { handle } = taken
+  let committing = false
+  let fate: 'keep' | 'drop' | 'condemn' = 'drop'
+  try {
+    await whileBusy({ waitMs, clock, random }, () => handle.exec('BEGIN IMMEDIATE'))
+    const result = await applyMigrations(targetOf(handle), sqliteMigrations(prefix))
+    committing = true
+    await whileBusy({ waitMs, clock, random }, () => handle.exec('COMMIT'))
+    fate = 'keep'
+    return result
+  } catch (error) {
+    // Migrating again finds out what became of it; the log is healed first.
+    if (committing) fate = 'condemn'
+    throw error
+  } finally {
+    taken.giveBack(fate)
+  }
+}
+
+/** Statements of a migration on a connection. */
+export function targetOf(handle: SqliteHandle): MigrationTarget {
+  return {
+    run: async (text) => {
+      const statement = handle.prepare(text)
+      // Only a statement with rows can be asked for them, whatever the driver.
+      if (/^select/i.test(text)) return rowsOf(statement, [])
+      statement.run()
+      return []
+    },
+  }
+}

@@ -1,0 +1,28 @@
+// What a store in SQLite can be told.
+
+import type { TransactionDefaults } from '../../transaction/index.js'
+import type { SqliteClient } from './client/client.js'
+import type { SqliteHandle } from './connection/driver.js'
+import type { Bind } from './handle.js'
+
+/** The options of {@link sqlite}: `open` or `file`, and `bind` where the body is to get a query builder. */
+export interface SqliteOptions<Bound = SqliteClient> extends TransactionDefaults {
+  /** The domain's name, in events and errors. */
+  readonly name: string
+  /**
+   * Opens a connection: `() => new Database('file.db')` of better-sqlite3 or libsql, or `new DatabaseSync('file.db')`. Called once for each
+   * connection, and the connections belong to Reprise: it sets WAL, synchronous = FULL and busy_timeout = 0 on them, and leaves foreign keys
+   * as they are. What else you set on them stays.
+   */
+  readonly open?: () => SqliteHandle
+  /** In place of `open`: the path of the file, opened with `node:sqlite` where the runtime has it, else with the package `libsql`. */
+  readonly file?: string
+  /** Makes what the body finds as `tx.db` out of the client of a transaction. Default: the client itself. */
+  readonly bind?: Bind<Bound>
+  /** What the names of Reprise's tables begin with. Default `'reprise_'`. */
+  readonly prefix?: string
+  /** How many transactions read at once, each on a connection of its own, from 1 to 64. Default 4. */
+  readonly readers?: number
+  /** How many writers may wait for their turn, and as many readers; one more is refused with QUEUE_FULL. Default 1,000. */
+  readonly queue?: number
+}

@@ -1,0 +1,161 @@
+// Migrations, the doctor, and what the store can be told.
+
+import { existsSync, statSync } from 'node:fs'
+import Database from 'libsql'
+import { describe, expect, it } from 'vitest'
+import { bundle, freshFile, itemStore, rowsIn, start, stranger } from '../../../test/stores/sqlite/files.js'
+import { mintKey, scope } from '../../identity/index.js'
+import { sqlite, sqliteManifest } from './index.js'
+
+const codes = (findings: readonly { readonly code: string }[]) => findings.map(({ code }) => code)
+
+describe('migrations', () => {
+  it('are applied once, under a prefix of their own', async () => {
+    const file = freshFile()
+    const db = sqlite({ name: 'a', open: () => new Database(file), prefix: 'mine_' })
+    expect([await db.migrate(), await db.migrate()]).toEqual([
+      { from: 0, to: 1 },
+      { from: 1, to: 1 },
+    ])
+    expect(rowsIn(file, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").flat()).toEqual([
+      'mine_marker',
+      'mine_meta',
+      'mine_migration',
+    ])
+    await db.close()
+  })
+
+  it('can be run by others, from their text', async () => {
+    const file = freshFile()
+    const db = sqlite({ name: 'a', open: () => new Database(file) })
+    stranger(file).exec(db.migrationSql())
+    expect(await db.migrate()).toEqual({ from: 1, to: 1 })
+    expect(await db.transact(async () => 'stored', { key: { scope: scope('a'), key: mintKey() } })).toBe('stored')
+    await db.close()
+  })
+
+  it('refuse a file that a newer version has migrated', async () => {
+    const file = freshFile()
+    const db = await itemStore(file)
+    stranger(file).exec("INSERT INTO reprise_migration VALUES (99, 'from the future', 0)")
+    await expect(db.migrate()).rejects.toMatchObject({ code: 'MIGRATION_NEWER' })
+    expect(codes(await db.doctor())).toEqual(['migration-newer'])
+  })
+
+  it('are made by one of several processes that start at once', async () => {
+    const file = freshFile()
+    const outdir = await bundle()
+    stranger(file).exec('CREATE TABLE counter (value INTEGER)')
+    const starting = [1, 2, 3].map(() => start('adder.mjs', [outdir, file, '0']))
+    const said = await Promise.all(starting.map((child) => child.rest()))
+    expect(said.map(([first]) => JSON.parse(first ?? '{}').from).sort()).toEqual([0, 1, 1])
+    expect(rowsIn(file, 'SELECT number FROM reprise_migration')).toEqual([[1]])
+  })
+})
+
+describe('the doctor', () => {
+  it('finds nothing wrong with a file on a local disk', async () => {
+    expect(await (await itemStore()).doctor()).toEqual([])
+  })
+
+  it('misses the tables, and sees a lock that somebody else holds', async () => {
+    const file = freshFile()
+    const db = sqlite({ name: 'a', open: () => new Database(file) })
+    expect(codes(await db.doctor())).toEqual(['migration-missing'])
+    await db.migrate()
+    const other = stranger(file)
+    other.exec('BEGIN IMMEDIATE')
+    expect(codes(await db.doctor())).toEqual(['locked'])
+    other.exec('ROLLBACK')
+    expect(await db.doctor()).toEqual([])
+    await db.close()
+  })
+
+  it('sees settings that a driver did not let Reprise make', async () => {
+    const file = freshFile()
+    const stubborn = () => {
+      const handle = new Database(file)
+      const exec = handle.exec.bind(handle)
+      handle.exec('PRAGMA synchronous = NORMAL')
+      handle.exec('PRAGMA busy_timeout = 500')
+      return Object.assign(handle, { exec: (text: string) => (/PRAGMA/.test(text) ? handle : exec(text)) })
+    }
+    const db = sqlite({ name: 'a', open: stubborn })
+    await db.migrate()
+    expect(codes(await db.doctor())).toEqual(['journal-mode', 'synchronous', 'busy-timeout'])
+    await db.close()
+  })
+
+  it('sees a log that nobody writes back', async () => {
+    const file = freshFile()
+    const db = await itemStore(file)
+    const reader = stranger(file)
+    reader.exec('BEGIN')
+    reader.prepare('SELECT * FROM item').all([])
+    for (let part = 0; part < 9; part += 1) {
+      await db.transact((tx) => tx.query('INSERT INTO item (note) VALUES (?)', [`${part}${'x'.repeat(8_000_000)}`]))
+    }
+    expect(statSync(`${file}-wal`).size).toBeGreaterThan(64 * 1024 * 1024)
+    expect(codes(await db.doctor())).toEqual(['log-size'])
+  })
+})
+
+describe('options', () => {
+  it.each([
+    ['neither open nor file', {}],
+    ['both', { open: () => new Database('x'), file: 'x' }],
+    ['an empty path', { file: '' }],
+    ['no readers', { file: 'x', readers: 0 }],
+    ['a queue that is no number', { file: 'x', queue: Number.NaN }],
+    ['a prefix with a quote', { file: 'x', prefix: 'a"b' }],
+    ['no name', { file: 'x', name: '' }],
+  ])('are refused: %s', (_, options) => {
+    expect(() => sqlite({ name: 'a', ...options })).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+  })
+
+  it('open nothing before the first transaction', () => {
+    const file = freshFile()
+    sqlite({ name: 'a', file })
+    expect(existsSync(file)).toBe(false)
+  })
+})
+
+it('gives a reason for every limit', () => {
+  expect(Object.keys(sqliteManifest.because).sort()).toEqual(
+    [
+      'commit',
+      'durability',
+      'isolation',
+      'lockReport',
+      'reach',
+      'refuse',
+      'resolvesUnkeyed',
+      'rowLock',
+      'writers',
+    ].sort(),
+  )
+})
+
+it('hands out the stored value to a repeat, also in another process', async () => {
+  const file = freshFile()
+  const key = { scope: scope('test'), key: mintKey() }
+  const first = await itemStore(file)
+  const second = await itemStore(file)
+  const insert = (db: typeof first) =>
+    db.transact(async (tx) => ({ count: (await tx.query("INSERT INTO item (note) VALUES ('once')")).rowCount }), {
+      key,
+    })
+  expect(await Promise.all([insert(first), insert(second), insert(first)])).toEqual(
+    Array.from({ length: 3 }, () => ({ count: 1 })),
+  )
+  expect(rowsIn(file, 'SELECT note FROM item')).toEqual([['once']])
+})
+
+it('refuses a marker that has no outcome', async () => {
+  const file = freshFile()
+  const db = await itemStore(file)
+  const key = { scope: scope('test'), key: mintKey() }
+  await db.transact(async () => 1, { key })
+  stranger(file).exec('UPDATE reprise_marker SET value = NULL')
+  await expect(db.transact(async () => 2, { key })).rejects.toMatchObject({ code: 'MARKER_INVALID' })
+})

@@ -1,0 +1,72 @@
+// A barrier: nobody goes on before all have arrived, so that a race really is one, and the test can prove it.
+
+import { type Clock, RepriseError, systemClock } from '../kernel/index.js'
+
+/** How long a barrier waits. */
+export interface BarrierOptions {
+  /** How long the first to arrive waits for the last, in ms. Default 10,000. */
+  readonly limitMs?: number
+  /** The clock to wait by. Default the system's. */
+  readonly clock?: Clock
+}
+
+/** A place where parties wait for each other, once. */
+export interface Barrier {
+  /** How many must arrive. */
+  readonly parties: number
+  /** How many have arrived. */
+  readonly arrived: number
+  /** Whether all had arrived in time: the proof that they raced. */
+  readonly opened: boolean
+  /**
+   * Waits until all have arrived; answers in which place this one came, the first being 1. Rejects with `DEADLINE_EXCEEDED`, for all who wait and all who come
+   * later, when not all arrived in time, and with `ARGUMENT_INVALID` for one more than was agreed.
+   */
+  arrive(): Promise<number>
+}
+
+/** A new {@link Barrier} for a whole number of parties, at least 1. */
+export function barrier(parties: number, options: BarrierOptions = {}): Barrier {
+  const { limitMs = 10_000, clock = systemClock } = options
+  if (!Number.isSafeInteger(parties) || parties < 1) {
+    throw new RepriseError('ARGUMENT_INVALID', 'A barrier is for a whole number of parties, at least 1.')
+  }
+  let arrived = 0
+  let opened = false
+  let late: RepriseError | undefined
+  let cancel = (): void => undefined
+  const waiting: { readonly go: () => void; readonly fail: (error: RepriseError) => void }[] = []
+
+  const giveUp = (): void => {
+    const message = `Only ${arrived} of ${parties} arrived at the barrier within ${limitMs} ms.`
+    late = new RepriseError('DEADLINE_EXCEEDED', message, { details: { arrived, parties, limitMs } })
+    for (const { fail } of waiting) fail(late)
+  }
+  const arrive = (): Promise<number> => {
+    if (late !== undefined) return Promise.reject(late)
+    if (opened) {
+      const message = 'More parties arrived at the barrier than were agreed.'
+      return Promise.reject(new RepriseError('ARGUMENT_INVALID', message, { details: { parties } }))
+    }
+    arrived += 1
+    const place = arrived
+    if (place === parties) {
+      opened = true
+      cancel()
+      for (const { go } of waiting) go()
+      return Promise.resolve(place)
+    }
+    if (place === 1) cancel = clock.setTimer(limitMs, giveUp)
+    return new Promise((resolve, reject) => waiting.push({ go: () => resolve(place), fail: reject }))
+  }
+  return {
+    parties,
+    get arrived() {
+      return arrived
+    },
+    get opened() {
+      return opened
+    },
+    arrive,
+  }
+}

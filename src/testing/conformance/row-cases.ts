@@ -1,0 +1,191 @@
+// What every store must do with writes that can be repeated, the meaning of "0 rows" told apart each time.
+
+import type { ConformanceCase } from './conformance-case.js'
+import { failing, same } from './expectations.js'
+import { gate } from './gate.js'
+
+/** Cases of the group `store.rows`. */
+export const rowCases: readonly ConformanceCase[] = [
+  {
+    id: 'store.rows.01',
+    title: 'MUST insert once, and hand out the row that is there to a repeat',
+    async run({ db, item }) {
+      const insert = (amount: number): Promise<[boolean, number]> =>
+        db.transact(async (tx) => {
+          const { inserted, row } = await tx.insertOnce('items', { id: 'x', amount }, ['id'])
+          return [inserted, Number(row['amount'])]
+        })
+      same(
+        [await insert(1), await insert(2)],
+        [
+          [true, 1],
+          [false, 1],
+        ],
+        'first and repeat',
+      )
+      same(Number((await item('x'))?.['amount']), 1, 'amount')
+    },
+  },
+  {
+    id: 'store.rows.02',
+    title: 'MUST let the unique index decide a race of inserts',
+    async run({ db, second, item }) {
+      const started = gate(2)
+      const racers = [db, await second()].map(async (domain, number) => {
+        await started.arrive()
+        return domain.transact(
+          async (tx) => (await tx.insertOnce('items', { id: 'x', amount: number }, ['id'])).inserted,
+          {
+            lockWait: '5s',
+            connectionWait: '5s',
+          },
+        )
+      })
+      const inserted = await Promise.all(racers)
+      same([started.arrived, inserted.filter(Boolean).length], [2, 1], 'racers, and who inserted')
+      same((await item('x')) !== undefined, true, 'the row is there')
+    },
+  },
+  {
+    id: 'store.rows.03',
+    title: 'MUST go on in the same transaction after an insert that was a repeat',
+    async run({ db, putItem, effect, effectsOf }) {
+      await putItem({ id: 'x' })
+      await db.transact(async (tx) => {
+        await tx.insertOnce('items', { id: 'x' }, ['id'])
+        await effect(tx, 'a')
+      })
+      same(await effectsOf('a'), 1, 'effects')
+    },
+  },
+  {
+    id: 'store.rows.04',
+    title: 'MUST refuse a natural key that holds NULL or is not part of the row, before anything is written',
+    async run({ db, effectsOf }) {
+      await failing(
+        db.transact((tx) => tx.insertOnce('items', { id: null }, ['id'])),
+        'ARGUMENT_INVALID',
+      )
+      await failing(
+        db.transact((tx) => tx.insertOnce('items', { amount: 1 }, ['id'])),
+        'ARGUMENT_INVALID',
+      )
+      same(await effectsOf('a'), 0, 'effects')
+    },
+  },
+  {
+    id: 'store.rows.05',
+    title: 'MUST tell the four ends of a transition apart',
+    async run({ db, putItem, item }) {
+      await putItem({ id: 'x', state: 'new' })
+      const move = (id: string, from: string, to: string, command: string): Promise<unknown> =>
+        db.transact((tx) => tx.transition('items', { where: { id }, from, to, command }))
+      same(await move('x', 'new', 'paid', 'c1'), { result: 'applied' }, 'the first')
+      same(await move('x', 'new', 'paid', 'c1'), { result: 'already-applied' }, 'its repeat')
+      same(await move('x', 'new', 'paid', 'c2'), { result: 'invalid', state: 'paid' }, 'another command')
+      same(await move('y', 'new', 'paid', 'c3'), { result: 'absent' }, 'no such row')
+      same((await item('x'))?.['last_command'], 'c1', 'the last command')
+    },
+  },
+  {
+    id: 'store.rows.06',
+    title: 'MUST apply one of two commands that want the same transition at once',
+    async run({ db, second, putItem }) {
+      await putItem({ id: 'x', state: 'new' })
+      const started = gate(2)
+      const racers = [db, await second()].map(async (domain, number) => {
+        await started.arrive()
+        const transition = { where: { id: 'x' }, from: 'new', to: 'paid', command: `c${number}` }
+        return domain.transact((tx) => tx.transition('items', transition), { lockWait: '5s', connectionWait: '5s' })
+      })
+      const results = (await Promise.all(racers)).map(({ result }) => result)
+      same([started.arrived, results.toSorted()], [2, ['applied', 'invalid']], 'racers and results')
+    },
+  },
+  {
+    id: 'store.rows.07',
+    title: 'MUST lock a row, and say undefined where there is none',
+    async run({ db, putItem }) {
+      await putItem({ id: 'x', amount: 3 })
+      const read = await db.transact(async (tx) => [
+        Number((await tx.lockRow('items', { id: 'x' }))?.['amount']),
+        (await tx.lockRow('items', { id: 'y' })) === undefined,
+      ])
+      same(read, [3, true], 'what was locked')
+    },
+  },
+  {
+    id: 'store.rows.08',
+    title: 'MUST fail with LOCK_TIMEOUT when somebody else holds the row, at once under nowait',
+    deniedBy: ({ rowLock, because }) =>
+      rowLock === 'row' ? undefined : (because.rowLock ?? 'the whole store is locked'),
+    async run({ db, second, putItem }) {
+      await putItem({ id: 'x' })
+      const inside = gate(2)
+      const holder = (await second()).transact(async (tx) => {
+        await tx.lockRow('items', { id: 'x' })
+        await inside.arrive()
+      })
+      await inside.waiting(1)
+      for (const wait of ['nowait', '30ms'] as const) {
+        await failing(
+          db.transact((tx) => tx.lockRow('items', { id: 'x' }, { wait }), { attempts: 1 }),
+          'LOCK_TIMEOUT',
+        )
+      }
+      await inside.arrive()
+      await holder
+    },
+    async refusal({ db, second, putItem }) {
+      await putItem({ id: 'x' })
+      const inside = gate(2)
+      const holder = db.transact(async (tx) => {
+        await tx.lockRow('items', { id: 'x' })
+        await inside.arrive()
+      })
+      await inside.waiting(1)
+      await failing(
+        (await second()).transact((tx) => tx.lockRow('items', { id: 'x' }), { connectionWait: '50ms', attempts: 1 }),
+      )
+      await inside.arrive()
+      await holder
+    },
+  },
+  {
+    id: 'store.rows.09',
+    title: 'MUST update optimistically: decide again after a mismatch, so that no change is lost',
+    async run({ db, second, putItem, item }) {
+      await putItem({ id: 'x', amount: 0 })
+      const other = await second()
+      const racers = 8
+      const started = gate(racers)
+      const add = async (domain: typeof db): Promise<unknown> => {
+        await started.arrive()
+        return domain.optimistic(
+          { table: 'items', where: { id: 'x' }, rounds: 50, decide: (row) => ({ amount: Number(row['amount']) + 1 }) },
+          { connectionWait: '5s', lockWait: '5s' },
+        )
+      }
+      await Promise.all(Array.from({ length: racers }, (_, number) => add(number % 2 === 0 ? db : other)))
+      const row = await item('x')
+      same(
+        [started.arrived, Number(row?.['amount']), Number(row?.['version'])],
+        [racers, racers, racers],
+        'racers, sum, version',
+      )
+    },
+  },
+  {
+    id: 'store.rows.10',
+    title: 'MUST tell an optimistic update that changed nothing from one that found nothing',
+    async run({ db, putItem }) {
+      await putItem({ id: 'x', amount: 5 })
+      const update = { table: 'items', decide: () => undefined }
+      const [there, gone] = [
+        await db.optimistic({ ...update, where: { id: 'x' } }),
+        await db.optimistic({ ...update, where: { id: 'y' } }),
+      ]
+      same([there.result, gone.result], ['unchanged', 'absent'], 'results')
+    },
+  },
+]

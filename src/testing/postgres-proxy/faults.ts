@@ -1,0 +1,160 @@
+// Faults as data: which statement, at which moment of its exchange, and what happens to the connection.
+
+import { RepriseError } from '../../kernel/index.js'
+
+/**
+ * A moment in the exchange of one statement.
+ *
+ * - `before-forward`: the client has sent it, the server has got nothing of it;
+ * - `after-forward`: all of it is on its way to the server, no answer has been read;
+ * - `before-answer`: the server's answer has begun to arrive (notices apart), the client has got nothing of it;
+ * - `between-answers`: everything up to CommandComplete, or an error, has been passed on, ReadyForQuery has not;
+ * - `after-answers`: ReadyForQuery has been passed on too.
+ */
+export type FaultMoment = 'before-forward' | 'after-forward' | 'before-answer' | 'between-answers' | 'after-answers'
+
+/**
+ * What happens to the connection.
+ *
+ * - `fin`: the client's side is closed in good order, after what was passed on. The server's side as `server` says;
+ * - `rst`: the client's side is reset. The server's side as `server` says;
+ * - `half-open`: `fin` for the client, and the server is never told: its session stays until `heal` or `close`;
+ * - `black-hole`: nothing passes any more in either direction, and nobody is told until `heal` or `close`;
+ * - `delay`: nothing passes for `delayMs`, then everything does;
+ * - `late`, only `before-forward`: the client's side is closed (`fin`) now, the statement is delivered `delayMs` later, and the server's side is
+ *   closed once it has answered.
+ */
+export type FaultActionName = 'fin' | 'rst' | 'black-hole' | 'delay' | 'late' | 'half-open'
+
+/** What the proxy does, and when. */
+export interface ProxyFault {
+  /**
+   * Which statement: a predicate on its text; the n-th since the fault was armed, the first being 1; or the opening of a connection, whose answer ends
+   * with the first ReadyForQuery and which numbers and predicates leave out.
+   */
+  readonly statement: number | 'startup' | ((text: string) => boolean)
+  /** Which of those that are chosen, the first being 1. Without meaning beside a number. Default 1. */
+  readonly nth?: number
+  /** How many in a row. Default 1. */
+  readonly times?: number
+  /** When in the statement's exchange. */
+  readonly at: FaultMoment
+  /** What happens. */
+  readonly action: FaultActionName
+  /**
+   * For `delay` and `late`: how long, in ms; default 100. For `rst` between or after answers: how long the client has to read what was passed on, because
+   * a reset may overtake it; default 10.
+   */
+  readonly delayMs?: number
+  /**
+   * For `fin` and `rst`: what becomes of the server's side. `close`: closed in good order, after what was forwarded; `reset`: reset at once, which may
+   * overtake what was forwarded; `keep`: left open until `heal` or `close`. Default `close`.
+   */
+  readonly server?: 'close' | 'reset' | 'keep'
+}
+
+/** The record of a fault that happened. */
+export interface Fired {
+  /** When in the exchange. */
+  readonly at: FaultMoment
+  /** What was done. */
+  readonly action: FaultActionName
+  /** The texts that the struck group executes; none for the opening of a connection. */
+  readonly texts: readonly string[]
+  /** The connection's number, the first of the proxy being 1. */
+  readonly connection: number
+  /** When, on the proxy's monotonic clock, in ms. */
+  readonly atMs: number
+  /** Bytes that had been passed to the server by then. */
+  readonly bytesToServer: number
+  /** Bytes that had been passed to the client by then. */
+  readonly bytesToClient: number
+}
+
+/** A fault that waits for its statement, or has met it. */
+export interface ArmedFault {
+  /** What was armed. */
+  readonly fault: ProxyFault
+  /** Every time it happened, in order. */
+  readonly fired: readonly Fired[]
+  /** Settles when it happens for the first time; never, if it does not. */
+  readonly first: Promise<Fired>
+  /** For `late`: settles when the server has answered what was delivered late, or can no longer answer. */
+  readonly delivered: Promise<void>
+  /** Takes it back. */
+  disarm(): void
+}
+
+/** An armed fault from the inside. */
+export class Armed implements ArmedFault {
+  readonly fault: ProxyFault
+  readonly fired: Fired[] = []
+  readonly first: Promise<Fired>
+  readonly delivered: Promise<void>
+  #tellFirst: (fired: Fired) => void = () => undefined
+  #tellDelivered: () => void = () => undefined
+  #seen = 0
+  #live = true
+
+  constructor(fault: ProxyFault) {
+    checkFault(fault)
+    this.fault = fault
+    this.first = new Promise((resolve) => {
+      this.#tellFirst = resolve
+    })
+    this.delivered = new Promise((resolve) => {
+      this.#tellDelivered = resolve
+    })
+  }
+
+  /** Counts the texts of a group, or the opening of a connection, and says whether it is the chosen one. */
+  chooses(candidates: readonly string[] | 'startup'): boolean {
+    if (!this.#live) return false
+    const { statement } = this.fault
+    if (candidates === 'startup') return statement === 'startup' && this.#isNext()
+    if (statement === 'startup') return false
+    const matching = typeof statement === 'function' ? candidates.filter((text) => statement(text)) : candidates
+    return matching.map(() => this.#isNext()).includes(true)
+  }
+
+  /** Counts one more of those that can be chosen. */
+  #isNext(): boolean {
+    const { statement, nth = 1, times = 1 } = this.fault
+    const from = typeof statement === 'number' ? statement : nth
+    this.#seen += 1
+    return this.#seen >= from && this.#seen < from + times
+  }
+
+  /** Writes down that it happened. */
+  happened(fired: Fired): void {
+    this.fired.push(fired)
+    this.#tellFirst(fired)
+  }
+
+  /** Says that a late delivery is over. */
+  deliveryIsOver(): void {
+    this.#tellDelivered()
+  }
+
+  disarm(): void {
+    this.#live = false
+  }
+
+  /** Whether it still waits for a statement or for its moment. */
+  get live(): boolean {
+    return this.#live
+  }
+}
+
+function checkFault({ statement, nth = 1, times = 1, at, action, delayMs = 0 }: ProxyFault): void {
+  const counts = [typeof statement === 'number' ? statement : 1, nth, times]
+  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 1)) {
+    throw new RepriseError('ARGUMENT_INVALID', 'A fault counts statements in whole numbers from 1.')
+  }
+  if (!Number.isFinite(delayMs) || delayMs < 0) {
+    throw new RepriseError('ARGUMENT_INVALID', 'The delay of a fault must be a finite number of ms, at least 0.')
+  }
+  if (action === 'late' && at !== 'before-forward') {
+    throw new RepriseError('ARGUMENT_INVALID', 'Only what has not been forwarded can be delivered late.')
+  }
+}

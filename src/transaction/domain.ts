@@ -1,0 +1,73 @@
+// A domain: one store in which marker and effect commit together, as a user sees it.
+
+import type { Engine, Manifest, Rows, TransactionControls } from '../atomicity/index.js'
+import { type Duration, deadlineAfter, systemClock, systemRandom } from '../kernel/index.js'
+import { effectRuleOf } from './effect-guard/rule.js'
+import { type OptimisticUpdate, type Updated, updateOptimistically } from './optimistic.js'
+import type { TransactionDefaults, TransactOptions } from './options.js'
+import type { TransactionBody } from './run/attempt.js'
+import { type Resolved, resolveOutcome } from './run/closing.js'
+import { parseResolveToken } from './run/resolve-token.js'
+import { runTransaction } from './run/run.js'
+import { type Settings, settingsOf } from './run/settings.js'
+import { parseValue } from './run/stored-value.js'
+
+/** What became of a transaction that was unknown. */
+export type TransactionOutcome =
+  | { readonly outcome: 'committed'; readonly value?: unknown }
+  | { readonly outcome: 'aborted' }
+  | { readonly outcome: 'unknown' }
+
+/** One store in which marker and effect can commit together. */
+export interface Domain<Handle extends TransactionControls & Rows> {
+  /** Its name, in events and errors. */
+  readonly name: string
+  /** What it can do. */
+  readonly manifest: Manifest
+  /**
+   * Runs the body in a transaction, and repeats the whole of it when it provably did not happen and another try may help: a serialization failure, a deadlock, a
+   * connection lost before COMMIT was sent. A commit whose answer is lost is resolved, never guessed; what cannot be resolved in time is an `UnknownCommitError`.
+   */
+  transact<Result>(body: TransactionBody<Handle, Result>, options?: TransactOptions): Promise<Result>
+  /** Finds out what became of an unknown transaction. Default limit `'5s'`. With a key it waits for a transaction that is still open. */
+  resolve(token: string, limit?: Duration): Promise<TransactionOutcome>
+  /** Reads a row, lets `decide` say what to change, and writes if nobody changed it meanwhile; otherwise reads and decides again. */
+  optimistic(update: OptimisticUpdate, options?: TransactOptions): Promise<Updated>
+}
+
+/** The domain of a store. */
+export function domainOf<Handle extends TransactionControls & Rows>(
+  engine: Engine<Handle>,
+  defaults: TransactionDefaults = {},
+): Domain<Handle> {
+  const effects = effectRuleOf(defaults)
+  const transact = <Result>(body: TransactionBody<Handle, Result>, options: TransactOptions = {}): Promise<Result> => {
+    let settings: Settings
+    try {
+      settings = settingsOf(engine.manifest, defaults, options, effects)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return runTransaction(engine, settings, body)
+  }
+  const { clock = systemClock, random = systemRandom } = defaults
+  return {
+    name: engine.name,
+    manifest: engine.manifest,
+    transact,
+    resolve: async (token, limit = '5s') => {
+      const unresolved = parseResolveToken(engine.name, token)
+      return outcomeOf(
+        await resolveOutcome(engine, unresolved, { deadline: deadlineAfter(limit, clock), clock, random }),
+      )
+    },
+    optimistic: (update, options) => updateOptimistically(transact, update, options),
+  }
+}
+
+function outcomeOf(resolved: Resolved): TransactionOutcome {
+  if (resolved.outcome !== 'committed') return { outcome: resolved.outcome }
+  return resolved.stored === undefined
+    ? { outcome: 'committed' }
+    : { outcome: 'committed', value: parseValue(resolved.stored) }
+}

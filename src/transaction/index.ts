@@ -1,0 +1,17 @@
+// Transactions: whole ones are repeated, in phases that are known, and a commit whose answer is lost is resolved, never guessed.
+
+export { transactionClassifier } from './classifier.js'
+export { type Domain, domainOf, type TransactionOutcome } from './domain.js'
+export { allowEffect, effect } from './effect-guard/effect.js'
+export {
+  type FailedTransaction,
+  type GivenUp,
+  type TransactionHistory,
+  transactionHistoryOf,
+} from './history.js'
+export { type EffectRule, type OpenTransaction, openTransaction } from './open-transaction.js'
+export type { OptimisticUpdate, Updated } from './optimistic.js'
+export type { TransactionDefaults, TransactionKey, TransactOptions } from './options.js'
+export type { TransactionBody } from './run/attempt.js'
+export { type TransactionFaultPoint, transactionFaultPoints } from './run/fault-points.js'
+export { UnknownCommitError } from './unknown-commit.js'

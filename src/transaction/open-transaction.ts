@@ -1,0 +1,33 @@
+// The transaction that is open around some code. When its body settles it is gone, also for timers that were started inside.
+
+import { type ScopeKind, scopeKind } from '../kernel/index.js'
+
+/** What becomes of a transaction in whose body an effect leaves the process. */
+export interface EffectRule {
+  /** It cannot commit; it is reported; nobody looks. */
+  readonly mode: 'poison' | 'report' | 'ignore'
+  /** Origins that are left alone. */
+  readonly allowOrigins: ReadonlySet<string>
+}
+
+/** A transaction that is open around this code. */
+export interface OpenTransaction {
+  /** The name of its domain. */
+  readonly domain: string
+  /** What becomes of it when an effect leaves the process. */
+  readonly effects: EffectRule
+  /** Keeps it from committing: the first error given is the one it fails with. */
+  poison(error: unknown): void
+}
+
+const open: ScopeKind<OpenTransaction> = scopeKind<OpenTransaction>('reprise.transaction')
+
+/** The transaction in whose body this code runs, or undefined. */
+export function openTransaction(): OpenTransaction | undefined {
+  return open.current()
+}
+
+/** Runs the body of a transaction. */
+export function insideTransaction<Result>(transaction: OpenTransaction, work: () => Result): Result {
+  return open.run(transaction, work)
+}

@@ -1,0 +1,96 @@
+// An optimistic update: read, decide, write if the version is still the one that was read. A lost answer is not a mismatch.
+
+import type { Match, Row, Rows, TransactionControls } from '../atomicity/index.js'
+import { RepriseError, uuidv4 } from '../kernel/index.js'
+import type { TransactOptions } from './options.js'
+import type { TransactionBody } from './run/attempt.js'
+import { UnknownCommitError } from './unknown-commit.js'
+
+/** An update that is decided anew whenever somebody else was quicker. */
+export interface OptimisticUpdate {
+  /** The table. */
+  readonly table: string
+  /** The row, by a unique key. */
+  readonly where: Match
+  /** The column that counts versions: a whole number. Default `'version'`. */
+  readonly versionColumn?: string
+  /** A text column for a token of the last write, so that a write whose answer was lost can be recognised. Default: none. */
+  readonly tokenColumn?: string
+  /** Says what to change, from the row as it is; undefined: nothing. Called again after each mismatch, so it only computes. */
+  readonly decide: (row: Row) => Match | undefined
+  /** How many times to read and decide at most; 1 to 100. Default 10. */
+  readonly rounds?: number
+}
+
+/** What became of an optimistic update. */
+export type Updated =
+  | { readonly result: 'written'; readonly row: Row; readonly rounds: number }
+  | { readonly result: 'unchanged'; readonly row: Row; readonly rounds: number }
+  | { readonly result: 'absent' }
+
+type Transact<Handle> = <Result>(body: TransactionBody<Handle, Result>, options?: TransactOptions) => Promise<Result>
+type Round = Updated | 'mismatch'
+
+/** Carries out the update. Refuses with UPDATE_CONFLICT when somebody else was quicker in every round. */
+export async function updateOptimistically<Handle extends TransactionControls & Rows>(
+  transact: Transact<Handle>,
+  update: OptimisticUpdate,
+  options?: TransactOptions,
+): Promise<Updated> {
+  const { rounds = 10, tokenColumn } = update
+  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) {
+    throw new RepriseError('ARGUMENT_INVALID', 'rounds must be a whole number from 1 to 100.')
+  }
+  for (let round = 1; round <= rounds; round++) {
+    const token = uuidv4()
+    let ended: Round
+    try {
+      ended = await transact((tx) => oneRound(tx, update, token, round), options)
+    } catch (error) {
+      if (!(error instanceof UnknownCommitError) || tokenColumn === undefined) throw error
+      ended = await transact((tx) => afterLostAnswer(tx, update, tokenColumn, token, round), options)
+    }
+    if (ended !== 'mismatch') return ended
+  }
+  throw new RepriseError('UPDATE_CONFLICT', `Somebody else changed the row first, ${rounds} times.`, {
+    details: { rounds },
+  })
+}
+
+async function oneRound(
+  tx: Rows,
+  { table, where, versionColumn = 'version', tokenColumn, decide }: OptimisticUpdate,
+  token: string,
+  rounds: number,
+): Promise<Round> {
+  const row = await tx.readRow(table, where)
+  if (row === undefined) return { result: 'absent' }
+  const version = versionOf(row, versionColumn)
+  const changes = decide(row)
+  if (changes === undefined) return { result: 'unchanged', row, rounds }
+  const marks = { [versionColumn]: version + 1, ...(tokenColumn === undefined ? {} : { [tokenColumn]: token }) }
+  const set = { ...changes, ...marks }
+  const written = await tx.updateRows(table, { ...where, [versionColumn]: version }, set)
+  if (written === 0) return 'mismatch'
+  if (written > 1) throw new RepriseError('ARGUMENT_INVALID', 'The condition matches more than one row.')
+  return { result: 'written', row: { ...row, ...set }, rounds }
+}
+
+// Locking the row waits for the write whose answer was lost, so that it has either happened or never will.
+async function afterLostAnswer(
+  tx: Rows,
+  { table, where }: OptimisticUpdate,
+  tokenColumn: string,
+  token: string,
+  rounds: number,
+): Promise<Round> {
+  const row = await tx.lockRow(table, where)
+  if (row === undefined) return { result: 'absent' }
+  return row[tokenColumn] === token ? { result: 'written', row, rounds } : 'mismatch'
+}
+
+function versionOf(row: Row, column: string): number {
+  const version = Number(row[column])
+  if (Number.isSafeInteger(version)) return version
+  throw new RepriseError('ARGUMENT_INVALID', 'The version column does not hold a whole number.')
+}

@@ -1,0 +1,58 @@
+// What a transaction can be told, and what it is told by default.
+
+import type { Isolation } from '../atomicity/index.js'
+import type { Key, Scope } from '../identity/index.js'
+import type { Clock, Deadline, Duration, Random } from '../kernel/index.js'
+import type { Backoff, Budget } from '../retry/index.js'
+
+/** Which intent a transaction carries out. Its marker commits together with the effect, so a repeat finds the outcome. */
+export interface TransactionKey {
+  /** Who may share the key. */
+  readonly scope: Scope
+  /** The intent's key, minted outside of any loop. */
+  readonly key: Key
+}
+
+/** What all transactions of a domain are told, unless a call says otherwise. */
+export interface TransactionDefaults {
+  /** How long the whole call may take: waiting, body, COMMIT, resolution and all attempts. Default `'10s'`. */
+  readonly deadline?: Duration
+  /** How long to wait for a connection. Never longer than the deadline allows. Default `'1s'`. */
+  readonly connectionWait?: Duration
+  /** How long one run of the body may take. Never longer than the deadline allows. Default `'5s'`. */
+  readonly bodyLimit?: Duration
+  /** How long a statement waits for a lock. Never longer than the deadline allows. Default `'2s'`. */
+  readonly lockWait?: Duration
+  /** How many transactions are tried at most, the first included; 1 to 50. Default 8. */
+  readonly attempts?: number
+  /** The wait between attempts. Default `fullJitter({ baseMs: 5, capMs: 500 })`, sized for contention. */
+  readonly backoff?: Backoff
+  /** What limits repeats over all transactions that share it. Default: nothing does. */
+  readonly budget?: Budget
+  /**
+   * What an HTTP request made in a body leads to, as far as it is seen: `'poison'`, the transaction cannot commit, though the request has left; `'report'`, an
+   * event on `reprise.transaction.effect`; `'ignore'`, nobody looks. Under the guard (`--import reprise/effect-guard`) the first two throw. Default `'report'`.
+   */
+  readonly effects?: 'poison' | 'report' | 'ignore'
+  /** Origins to which a body may send: `https://traces.example`, or `unix:/run/agent.sock`. For telemetry. Default: none. */
+  readonly allowOrigins?: readonly string[]
+  /** Default the system's clock. */
+  readonly clock?: Clock
+  /** Default the system's randomness. */
+  readonly random?: Random
+}
+
+/** What one transaction can be told. */
+export interface TransactOptions
+  extends Omit<TransactionDefaults, 'clock' | 'random' | 'deadline' | 'effects' | 'allowOrigins'> {
+  /** A deadline of this call; the deadline of the intent in flight shortens it. Default: the domain's. */
+  readonly deadline?: Duration | Deadline
+  /** Makes the transaction one with a key: its outcome is stored in the same commit, and a repeat gets it handed out. Default: none. */
+  readonly key?: TransactionKey
+  /** Default: the first of the domain's manifest. */
+  readonly isolation?: Isolation
+  /** Default false. */
+  readonly readOnly?: boolean
+  /** Ends the call, unless COMMIT is on its way: then its outcome is awaited. */
+  readonly signal?: AbortSignal
+}

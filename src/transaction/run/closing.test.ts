@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest'
+import { EngineError } from '../../../test/transaction/scripted-engine.js'
+import { key, rejection, settled, world } from '../../../test/transaction/scripted-world.js'
+import { seededRandom } from '../../kernel/index.js'
+import { domainOf, UnknownCommitError } from '../index.js'
+
+describe('an ambiguous commit', () => {
+  const lost = (attempt: number): void => {
+    if (attempt === 1) throw new EngineError('resolve')
+  }
+
+  it('hands out what is stored when the key turns out to be taken', async () => {
+    let runs = 0
+    const here = world({ commit: lost, claim: (session) => (session === 1 ? 'claimed' : { value: '{"n":1}' }) })
+    const run = here.db.transact(() => ({ n: ++runs }), { key })
+    await expect(settled(here, run)).resolves.toEqual({ n: 1 })
+    expect(runs).toBe(1)
+    expect(here.engine.log).toEqual([
+      ...['acquire', 'begin', 'claim', 'record {"n":1}', 'commit', 'discard'],
+      ...['acquire', 'begin', 'claim', 'rollback', 'keep'],
+    ])
+  })
+
+  it('runs the body again only when the closing insert went through', async () => {
+    let runs = 0
+    const here = world({ commit: lost })
+    await expect(
+      settled(
+        here,
+        here.db.transact(() => ++runs, { key }),
+      ),
+    ).resolves.toBe(2)
+    expect(here.engine.log.filter((step) => step === 'claim')).toHaveLength(3)
+  })
+
+  it('closes under READ COMMITTED, whatever the body asked for', async () => {
+    const here = world({ commit: lost })
+    await settled(
+      here,
+      here.db.transact(() => 1, { key, isolation: 'serializable' }),
+    )
+    expect(here.engine.begun.map(({ isolation }) => isolation)).toEqual([
+      'serializable',
+      'read-committed',
+      'serializable',
+    ])
+  })
+
+  it('is unknown when the closing insert stays blocked, and the token settles it later', async () => {
+    let blocked = true
+    const here = world({
+      commit: lost,
+      claim: (session) => {
+        if (session === 1) return 'claimed'
+        if (blocked) throw new EngineError('repeat')
+        return { value: '"stored"' }
+      },
+    })
+    const error = await rejection(
+      settled(
+        here,
+        here.db.transact(() => 'first', { key, deadline: '1s' }),
+      ),
+    )
+    expect(error).toBeInstanceOf(UnknownCommitError)
+    const { resolveToken = '', transactions, suppressed } = error as UnknownCommitError
+    expect(transactions).toMatchObject([{ phase: 'committing', resolved: 'unknown' }])
+    expect(suppressed.length).toBeGreaterThan(0)
+    blocked = false
+    await expect(here.db.resolve(resolveToken)).resolves.toEqual({ outcome: 'committed', value: 'stored' })
+    await expect(here.db.resolve('nonsense')).rejects.toMatchObject({ code: 'RESOLVE_TOKEN_INVALID' })
+    const elsewhere = domainOf({ ...here.engine, name: 'other' })
+    await expect(elsewhere.resolve(resolveToken)).rejects.toMatchObject({ code: 'RESOLVE_TOKEN_INVALID' })
+  })
+
+  it('without a key asks the server by the trace, and keeps the result at hand', async () => {
+    const here = world({ commit: lost, trace: { xid: '7' }, resolve: async () => 'committed' })
+    await expect(
+      settled(
+        here,
+        here.db.transact(() => 'in hand'),
+      ),
+    ).resolves.toBe('in hand')
+    const again = world({ commit: lost, trace: { xid: '7' }, resolve: async () => 'aborted' })
+    let runs = 0
+    await expect(
+      settled(
+        again,
+        again.db.transact(() => ++runs),
+      ),
+    ).resolves.toBe(2)
+  })
+
+  it('without key and trace is unknown, and not repeated', async () => {
+    const here = world({ commit: lost })
+    const error = await rejection(
+      settled(
+        here,
+        here.db.transact(() => 1),
+      ),
+    )
+    expect(error).toMatchObject({ code: 'UNKNOWN_OUTCOME', resolveToken: undefined })
+    expect(here.engine.log.filter((step) => step === 'begin')).toHaveLength(1)
+  })
+
+  it('gives COMMIT a timer that ends before the reserve, and destroys the connection', async () => {
+    const here = world({ commit: (attempt) => attempt === 1 && new Promise(() => undefined) })
+    const startedMs = here.clock.monotonicMs()
+    let closedAtMs = 0
+    const claim = here.engine.acquire.bind(here.engine)
+    const engine = {
+      ...here.engine,
+      acquire: (limits: Parameters<typeof claim>[0]) => {
+        if (here.engine.log.includes('commit')) closedAtMs ||= here.clock.monotonicMs()
+        return claim(limits)
+      },
+    }
+    const db = domainOf(engine, { clock: here.clock, random: seededRandom(1) })
+    await settled(
+      here,
+      db.transact(() => 1, { key, deadline: '4s' }).catch(() => undefined),
+    )
+    expect(closedAtMs - startedMs).toBeGreaterThanOrEqual(3_000)
+    expect(closedAtMs - startedMs).toBeLessThan(3_200)
+    expect(here.engine.log).toContain('discard')
+  })
+})

@@ -1,0 +1,134 @@
+// Resolving an ambiguous commit: close it, then read. Looking alone is wrong, since the transaction may commit right after the look.
+
+import type { Engine, Isolation, Manifest, Session, Stored, TransactionControls } from '../../atomicity/index.js'
+import type { StoredKey } from '../../identity/index.js'
+import { type Clock, type Deadline, type Random, sleep } from '../../kernel/index.js'
+import { fullJitter } from '../../retry/index.js'
+import { bounded, deadlinePassed } from './bounded.js'
+import { reach } from './fault-points.js'
+import type { Unresolved } from './resolve-token.js'
+
+/** What became of a transaction, and the value stored with its key where there is one. */
+export type Resolved =
+  | { readonly outcome: 'committed'; readonly stored: string | undefined }
+  | { readonly outcome: 'aborted' }
+  | { readonly outcome: 'unknown'; readonly errors: readonly unknown[] }
+
+/** What resolution needs beside the engine. */
+export interface ResolutionLimits {
+  /** When it ends. */
+  readonly deadline: Deadline
+  /** Time. */
+  readonly clock: Clock
+  /** Chance. */
+  readonly random: Random
+}
+
+const backoff = /* @__PURE__ */ fullJitter({ baseMs: 10, capMs: 250 })
+const mostErrors = 8
+const leastLookMs = 100
+
+/** Finds out what became of a transaction, by its key or by its trace; tries until the deadline. Never throws, never guesses. */
+export async function resolveOutcome<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  unresolved: Unresolved,
+  limits: ResolutionLimits,
+): Promise<Resolved> {
+  const { clock, deadline, random } = limits
+  const errors: unknown[] = []
+  await reach('transaction.resolving')
+  for (let failures = 1; ; failures++) {
+    const leftMs = deadline.expiresAtMs - clock.monotonicMs()
+    if (leftMs <= 0) return { outcome: 'unknown', errors }
+    try {
+      const found = await lookOnce(engine, unresolved, 'id' in unresolved ? lookMs(leftMs) : leftMs, clock)
+      if (found.outcome !== 'unknown') {
+        await reach('transaction.resolved')
+        return found
+      }
+      if (!('id' in unresolved)) return found
+    } catch (error) {
+      if (errors.length < mostErrors) errors.push(error)
+      // A database that refuses us for good will not answer the next time either.
+      if (engine.classify(error, 'connecting').alarm) return { outcome: 'unknown', errors }
+    }
+    const afterMs = deadline.expiresAtMs - clock.monotonicMs()
+    if (afterMs <= 0) return { outcome: 'unknown', errors }
+    await sleep(Math.min(Math.ceil(backoff.delayMs(failures, 0, random)), Math.ceil(afterMs)), { clock })
+  }
+}
+
+// Half of what is left, so that a connection on which nothing arrives any more leaves time for another one.
+function lookMs(leftMs: number): number {
+  return Math.max(leftMs / 2, Math.min(leftMs, leastLookMs))
+}
+
+async function lookOnce<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  unresolved: Unresolved,
+  leftMs: number,
+  clock: Clock,
+): Promise<Resolved> {
+  if ('id' in unresolved) return closeThenRead(engine, unresolved.id, leftMs, clock)
+  const { resolve } = engine
+  if (resolve === undefined) return { outcome: 'unknown', errors: [] }
+  const expired = (): unknown => deadlinePassed('being resolved')
+  const outcome = await bounded({ clock, limitMs: leftMs, expired }, () =>
+    resolve.call(engine, unresolved.trace, { waitMs: leftMs, readOnly: false }),
+  )
+  if (outcome === 'committed') return { outcome, stored: undefined }
+  return outcome === 'aborted' ? { outcome } : { outcome, errors: [] }
+}
+
+// The unique index decides. A conflict proves that the other transaction committed; an insert that goes through proves that it is dead,
+// since it would still hold the key. Waiting for it is what closes it.
+async function closeThenRead<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  id: StoredKey,
+  leftMs: number,
+  clock: Clock,
+): Promise<Resolved> {
+  const untilMs = clock.monotonicMs() + leftMs
+  const expired = (): unknown => deadlinePassed('being resolved')
+  const within = <Value>(work: (leftMs: number) => PromiseLike<Value>): Promise<Value> => {
+    const limitMs = Math.max(0, untilMs - clock.monotonicMs())
+    return bounded({ clock, limitMs, expired }, () => work(limitMs))
+  }
+  // The engine keeps to the limit on its own. A second timer here might win against a session that arrives, which nobody would give back.
+  const session = await engine.acquire({ waitMs: leftMs, readOnly: false })
+  let sound = false
+  try {
+    const claimed = await within((waitMs) => claimIn(engine, session, id, waitMs, clock))
+    // What was found out stays true, whatever becomes of the connection that found it.
+    sound = await within(() => session.rollback()).then(
+      () => true,
+      () => false,
+    )
+    return claimed === 'claimed' ? { outcome: 'aborted' } : { outcome: 'committed', stored: claimed.value }
+  } finally {
+    session.release(sound ? 'keep' : 'discard')
+  }
+}
+
+async function claimIn<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  session: Session<Handle>,
+  id: StoredKey,
+  leftMs: number,
+  clock: Clock,
+): Promise<'claimed' | Stored> {
+  const waitMs = Math.max(1, Math.ceil(leftMs))
+  const settings = { isolation: closingIsolation(engine.manifest), readOnly: false, idleMs: waitMs, lockWaitMs: waitMs }
+  await session.begin(settings, {
+    attempt: 1,
+    signal: new AbortController().signal,
+    deadline: { expiresAtMs: clock.monotonicMs() + leftMs },
+    afterCommit() {},
+  })
+  return session.claim(id)
+}
+
+// Under a stricter level a conflict with a row that was committed meanwhile is a serialization failure, which says nothing.
+function closingIsolation({ isolation }: Manifest): Isolation {
+  return isolation.includes('read-committed') ? 'read-committed' : (isolation[0] ?? 'serializable')
+}

@@ -1,0 +1,40 @@
+// A resolve token names a transaction whose outcome is not known, as text that outlives the process.
+
+import type { Trace } from '../../atomicity/index.js'
+import type { StoredKey } from '../../identity/index.js'
+import { RepriseError } from '../../kernel/index.js'
+
+/** What a token names: a marker, or a transaction on its server. */
+export type Unresolved = { readonly id: StoredKey } | { readonly trace: Trace }
+
+const version = 'rt1.'
+
+/** The token of a transaction in a domain. */
+export function printResolveToken(domain: string, unresolved: Unresolved): string {
+  return version + Buffer.from(JSON.stringify({ domain, ...unresolved })).toString('base64url')
+}
+
+/** Reads a token. Refuses with RESOLVE_TOKEN_INVALID what is not one, or belongs to another domain. */
+export function parseResolveToken(domain: string, token: string): Unresolved {
+  const parsed = typeof token === 'string' && token.startsWith(version) ? contentOf(token) : undefined
+  if (parsed === undefined) throw refused('The text is not a resolve token of this version.')
+  if (parsed['domain'] !== domain) throw refused('The resolve token belongs to another domain.')
+  if (typeof parsed['id'] === 'string') return { id: parsed['id'] as string as StoredKey }
+  const trace = parsed['trace']
+  if (typeof trace === 'object' && trace !== null && Object.values(trace).every((part) => typeof part === 'string'))
+    return { trace: trace as Trace }
+  throw refused('The resolve token names nothing.')
+}
+
+function contentOf(token: string): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(token.slice(version.length), 'base64url').toString())
+    return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function refused(message: string): RepriseError {
+  return new RepriseError('RESOLVE_TOKEN_INVALID', message)
+}

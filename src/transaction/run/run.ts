@@ -1,0 +1,169 @@
+// The runner: repeats whole transactions, never a statement, never from inside an open one, never after an outcome nobody knows.
+
+import type { Engine, TransactionControls } from '../../atomicity/index.js'
+import { RepriseError, sleep } from '../../kernel/index.js'
+import { afterCommitFailed, transactionAttempt, transactionResolved } from '../../telemetry/index.js'
+import { type FailedTransaction, type GivenUp, remember } from '../history.js'
+import { openTransaction } from '../open-transaction.js'
+import { UnknownCommitError } from '../unknown-commit.js'
+import { type AfterCommit, attemptOnce, type Failed, type TransactionBody } from './attempt.js'
+import { deadlinePassed } from './bounded.js'
+import { type Resolved, resolveOutcome } from './closing.js'
+import { printResolveToken, type Unresolved } from './resolve-token.js'
+import type { Settings } from './settings.js'
+import { parseValue } from './stored-value.js'
+
+/** Carries out a transaction: as many attempts as it takes and may have. */
+export async function runTransaction<Handle extends TransactionControls, Result>(
+  engine: Engine<Handle>,
+  settings: Settings,
+  body: TransactionBody<Handle, Result>,
+): Promise<Result> {
+  refuseBeforehand(settings)
+  const failures: FailedTransaction[] = []
+  for (let number = 1; ; number++) {
+    const end = await attemptOnce(engine, settings, body, number)
+    if (end.committed) {
+      settings.budget?.succeeded(settings.clock.monotonicMs(), number > 1)
+      if (end.afterCommit.length > 0) await runAfterCommit(engine.name, end.afterCommit)
+      return end.value
+    }
+    const resolved = end.ruling.outcome === 'aborted' ? undefined : await resolve(engine, settings, end)
+    if (resolved?.outcome === 'committed') return committedAfterAll(engine.name, settings, end, resolved)
+    const failure = recordOf(number, end, resolved)
+    if (resolved?.outcome === 'unknown') {
+      failures.push(failure)
+      announce(engine.name, failure, 'unknown')
+      throw unknownCommit(engine.name, settings, end, failures, resolved.errors)
+    }
+    const delayMs = nextDelayMs(settings, number, end, failures)
+    if (typeof delayMs === 'string') {
+      failures.push(failure)
+      announce(engine.name, failure, delayMs)
+      remember(end.error, { attempts: failures, because: delayMs })
+      throw end.error
+    }
+    failures.push({ ...failure, delayMs })
+    announce(engine.name, { ...failure, delayMs }, undefined)
+    await pause(settings, delayMs, failures)
+  }
+}
+
+function refuseBeforehand({ signal, deadline, reserveMs, clock }: Settings): void {
+  if (openTransaction() !== undefined) {
+    throw new RepriseError(
+      'TRANSACTION_NESTED',
+      'A transaction is open around this code; it is repeated as a whole, and another one inside would not be part of it.',
+    )
+  }
+  if (signal?.aborted) throw signal.reason
+  if (deadline.expiresAtMs - reserveMs <= clock.monotonicMs()) throw deadlinePassed('not yet begun')
+}
+
+async function resolve<Handle extends TransactionControls, Result>(
+  engine: Engine<Handle>,
+  settings: Settings,
+  end: Failed<Result>,
+): Promise<Resolved> {
+  const unresolved = unresolvedOf(settings, end)
+  const looked: Resolved =
+    unresolved === undefined ? { outcome: 'unknown', errors: [] } : await resolveOutcome(engine, unresolved, settings)
+  // A commit before the body had returned is none of ours: its result would be nobody's.
+  const orphan = looked.outcome === 'committed' && looked.stored === undefined && end.result === undefined
+  const found: Resolved = orphan ? { outcome: 'unknown', errors: [] } : looked
+  if (transactionResolved.hasSubscribers) {
+    const by = unresolved === undefined ? 'nothing' : 'id' in unresolved ? 'key' : 'trace'
+    transactionResolved.publish({ domain: engine.name, outcome: found.outcome, by })
+  }
+  return found
+}
+
+function unresolvedOf<Result>({ id }: Settings, { trace }: Failed<Result>): Unresolved | undefined {
+  if (id !== undefined) return { id }
+  return trace === undefined ? undefined : { trace }
+}
+
+async function committedAfterAll<Result>(
+  domain: string,
+  settings: Settings,
+  { result }: Failed<Result>,
+  { stored }: Resolved & { readonly outcome: 'committed' },
+): Promise<Result> {
+  settings.budget?.succeeded(settings.clock.monotonicMs(), true)
+  await runAfterCommit(domain, result?.afterCommit ?? [])
+  return stored === undefined ? (result?.value as Result) : parseValue(stored)
+}
+
+function unknownCommit<Result>(
+  domain: string,
+  settings: Settings,
+  end: Failed<Result>,
+  failures: readonly FailedTransaction[],
+  errors: readonly unknown[],
+): UnknownCommitError {
+  const unresolved = unresolvedOf(settings, end)
+  const token = unresolved === undefined ? undefined : printResolveToken(domain, unresolved)
+  const error = new UnknownCommitError(token, failures, errors)
+  remember(error, { attempts: failures, because: 'unknown' })
+  return error
+}
+
+function recordOf<Result>(attempt: number, end: Failed<Result>, resolved: Resolved | undefined): FailedTransaction {
+  const { phase, ruling, error, suppressed } = end
+  const record = { attempt, phase, ruling, error, suppressed }
+  return resolved === undefined ? record : { ...record, resolved: resolved.outcome }
+}
+
+/** The wait before the next attempt, or why there is none. */
+function nextDelayMs<Result>(
+  settings: Settings,
+  number: number,
+  { ruling }: Failed<Result>,
+  failures: readonly FailedTransaction[],
+): number | GivenUp {
+  const { attempts, backoff, budget, clock, deadline, reserveMs, random, signal } = settings
+  if (signal?.aborted) return 'signal'
+  if (ruling.help === 'permanent') return 'permanent'
+  budget?.failed(clock.monotonicMs(), number > 1)
+  if (number >= attempts) return 'attempts'
+  const delayMs = backoff.delayMs(number, failures.at(-1)?.delayMs ?? 0, random)
+  if (clock.monotonicMs() + delayMs >= deadline.expiresAtMs - reserveMs) return 'deadline'
+  if (budget !== undefined && !budget.tryRepeat(clock.monotonicMs())) return 'budget'
+  return delayMs
+}
+
+async function pause(settings: Settings, delayMs: number, failures: readonly FailedTransaction[]): Promise<void> {
+  const { clock, signal } = settings
+  try {
+    await sleep(Math.ceil(delayMs), signal === undefined ? { clock } : { clock, signal })
+  } catch (reason) {
+    remember(reason, { attempts: failures, because: 'signal' })
+    throw reason
+  }
+}
+
+function announce(domain: string, failure: FailedTransaction, stop: GivenUp | undefined): void {
+  if (!transactionAttempt.hasSubscribers) return
+  const { attempt, phase, ruling, delayMs } = failure
+  transactionAttempt.publish({
+    domain,
+    attempt,
+    phase,
+    outcome: ruling.outcome,
+    help: ruling.help,
+    sign: ruling.sign,
+    alarm: ruling.alarm,
+    ...(delayMs === undefined ? {} : { delayMs }),
+    ...(stop === undefined ? {} : { stop }),
+  })
+}
+
+async function runAfterCommit(domain: string, hooks: readonly AfterCommit[]): Promise<void> {
+  for (const hook of hooks) {
+    try {
+      await hook()
+    } catch (error) {
+      if (afterCommitFailed.hasSubscribers) afterCommitFailed.publish({ domain, error })
+    }
+  }
+}

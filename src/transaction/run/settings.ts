@@ -1,0 +1,126 @@
+// The options of a transaction with every default filled in, and refused before anything is opened where they cannot be.
+
+import type { Isolation, Manifest } from '../../atomicity/index.js'
+import { currentDeadline, type StoredKey, storedKey } from '../../identity/index.js'
+import {
+  type Clock,
+  type Deadline,
+  type Duration,
+  durationMs,
+  earlier,
+  type Random,
+  RepriseError,
+  systemClock,
+  systemRandom,
+} from '../../kernel/index.js'
+import { type Backoff, type Budget, fullJitter } from '../../retry/index.js'
+import { effectRuleOf } from '../effect-guard/rule.js'
+import type { EffectRule } from '../open-transaction.js'
+import type { TransactionDefaults, TransactOptions } from '../options.js'
+
+/** The options of one transaction, all of them known. */
+export interface Settings {
+  /** The name under which the key's marker is stored; undefined: no key. */
+  readonly id: StoredKey | undefined
+  /** Isolation level. */
+  readonly isolation: Isolation
+  /** Whether it only reads. */
+  readonly readOnly: boolean
+  /** The end of everything, resolution included. */
+  readonly deadline: Deadline
+  /** What is kept of the deadline for resolution, in ms. */
+  readonly reserveMs: number
+  /** Longest wait for a connection, in ms. */
+  readonly connectionWaitMs: number
+  /** Longest run of the body, in ms. */
+  readonly bodyLimitMs: number
+  /** Longest wait for a lock, in ms. */
+  readonly lockWaitMs: number
+  /** Transactions at most. */
+  readonly attempts: number
+  /** The wait between them. */
+  readonly backoff: Backoff
+  /** What limits repeats. */
+  readonly budget: Budget | undefined
+  /** The caller's signal. */
+  readonly signal: AbortSignal | undefined
+  /** What an effect in the body leads to. */
+  readonly effects: EffectRule
+  /** Time. */
+  readonly clock: Clock
+  /** Chance. */
+  readonly random: Random
+}
+
+const leastReserveMs = 250
+const mostAttempts = 50
+// Numbers, since text would be read again for each transaction.
+const usualMs = { deadline: 10_000, connectionWait: 1_000, bodyLimit: 5_000, lockWait: 2_000 } as const
+const atLeastOneMs = { minMs: 1 } as const
+const defaultBackoff = /* @__PURE__ */ fullJitter({ baseMs: 5, capMs: 500 })
+
+/** Fills in the defaults. Refuses with ARGUMENT_INVALID, ISOLATION_UNSUPPORTED, or the codes of durations and keys. */
+export function settingsOf(
+  manifest: Manifest,
+  defaults: TransactionDefaults,
+  options: TransactOptions,
+  effects: EffectRule = effectRuleOf(defaults),
+): Settings {
+  const clock = defaults.clock ?? systemClock
+  const readOnly = options.readOnly ?? false
+  if (typeof readOnly !== 'boolean') throw invalid('readOnly')
+  if (readOnly && !manifest.readOnly) throw unsupported('readOnly', manifest)
+  if (readOnly && options.key !== undefined)
+    throw new RepriseError('ARGUMENT_INVALID', 'A transaction that only reads needs no key, and could not store one.')
+  const { deadline, totalMs } = deadlineOf(clock, defaults.deadline ?? usualMs.deadline, options.deadline)
+  const certain = readOnly || manifest.commit === 'certain'
+  return {
+    id: options.key === undefined ? undefined : storedKey(options.key.scope, options.key.key),
+    isolation: isolationOf(manifest, options.isolation),
+    readOnly,
+    deadline,
+    reserveMs: certain ? 0 : Math.max(totalMs / 4, leastReserveMs),
+    connectionWaitMs: durationMs(options.connectionWait ?? defaults.connectionWait ?? usualMs.connectionWait),
+    bodyLimitMs: durationMs(options.bodyLimit ?? defaults.bodyLimit ?? usualMs.bodyLimit, atLeastOneMs),
+    lockWaitMs: durationMs(options.lockWait ?? defaults.lockWait ?? usualMs.lockWait, atLeastOneMs),
+    attempts: attemptsOf(options.attempts ?? defaults.attempts ?? 8),
+    backoff: options.backoff ?? defaults.backoff ?? defaultBackoff,
+    budget: options.budget ?? defaults.budget,
+    signal: options.signal,
+    effects,
+    clock,
+    random: defaults.random ?? systemRandom,
+  }
+}
+
+function deadlineOf(clock: Clock, usual: Duration, given: Duration | Deadline | undefined) {
+  const nowMs = clock.monotonicMs()
+  const own = typeof given === 'object' ? given : { expiresAtMs: nowMs + durationMs(given ?? usual) }
+  const deadline = earlier(own, currentDeadline())
+  return { deadline, totalMs: Math.max(0, deadline.expiresAtMs - nowMs) }
+}
+
+function isolationOf(manifest: Manifest, asked: Isolation | undefined): Isolation {
+  const usual = manifest.isolation[0]
+  if (asked === undefined && usual !== undefined) return usual
+  if (asked !== undefined && manifest.isolation.includes(asked)) return asked
+  throw unsupported('isolation', manifest)
+}
+
+function attemptsOf(attempts: number): number {
+  if (Number.isInteger(attempts) && attempts >= 1 && attempts <= mostAttempts) return attempts
+  throw invalid('attempts')
+}
+
+function invalid(option: string): RepriseError {
+  return new RepriseError('ARGUMENT_INVALID', `The option ${option} is not valid.`, { details: { option } })
+}
+
+function unsupported(option: 'readOnly' | 'isolation', manifest: Manifest): RepriseError {
+  const why = manifest.because[option]
+  return new RepriseError(
+    'CAPABILITY_UNSUPPORTED',
+    `The domain's manifest refuses the option ${option}${why === undefined ? '.' : `: ${why}`}`,
+    { details: { option, engine: manifest.engine } },
+  )
+}

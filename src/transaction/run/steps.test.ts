@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest'
+import { scripted } from '../../../test/transaction/scripted-engine.js'
+import { key } from '../../../test/transaction/scripted-world.js'
+import { armFaultPoints, seededRandom, sleep } from '../../kernel/index.js'
+import { manualClock } from '../../testing/index.js'
+import { bounded } from './bounded.js'
+import { transactionFaultPoints } from './fault-points.js'
+import { parseResolveToken, printResolveToken } from './resolve-token.js'
+import { runTransaction } from './run.js'
+import { settingsOf } from './settings.js'
+import { parseValue, printValue } from './stored-value.js'
+
+describe('the fault points', () => {
+  it('are reached in their order by a transaction with a key whose commit is lost', async () => {
+    const reached: string[] = []
+    const disarm = armFaultPoints((point) => void reached.push(point))
+    try {
+      const engine = scripted({
+        commit: (session) => {
+          if (session === 1) throw new Error('lost')
+        },
+      })
+      const settings = settingsOf(engine.manifest, { random: seededRandom(1) }, { key })
+      await runTransaction(engine, settings, () => 1)
+    } finally {
+      disarm()
+    }
+    const first = (point: string): number => reached.indexOf(point)
+    expect(new Set(reached)).toEqual(new Set(transactionFaultPoints))
+    expect(first('transaction.before-commit')).toBeLessThan(first('transaction.resolving'))
+    expect(reached.slice(0, 6)).toEqual(transactionFaultPoints.slice(0, 6))
+    expect(reached.at(-1)).toBe('transaction.committed')
+  })
+})
+
+describe('the settings', () => {
+  const { manifest } = scripted()
+
+  it('keep a quarter of the deadline for resolution, at least 250 ms, and nothing where none is needed', () => {
+    const clock = manualClock()
+    const reserve = (deadline: string, more: object = {}) =>
+      settingsOf(manifest, { clock }, { deadline: deadline as '1s', ...more }).reserveMs
+    expect([reserve('8s'), reserve('600ms'), reserve('8s', { readOnly: true })]).toEqual([2_000, 250, 0])
+    expect(settingsOf({ ...manifest, commit: 'certain' }, { clock }, {}).reserveMs).toBe(0)
+  })
+
+  it('prefer what the call says over the domain’s defaults', () => {
+    const defaults = { attempts: 3, bodyLimit: '1s', lockWait: 70 } as const
+    expect(settingsOf(manifest, defaults, { bodyLimit: 20 })).toMatchObject({
+      attempts: 3,
+      bodyLimitMs: 20,
+      lockWaitMs: 70,
+    })
+    expect(settingsOf(manifest, {}, {})).toMatchObject({ attempts: 8, bodyLimitMs: 5_000, connectionWaitMs: 1_000 })
+  })
+})
+
+describe('a resolve token', () => {
+  it('comes back as it was, for its domain only', () => {
+    const unresolved = { trace: { xid: '7', start: '2026' } }
+    const token = printResolveToken('zähler', unresolved)
+    expect(parseResolveToken('zähler', token)).toEqual(unresolved)
+    expect(() => parseResolveToken('other', token)).toThrow('another domain')
+  })
+
+  it.each([
+    '',
+    'rt1.',
+    'rt1.e30',
+    'rt1.bnVsbA',
+    'rt2.abc',
+    'rt1.%%%',
+    `rt1.${Buffer.from('{"domain":"d","trace":{"a":1}}').toString('base64url')}`,
+  ])('refuses %j', (text) => {
+    expect(() => parseResolveToken('d', text)).toThrow(expect.objectContaining({ code: 'RESOLVE_TOKEN_INVALID' }))
+  })
+})
+
+describe('a stored value', () => {
+  it.each([[null], [0], [''], [{ a: [1, { b: 'ü' }] }], [undefined]])('comes back as it was: %j', (value) => {
+    expect(parseValue(printValue(value))).toEqual(value)
+  })
+
+  it.each([[2n ** 70n + 1n], [Number.NaN], [() => 1], ['\ud800']])(
+    'is refused where JSON would change it: %s',
+    (value) => {
+      expect(() => printValue(value)).toThrow()
+    },
+  )
+})
+
+describe('a bounded wait', () => {
+  it('ends with the work, the limit or the signal, whichever is first, and leaves no timer behind', async () => {
+    const clock = manualClock()
+    const expired = () => 'too long'
+    await expect(bounded({ clock, limitMs: 10, expired }, async () => 'done')).resolves.toBe('done')
+    const slow = bounded({ clock, limitMs: 10, expired }, () => sleep(50, { clock }))
+    const ended = expect(slow).rejects.toBe('too long')
+    await clock.advance(10)
+    await ended
+    const controller = new AbortController()
+    const aborted = bounded(
+      { clock, limitMs: 10, expired, signal: controller.signal },
+      () => new Promise(() => undefined),
+    )
+    controller.abort('enough')
+    await expect(aborted).rejects.toBe('enough')
+    await clock.advance(50)
+    expect(clock.pendingTimers).toBe(0)
+  })
+})

@@ -1,0 +1,119 @@
+// What the documentation takes from the code is what the code says. REPRISE_WRITE_DOCS=1 writes it anew.
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { type PostgresPool, postgres } from '../src/stores/postgres/index.js'
+import { sqlite } from '../src/stores/sqlite/index.js'
+import { transactionFaultPoints } from '../src/transaction/index.js'
+import { madeTables, withTable } from './docs-tables.js'
+import { root } from './markdown.js'
+
+const write = process.env['REPRISE_WRITE_DOCS'] === '1'
+const read = (path: string): string => readFileSync(`${root}/${path}`, 'utf8')
+
+/** Compares a file with what it should be, and writes it first where that is wanted. */
+function keep(path: string, made: string): void {
+  if (write) writeFileSync(`${root}/${path}`, made)
+  expect(read(path), 'stale: run this test with REPRISE_WRITE_DOCS=1').toBe(made)
+}
+
+/** All first groups of a pattern, sorted, once each. */
+function found(text: string, pattern: RegExp): string[] {
+  return [...new Set([...text.matchAll(pattern)].map(([, name = '']) => name))].sort()
+}
+
+describe('tables', () => {
+  it.each(madeTables.map((made) => [`${made.name} in ${made.page}`, made] as const))('%s', (_title, made) => {
+    const text = made.lines()
+    expect(text.length).toBeGreaterThan(4)
+    keep(made.page, withTable(read(made.page), made.name, text))
+  })
+
+  it('have a place of their own, or are refused', () => {
+    expect(withTable('a\n<!-- made: x -->\nold\n<!-- end -->\nb', 'x', ['new'])).toBe(
+      'a\n<!-- made: x -->\n\nnew\n\n<!-- end -->\nb',
+    )
+    expect(() => withTable('a', 'x', ['new'])).toThrow('no place')
+  })
+})
+
+describe('the schema', () => {
+  it('of PostgreSQL', () => {
+    const pool = { connect: () => Promise.reject(new Error('not connected')), on: () => undefined }
+    keep(
+      'docs/reference/schema/postgres.sql',
+      postgres({ pool: pool as never as PostgresPool, name: 'a' }).migrationSql(),
+    )
+  })
+
+  it('of SQLite', () => {
+    keep('docs/reference/schema/sqlite.sql', sqlite({ file: 'never-opened', name: 'a' }).migrationSql())
+  })
+})
+
+describe('lists written by hand are complete', () => {
+  const stores = read('docs/reference/stores.md')
+  const findings = (heading: string): string[] => {
+    const section = stores.split(`### ${heading}\n`)[1]?.split('\n#')[0] ?? ''
+    return found(section, /^\| `([\w-]+)`/gm)
+  }
+
+  it('findings of the doctors', () => {
+    const ours = found(read('src/stores/postgres/doctor.ts'), /'([A-Z_]+)',\s*'(?:broken|risk|note)'/g)
+    expect(ours.length).toBeGreaterThan(10)
+    expect(findings('What the doctor of PostgreSQL finds')).toEqual(ours)
+    const codes = read('src/stores/sqlite/doctor.ts').match(/^ +code: .*$/gm) ?? []
+    const theirs = found(codes.join('\n'), /'([a-z-]+)'/g)
+    expect(theirs.length).toBeGreaterThan(5)
+    expect(findings('What the doctor of SQLite finds')).toEqual(theirs)
+  })
+
+  it('options of transactions', () => {
+    const options = found(read('src/transaction/options.ts'), /^ {2}readonly (\w+)\?:/gm)
+    expect(options.length).toBeGreaterThan(12)
+    expect(found(read('docs/reference/transactions.md'), /^\| `(\w+)` \| /gm)).toEqual(expect.arrayContaining(options))
+  })
+
+  it('options of stores', () => {
+    const files = ['memory', 'sqlite', 'postgres'].map((store) => read(`src/stores/${store}/options.ts`))
+    const options = files.flatMap((text) =>
+      found(text.slice(text.lastIndexOf('TransactionDefaults {')), /^ {2}readonly (\w+)\??:/gm),
+    )
+    expect(options.length).toBeGreaterThan(10)
+    expect(found(stores, /^\| `(\w+)` \| /gm)).toEqual(expect.arrayContaining(options))
+  })
+
+  it('channels and members of events', () => {
+    const source = read('src/telemetry/transaction-events.ts')
+    const page = read('docs/reference/transaction-events.md')
+    const names = [
+      ...found(source, /'(reprise\.transaction\.[\w.-]+)'/g),
+      ...found(source, /^ {2}readonly (\w+)\??:/gm),
+    ]
+    expect(names.length).toBeGreaterThan(12)
+    expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([])
+  })
+
+  it('fault points of the runner', () => {
+    const page = read('docs/reference/testing.md')
+    expect(transactionFaultPoints.filter((point) => !page.includes(`\`${point}\``))).toEqual([])
+  })
+})
+
+describe('every guarantee names a test that exists', () => {
+  const page = read('docs/reference/guarantees.md')
+  const named = [...page.matchAll(/^\| .* \| `([\w./-]+\.ts)`: (.+?) \|$/gm)].map(
+    ([, path = '', title = '']) => [path, title] as const,
+  )
+
+  it('in every row of its tables', () => {
+    const rows = page.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| promise'))
+    expect(rows.length).toBeGreaterThan(20)
+    expect(rows.filter((row) => !/ \| `[\w./-]+\.ts`: .+ \|$/.test(row))).toEqual([])
+  })
+
+  it.each(named)('%s: %s', (path, title) => {
+    // A quotation mark is escaped in the source, not in the page.
+    expect(read(path).replaceAll("\\'", "'")).toContain(title)
+  })
+})

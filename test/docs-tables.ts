@@ -1,0 +1,102 @@
+// Tables in the documentation that are made from data: what stands between two marks in a page is what the code says.
+
+import type { ClassificationRow, Evidence, Manifest, RulingWord } from '../src/atomicity/index.js'
+import { memoryClassification, memoryManifest } from '../src/stores/memory/index.js'
+import { postgresClassification, postgresManifest } from '../src/stores/postgres/index.js'
+import { sqliteClassification, sqliteManifest } from '../src/stores/sqlite/index.js'
+import { type ConformanceCase, keyCases, rowCases, transactionCases } from '../src/testing/index.js'
+
+/** A table of a page, by the name that stands in its marks. */
+export interface MadeTable {
+  /** The page, from the root of the repository. */
+  readonly page: string
+  /** The name in the marks. */
+  readonly name: string
+  /** The lines between them. */
+  readonly lines: () => readonly string[]
+}
+
+const manifests: readonly (readonly [store: string, manifest: Manifest])[] = [
+  ['memory', memoryManifest],
+  ['SQLite', sqliteManifest],
+  ['PostgreSQL', postgresManifest],
+]
+
+/** Every table that is made. */
+export const madeTables: readonly MadeTable[] = [
+  { page: 'docs/reference/stores.md', name: 'manifests', lines: manifestTable },
+  { page: 'docs/reference/stores.md', name: 'reasons', lines: reasonTable },
+  { page: 'docs/reference/stores.md', name: 'memory', lines: () => classificationTable(memoryClassification) },
+  {
+    page: 'docs/reference/classification-sqlite.md',
+    name: 'sqlite',
+    lines: () => classificationTable(sqliteClassification),
+  },
+  {
+    page: 'docs/reference/classification-postgres.md',
+    name: 'postgres',
+    lines: () => classificationTable(postgresClassification),
+  },
+  { page: 'docs/reference/testing.md', name: 'conformance', lines: conformanceTable },
+]
+
+/** The page with the made table in the place of what stands between its marks. Refuses a page without them. */
+export function withTable(text: string, name: string, lines: readonly string[]): string {
+  const [start, end] = [`<!-- made: ${name} -->\n`, '\n<!-- end -->']
+  const from = text.indexOf(start)
+  const to = text.indexOf(end, from)
+  if (from < 0 || to < 0) throw new Error(`the page has no place for the table ${name}`)
+  return `${text.slice(0, from + start.length)}\n${lines.join('\n')}\n${text.slice(to)}`
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)]
+}
+
+function manifestTable(): readonly string[] {
+  const { engine: _engine, because: _because, ...capabilities } = memoryManifest
+  const rows = Object.keys(capabilities).map((name) => [
+    `\`${name}\``,
+    ...manifests.map(([, manifest]) => [manifest[name as keyof typeof capabilities]].flat().join(', ')),
+  ])
+  return table(['capability', ...manifests.map(([store]) => store)], rows)
+}
+
+function reasonTable(): readonly string[] {
+  const rows = manifests.flatMap(([store, { because }]) =>
+    Object.entries(because).map(([name, why]) => [store, `\`${name}\``, why]),
+  )
+  return table(['store', 'capability', 'the fact behind it'], rows)
+}
+
+function classificationTable(rows: readonly ClassificationRow[]): readonly string[] {
+  const word = (ruling: RulingWord | undefined): string => ruling ?? '–'
+  return table(
+    ['sign', 'what it is', 'connecting', 'body', 'committing', 'why', 'triggered in a test / not producible and why'],
+    rows.map(({ sign, name, connecting, body, committing, why, evidence }) => [
+      `\`${sign}\``,
+      name,
+      word(connecting),
+      word(body),
+      word(committing),
+      why,
+      evidenceText(evidence),
+    ]),
+  )
+}
+
+function evidenceText(evidence: Evidence): string {
+  return 'triggered' in evidence ? `triggered: “${evidence.triggered}”` : `not producible: ${evidence.notProducible}`
+}
+
+function conformanceTable(): readonly string[] {
+  const cell = ({ deniedBy }: ConformanceCase, manifest: Manifest): string =>
+    deniedBy?.(manifest) === undefined ? 'run' : 'refused'
+  const rows = [...transactionCases, ...keyCases, ...rowCases].map((subject) => [
+    `\`${subject.id}\``,
+    subject.title,
+    ...manifests.map(([, manifest]) => cell(subject, manifest)),
+  ])
+  return table(['case', 'what a store does', ...manifests.map(([store]) => store)], rows)
+}

@@ -1,0 +1,29 @@
+// The table of conformance: every case on every store, run or refused by its manifest, with the fact that forces it.
+
+import type { CaseOutcome, ConformanceCase } from '../../../src/testing/index.js'
+
+/** Finds the outcome of a case on a store. */
+export type OutcomeOf = (subject: ConformanceCase, store: string) => CaseOutcome | undefined
+
+/** The table as text. */
+export function tableOf(cases: readonly ConformanceCase[], stores: readonly string[], outcomeOf: OutcomeOf): string {
+  const reasons: string[] = []
+  const cell = (subject: ConformanceCase, store: string): string => {
+    const outcome = outcomeOf(subject, store) ?? 'FAILED'
+    if (!outcome.startsWith('refused: ')) return outcome === 'passed' ? 'run' : outcome
+    reasons.push(outcome.slice('refused: '.length))
+    return `refused [${reasons.length}]`
+  }
+  const widths = stores.map((store) => Math.max(store.length, 12) + 2)
+  const line = (head: string, cells: readonly string[], tail: string): string =>
+    head.padEnd(22) + cells.map((text, column) => text.padEnd(widths[column] ?? 0)).join('') + tail
+  const rows = cases.map((subject) =>
+    line(
+      subject.id,
+      stores.map((store) => cell(subject, store)),
+      subject.title,
+    ),
+  )
+  const notes = reasons.map((reason, index) => `[${index + 1}] ${reason}`)
+  return [line('', stores, ''), ...rows, ...notes].join('\n')
+}

@@ -1,0 +1,50 @@
+// PostgreSQL under the conformance suite, through `pg`, in a database of its own.
+
+import pg from 'pg'
+import { postgres } from '../../../src/stores/postgres/index.js'
+import { createDatabase } from '../../servers/fresh-database.js'
+import type { OpenWorld } from './store-under-test.js'
+import { itemsTable } from './tables.js'
+
+const connections = 4
+
+/** A fresh database on the server. */
+export async function postgresWorld(serverUrl: string): Promise<OpenWorld> {
+  const database = await createDatabase(serverUrl)
+  const pools: pg.Pool[] = []
+  const domain = () => {
+    const pool = new pg.Pool({ connectionString: database.url, max: connections })
+    pools.push(pool)
+    return postgres({ name: 'postgres', pool })
+  }
+  const db = domain()
+  await db.migrate()
+  const raw = new pg.Client({ connectionString: database.url })
+  await raw.connect()
+  await raw.query(`create table effects (intent text not null); ${itemsTable}`)
+  type Handle = Parameters<Parameters<typeof db.transact>[0]>[0]
+  return {
+    db,
+    connections,
+    second: async () => domain(),
+    async effect(tx, intent) {
+      await (tx as Handle).query('insert into effects values ($1)', [intent])
+    },
+    async offend(tx) {
+      await (tx as Handle).query('select * from nowhere')
+    },
+    async effectsOf(intent) {
+      const { rows } = await raw.query('select count(*)::int as n from effects where intent = $1', [intent])
+      return rows[0].n
+    },
+    item: async (id) => (await raw.query('select * from items where id = $1', [id])).rows[0],
+    async putItem({ id, state = 'new', amount = 0 }) {
+      await raw.query('insert into items (id, state, amount) values ($1, $2, $3)', [id, state, amount])
+    },
+    async close() {
+      for (const pool of pools) await pool.end()
+      await raw.end()
+      await database.drop()
+    },
+  }
+}

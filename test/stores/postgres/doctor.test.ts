@@ -1,0 +1,130 @@
+// What a look at a live server finds: each finding seen once with its cause, and none without one.
+
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { postgres } from '../../../src/stores/postgres/index.js'
+import { type Pgbouncer, startPgbouncer } from '../../servers/pgbouncer.js'
+import { type Postgres, startPostgres } from '../../servers/postgres.js'
+import { startStandby } from '../../servers/standby.js'
+import { codeOf } from './world.js'
+
+const sound = {
+  tcp_keepalives_idle: '60',
+  idle_in_transaction_session_timeout: '60000',
+  max_connections: '30',
+  wal_level: 'replica',
+}
+
+let server: Postgres
+beforeAll(async () => {
+  server = await startPostgres({ settings: sound })
+})
+afterAll(() => server.dispose())
+
+/** The findings with some settings of the session. */
+async function codes(options: string, config: pg.PoolConfig = {}): Promise<readonly string[]> {
+  const pool = new pg.Pool({ connectionString: server.url, options, ...config })
+  const found = await postgres({ pool, name: 'patient' }).doctor()
+  await pool.end()
+  expect(found.every(({ what, fix }) => what.length > 10 && fix.length > 5)).toBe(true)
+  return found.map(({ code }) => code).sort()
+}
+
+describe('the doctor', () => {
+  it('misses the tables, and then finds nothing', async () => {
+    expect(await codes('')).toEqual(['MIGRATIONS_MISSING'])
+    const pool = new pg.Pool({ connectionString: server.url })
+    await postgres({ pool, name: 'patient' }).migrate()
+    await pool.end()
+    expect(await codes('')).toEqual([])
+  })
+
+  it.each([
+    ['-c synchronous_commit=off', 'SYNCHRONOUS_COMMIT_OFF'],
+    ['-c default_transaction_read_only=on', 'READ_ONLY_BY_DEFAULT'],
+    ['-c idle_in_transaction_session_timeout=0', 'IDLE_IN_TRANSACTION_UNLIMITED'],
+    ['-c tcp_keepalives_idle=7200', 'KEEPALIVES_LATE'],
+    ['-c statement_timeout=30000', 'STATEMENT_TIMEOUT_SET'],
+  ])('sees %s', async (options, code) => {
+    expect(await codes(options)).toEqual([code])
+  })
+
+  it('sees a pool that is too small or too large', async () => {
+    expect(await codes('', { max: 1 })).toEqual(['POOL_OF_ONE'])
+    expect(await codes('', { max: 1_000 })).toEqual(['POOL_OVER_SERVER'])
+  })
+
+  it('sees a server without fsync and with replicas that COMMIT does not wait for', async () => {
+    const settings = { ...sound, synchronous_standby_names: 'other', synchronous_commit: 'local' }
+    const careless = await startPostgres({ fsync: false, settings })
+    const pool = new pg.Pool({ connectionString: careless.url })
+    const db = postgres({ pool, name: 'careless' })
+    await db.migrate()
+    const found = await db.doctor()
+    expect(found.map(({ code }) => code).sort()).toEqual([
+      'FSYNC_OFF',
+      'FULL_PAGE_WRITES_OFF',
+      'SYNCHRONOUS_COMMIT_LOCAL',
+    ])
+    await pool.end()
+    await careless.dispose()
+  })
+
+  it('sees a standby, where no transaction that writes can be begun either', async () => {
+    const standby = await startStandby(server)
+    const pool = new pg.Pool({ connectionString: standby.server.url })
+    const db = postgres({ pool, name: 'standby', attempts: 2 })
+    expect((await db.doctor()).map(({ code }) => code)).toContain('IN_RECOVERY')
+    expect(await codeOf(db.transact((tx) => tx.query('select 1')))).toBe('25006')
+    expect((await db.transact((tx) => tx.query('select 1 as one'), { readOnly: true })).rows).toEqual([{ one: 1 }])
+    await pool.end()
+    await standby.dispose()
+  })
+})
+
+describe('behind a pooler', () => {
+  const through = async (
+    mode: 'transaction' | 'statement',
+    work: (pool: pg.Pool, bouncer: Pgbouncer) => Promise<void>,
+  ) => {
+    const bouncer = await startPgbouncer({ mode, upstream: server, poolSize: 3 })
+    const pool = new pg.Pool({ connectionString: bouncer.url('postgres'), max: 8 })
+    try {
+      await work(pool, bouncer)
+    } finally {
+      await pool.end()
+      await bouncer.dispose()
+    }
+  }
+
+  it('by the statement it is refused', async () => {
+    await through('statement', async (pool) => {
+      const db = postgres({ pool, name: 'statement' })
+      expect(await codeOf(db.transact((tx) => tx.query('select 1')))).toBe('POOLING_UNSUPPORTED')
+      expect((await db.doctor()).map(({ code }) => code)).toEqual(['POOLING_BY_STATEMENT'])
+    })
+  })
+
+  it('by the transaction everything holds, and traces follow the backend', async () => {
+    await through('transaction', async (pool) => {
+      const db = postgres({ pool, name: 'transaction', connectionWait: '20s', deadline: '60s' })
+      expect(await db.migrate()).toEqual({ from: 1, to: 1 })
+      expect(await db.doctor()).toEqual([])
+      await pool.query('create table if not exists through (pid text, lock text)')
+      await Promise.all(
+        Array.from({ length: 40 }, () =>
+          db.transact(async (tx) => {
+            await tx.query("insert into through values (pg_backend_pid()::text, current_setting('lock_timeout'))")
+            await tx.savepoint(() => tx.query('select 1'))
+          }),
+        ),
+      )
+      const { rows } = await pool.query(
+        'select count(*)::int as n, count(distinct pid)::int as backends, min(lock) as lock from through',
+      )
+      expect(rows[0]).toMatchObject({ n: 40, lock: '2s' })
+      expect(rows[0].backends).toBeGreaterThan(1)
+      expect((await pool.query("select current_setting('lock_timeout') as lock")).rows).toEqual([{ lock: '0' }])
+    })
+  })
+})

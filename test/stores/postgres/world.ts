@@ -1,0 +1,104 @@
+// A database of its own, the store on it, and a connection beside it that knows nothing of the store.
+
+import pg from 'pg'
+import { afterAll } from 'vitest'
+import type { BeginSettings, Engine, Session, TransactionControls } from '../../../src/atomicity/index.js'
+import { systemClock } from '../../../src/kernel/index.js'
+import { connectionsOf } from '../../../src/stores/postgres/connections.js'
+import { postgresEngine } from '../../../src/stores/postgres/engine.js'
+import type { PostgresTransaction, TransactionClient } from '../../../src/stores/postgres/handle.js'
+import { type PostgresDomain, postgres } from '../../../src/stores/postgres/index.js'
+import { postgresSchema } from '../../../src/stores/postgres/migrations.js'
+import { freshDatabase } from '../../servers/fresh-database.js'
+
+/** What the tests work with. */
+export interface World {
+  readonly url: string
+  readonly pool: pg.Pool
+  readonly db: PostgresDomain<pg.PoolClient>
+  /** The back door. */
+  readonly raw: pg.Client
+  readonly engine: Engine<PostgresTransaction<TransactionClient>>
+}
+
+/** Makes a world; everything is ended after the tests of the file. */
+export async function postgresWorld(config: pg.PoolConfig = {}): Promise<World> {
+  const { url } = await freshDatabase()
+  const pool = new pg.Pool({ connectionString: url, max: 6, ...config })
+  const raw = new pg.Client({ connectionString: url, application_name: 'back door' })
+  raw.on('error', () => undefined)
+  await raw.connect()
+  afterAll(async () => {
+    await pool.end()
+    await raw.end()
+  })
+  const db = postgres({ pool, name: 'test' })
+  await db.migrate()
+  await raw.query(
+    `create table item (id text primary key, state text not null default 'new', last_command text, amount int not null default 0)`,
+  )
+  return { url, pool, db, raw, engine: engineOn(pool) }
+}
+
+/** The engine alone, without the runner. */
+export function engineOn(pool: pg.Pool): Engine<PostgresTransaction<TransactionClient>> {
+  return postgresEngine({
+    name: 'test',
+    connections: connectionsOf(pool, systemClock),
+    schema: postgresSchema(),
+    clock: systemClock,
+    bind: (client) => client,
+  })
+}
+
+const controls: TransactionControls = {
+  attempt: 1,
+  signal: new AbortController().signal,
+  deadline: { expiresAtMs: 0 },
+  afterCommit: () => undefined,
+}
+
+/** A session with an open transaction. */
+export async function begun(
+  engine: Engine<PostgresTransaction<TransactionClient>>,
+  settings: Partial<BeginSettings> = {},
+): Promise<{ session: Session<PostgresTransaction<TransactionClient>>; tx: PostgresTransaction<TransactionClient> }> {
+  const readOnly = settings.readOnly ?? false
+  const session = await engine.acquire({ waitMs: 5_000, readOnly })
+  const all = { isolation: 'read-committed' as const, readOnly, idleMs: 10_000, lockWaitMs: 2_000, ...settings }
+  try {
+    return { session, tx: await session.begin(all, controls) }
+  } catch (error) {
+    session.release('discard')
+    throw error
+  }
+}
+
+/** Waits until something holds; a race is proven by what others can see of it. */
+export async function until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
+  const endMs = systemClock.monotonicMs() + 10_000
+  while (!(await holds())) {
+    if (systemClock.monotonicMs() > endMs) throw new Error(`Waited in vain until ${what}.`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+/** Waits until a number of backends of this database wait for a lock. */
+export async function untilWaiting(raw: pg.Client, count = 1): Promise<void> {
+  await until(`${count} wait for a lock`, async () => {
+    const { rows } = await raw.query<{ n: number }>(
+      `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return (rows[0]?.n ?? 0) >= count
+  })
+}
+
+/** The code of what a promise is rejected with. */
+export async function codeOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise
+  } catch (error) {
+    return (error as { code?: unknown }).code
+  }
+  return 'no error'
+}

@@ -1,0 +1,155 @@
+// Files, drivers and other processes for the tests of the store in SQLite.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import Database from 'libsql'
+import { afterAll, afterEach } from 'vitest'
+import { systemClock, systemRandom } from '../../../src/kernel/index.js'
+import { SqliteEngine } from '../../../src/stores/sqlite/engine.js'
+import { type SqliteClient, type SqliteDomain, type SqliteOptions, sqlite } from '../../../src/stores/sqlite/index.js'
+
+const folder = mkdtempSync(join(tmpdir(), 'reprise-sqlite-'))
+const opened: { close(): unknown }[] = []
+const children = new Set<ChildProcess>()
+let files = 0
+
+afterEach(async () => {
+  for (const child of children) child.kill('SIGKILL')
+  for (const store of opened.splice(0)) await store.close()
+})
+const leftovers: string[] = [folder]
+afterAll(() => {
+  for (const path of leftovers) rmSync(path, { recursive: true, force: true })
+})
+
+/** The path of a file that is not there yet. */
+export function freshFile(): string {
+  files += 1
+  return join(folder, `${files}.db`)
+}
+
+/** A connection that is not Reprise's, with rows to look at. */
+export function stranger(file: string): Database.Database {
+  const handle = new Database(file)
+  opened.push({ close: () => handle.open && handle.close() })
+  return handle
+}
+
+/** What a stranger sees in a table. */
+export function rowsIn(file: string, text: string): unknown[] {
+  const handle = new Database(file)
+  try {
+    return handle.prepare(text).raw().all([]) as unknown[]
+  } finally {
+    handle.close()
+  }
+}
+
+/** A migrated domain over a file, with a table `item (id, note unique, state, last_command)`. */
+export async function itemStore(
+  file: string = freshFile(),
+  options: Partial<SqliteOptions<SqliteClient>> = {},
+): Promise<SqliteDomain<SqliteClient>> {
+  const { bind: _, ...rest } = options
+  const db = sqlite({ name: 'items', open: () => new Database(file), ...rest })
+  opened.push(db)
+  await db.migrate()
+  await db.transact((tx) => {
+    tx.db.exec(
+      'CREATE TABLE IF NOT EXISTS item (id INTEGER PRIMARY KEY, note TEXT UNIQUE, state TEXT, last_command TEXT)',
+    )
+  })
+  return db
+}
+
+/** An engine without its runner. */
+export function engineOn(
+  file: string,
+  options: Partial<ConstructorParameters<typeof SqliteEngine<SqliteClient>>[0]> = {},
+): SqliteEngine<SqliteClient> {
+  const engine = new SqliteEngine<SqliteClient>({
+    name: 'items',
+    open: () => new Database(file),
+    bind: (client) => client,
+    clock: systemClock,
+    random: systemRandom,
+    ...options,
+  })
+  opened.push(engine.connections)
+  return engine
+}
+
+/** A process that can be talked to, line by line. */
+export interface Talker {
+  readonly child: ChildProcess
+  /** The next line it prints; undefined when it has ended. */
+  line(): Promise<string | undefined>
+  /** Sends it a line. */
+  tell(text: string): void
+  /** Waits for its end and gives all lines that were not asked for. */
+  rest(): Promise<string[]>
+}
+
+/** Starts one of the programs in `processes`, on this Node or by another command line. */
+export function start(
+  program: string,
+  args: readonly string[],
+  through: readonly string[] = [process.execPath],
+): Talker {
+  const path = fileURLToPath(new URL(`./processes/${program}`, import.meta.url))
+  const [command = '', ...before] = through
+  const child = spawn(command, [...before, path, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+  children.add(child)
+  child.once('exit', () => children.delete(child))
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const line = async (): Promise<string | undefined> => {
+    const next = await lines.next()
+    return next.done === true ? undefined : next.value
+  }
+  return {
+    child,
+    line,
+    tell: (text) => {
+      child.stdin.write(`${text}\n`)
+    },
+    rest: async () => {
+      const found: string[] = []
+      for (let next = await line(); next !== undefined; next = await line()) found.push(next)
+      return found
+    },
+  }
+}
+
+let bundled: Promise<string> | undefined
+
+/** The sources as JavaScript for other processes: the path of a folder with `index.js`, `engine.js` and `kernel.js`. */
+export function bundle(): Promise<string> {
+  bundled ??= bundleInto(fileURLToPath(new URL(`../../../.cache/sqlite-processes-${process.pid}`, import.meta.url)))
+  return bundled
+}
+
+async function bundleInto(outdir: string): Promise<string> {
+  leftovers.push(outdir)
+  const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}`, import.meta.url))
+  await build({
+    entryPoints: {
+      index: source('stores/sqlite/index.ts'),
+      engine: source('stores/sqlite/engine.ts'),
+      kernel: source('kernel/index.ts'),
+      identity: source('identity/index.ts'),
+    },
+    outdir,
+    bundle: true,
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    logLevel: 'error',
+  })
+  return outdir
+}

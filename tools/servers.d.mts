@@ -1,0 +1,12 @@
+// The types of servers.mjs, for the tests.
+
+export function findPostgres(): string | undefined
+export function findProgram(name: string): string | undefined
+export function needServers(args: readonly string[]): boolean
+export interface Needed {
+  readonly what: string
+  readonly package: string
+  find(): string | undefined
+}
+
+export function ensureServers(root: string, wanted?: readonly Needed[]): Promise<void>
