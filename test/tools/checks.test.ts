@@ -294,7 +294,7 @@ const violations: Readonly<Record<string, readonly Violation[]>> = {
     },
     {
       title: 'declarations that only Node’s types can explain',
-      edits: { 'src/testing/index.ts': append('\nexport type Planted = NodeJS.Timeout\n') },
+      edits: { 'src/simulator/index.ts': append('\nexport type Planted = NodeJS.Timeout\n') },
       says: ['NodeJS', 'do not compile in a strict browser program'],
     },
   ],

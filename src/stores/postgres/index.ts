@@ -13,7 +13,7 @@ import type { ClientOf, PostgresOptions, PostgresPool, PostgresPoolClient } from
 
 export type { Finding } from '../../atomicity/index.js'
 export { LockTimeoutError, type MigrationResult } from '../sql/index.js'
-export { postgresClassification, signsOf } from './classification.js'
+export { postgresClassification, signsOf as postgresSignsOf } from './classification.js'
 export type { PostgresTransaction } from './handle.js'
 export { postgresManifest } from './manifest.js'
 export type { ClientOf, PostgresAnswer, PostgresOptions, PostgresPool, PostgresPoolClient } from './options.js'

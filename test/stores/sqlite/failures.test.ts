@@ -4,7 +4,12 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import Database from 'libsql'
 import { describe, expect, it } from 'vitest'
 import type { TransactionControls } from '../../../src/atomicity/index.js'
-import { type SqliteClient, type SqliteHandle, signsOf, sqlite } from '../../../src/stores/sqlite/index.js'
+import {
+  type SqliteClient,
+  type SqliteHandle,
+  sqliteSignsOf as signsOf,
+  sqlite,
+} from '../../../src/stores/sqlite/index.js'
 import { transactionHistoryOf } from '../../../src/transaction/index.js'
 import { engineOn, freshFile, itemStore, rowsIn, stranger } from './files.js'
 

@@ -3,7 +3,7 @@
 import Database from 'libsql'
 import { expect, it, onTestFinished } from 'vitest'
 import { eventLoopTurn } from '../../../src/kernel/index.js'
-import { type SqliteHandle, signsOf } from '../../../src/stores/sqlite/index.js'
+import { type SqliteHandle, sqliteSignsOf as signsOf } from '../../../src/stores/sqlite/index.js'
 import { bundle, engineOn, freshFile, itemStore, rowsIn, start, stranger } from './files.js'
 
 const controls = {
