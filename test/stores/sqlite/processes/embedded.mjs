@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
 const [bundle = '', file = ''] = process.argv.slice(2)
-const { signsOf, sqlite } = await import(pathToFileURL(`${bundle}/index.js`).href)
+const { sqliteSignsOf, sqlite } = await import(pathToFileURL(`${bundle}/index.js`).href)
 const { parseKey, scope } = await import(pathToFileURL(`${bundle}/identity.js`).href)
 const key = { scope: scope('test'), key: parseKey('a-key-of-this-test') }
 
@@ -46,10 +46,10 @@ const failures = [
   (/** @type {any} */ tx) => tx.db.exec('COMMIT'),
 ]
 for (const failure of failures) {
-  report.push(await db.transact(failure).then(() => 'done', signsOf))
+  report.push(await db.transact(failure).then(() => 'done', sqliteSignsOf))
 }
 const write = (/** @type {any} */ tx) => tx.query("INSERT INTO item (note) VALUES ('c')")
-report.push(await db.transact(write, { readOnly: true }).then(() => 'done', signsOf))
+report.push(await db.transact(write, { readOnly: true }).then(() => 'done', sqliteSignsOf))
 await db.transact(async (/** @type {any} */ tx) => {
   await tx.savepoint(() => tx.query("INSERT INTO item (note) VALUES ('a')")).catch(() => {})
   await tx.query("INSERT INTO item (note) VALUES ('d')")
