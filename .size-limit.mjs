@@ -12,7 +12,7 @@ const limits = {
   './atomicity': '2.3 kB',
   './effect-guard': '2.1 kB',
   './grpc': '12.8 kB',
-  './http/client': '23.5 kB',
+  './http/client': '27.5 kB',
   './identity': '15 kB',
   './kernel': '11.8 kB',
   './retry': '14.2 kB',

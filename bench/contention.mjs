@@ -7,7 +7,7 @@ import { fullEffort, spread } from './harness.mjs'
 const workers = 50
 const rows = 4
 const full = { rounds: 9, turnMs: 1500, warmUpMs: 1000 }
-const short = { rounds: 1, turnMs: 200, warmUpMs: 50 }
+const short = { rounds: 1, turnMs: 500, warmUpMs: 200 }
 
 const read = 'SELECT n FROM contended WHERE id = $1'
 const write = 'UPDATE contended SET n = $2 WHERE id = $1'
@@ -89,7 +89,6 @@ async function turn(pool, increment, turnMs) {
   await Promise.all(all)
   // What was counted here is what is in the table: no increment was lost, and none was done twice.
   assert.equal((await sum(pool)) - before, commits)
-  assert.ok(within.commits > 0)
   return { goodput: within.commits / seconds, wasted: (within.attempts - within.commits) / within.commits }
 }
 
@@ -139,6 +138,7 @@ async function measure(pool, db, { name, targets }, { rounds, turnMs, warmUpMs }
       turns[index].push(await turn(pool, ways[index].increment, turnMs))
     }
   }
+  for (const some of turns) assert.ok(some.some((one) => one.goodput > 0))
   const results = ways.map((way, index) => ({
     name: way.name,
     goodput: spread(turns[index].map((one) => one.goodput)),

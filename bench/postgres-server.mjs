@@ -3,6 +3,7 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { ensureServers, findPostgres } from '../tools/servers.mjs'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 
@@ -11,6 +12,7 @@ const root = fileURLToPath(new URL('../', import.meta.url))
  * @returns {Promise<import('../test/servers/postgres.js').Postgres>}
  */
 export async function startPostgres() {
+  await ensureServers(root.replace(/[/\\]$/, ''), [{ what: 'PostgreSQL', package: 'postgresql', find: findPostgres }])
   const built = new URL(`./.cache/postgres-server-${process.pid}.mjs`, import.meta.url)
   await build({
     entryPoints: ['test/servers/postgres.ts'],

@@ -4,6 +4,8 @@ import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { cpSync, rmSync } from 'node:fs'
 import { doorSize } from './door-size.mjs'
+import { lines } from './harness.mjs'
+import { bare, ours, parts, shares } from './lone-call.mjs'
 
 const isNewest = Number.parseInt(process.versions.node, 10) >= 22
 const { asyncRetry, backOff, CircuitBreaker, cockatiel, effect, folder, pRetry } = await (isNewest
@@ -13,9 +15,7 @@ const { asyncRetry, backOff, CircuitBreaker, cockatiel, effect, folder, pRetry }
 export const peers = ['cockatiel', 'p-retry', 'async-retry', 'opossum', 'exponential-backoff', 'effect']
 export const peersFolder = folder
 
-const ours = 'reprise'
 const byHand = 'loop written by hand'
-const bare = 'bare await'
 
 // Everybody makes three attempts and waits about as long between them; nobody has to, except in the check.
 const attempts = 3
@@ -153,21 +153,38 @@ const retryTargets = [
 ]
 const trioTargets = [{ against: wrap, limit: 0.1 }]
 
+/**
+ * What keeps a case from its target, in one line.
+ * @param {Company} company
+ */
+function limitOf({ second, innermost }) {
+  return second && !innermost
+    ? 'what limits it: a second policy means that each call enters async context, see docs/decisions/0012-layers.md'
+    : 'what limits it: one more promise and two closures for each call, see the list of a lone call'
+}
+
 /** The cases of this bench, each after a check that all its subjects do what their names say. */
 export async function* cases() {
+  const [alone] = companies
+  const lone = {
+    ...(await made('a lone call, part by part', await ourRetry(alone), parts, [], undefined)),
+    lines: shares,
+  }
+  yield lone
   // Idle comes first: a storage that was once in use leaves its traces in the compiled code of the process.
   for (const active of [false, true]) {
     for (const company of companies) {
       const surroundings = `AsyncLocalStorage ${active ? 'active' : 'idle'}${company.text}`
       const storage = active ? new AsyncLocalStorage() : undefined
-      yield await made(`retry, ${surroundings}`, await ourRetry(company), retryWays, retryTargets, storage)
-      yield await made(
-        `retry + breaker + time-out, ${surroundings}`,
-        await ourTrio(company),
-        trioWays,
-        trioTargets,
-        storage,
-      )
+      const explained = (/** @type {Parameters<typeof lines>[0]} */ measured) => {
+        const isMissed = measured.ratios.some(({ met }) => met === false)
+        return [...lines(measured), ...(isMissed ? [`  ${limitOf(company)}`] : [])]
+      }
+      const retryCase = await made(`retry, ${surroundings}`, await ourRetry(company), retryWays, retryTargets, storage)
+      yield { ...retryCase, lines: explained }
+      const trio = await ourTrio(company)
+      const trioName = `retry + breaker + time-out, ${surroundings}`
+      yield { ...(await made(trioName, trio, trioWays, trioTargets, storage)), lines: explained }
       storage?.disable()
     }
   }
@@ -175,7 +192,13 @@ export async function* cases() {
 
 /** How much the door weighs. */
 export function sizes() {
-  return [doorSize('reprise/retry', 'dist/retry/index.js', 5500)]
+  return [explainedSize()]
+}
+
+async function explainedSize() {
+  const size = await doorSize('reprise/retry', 'dist/retry/index.js', 5500)
+  const why = ' (what limits it: what is decided by default, see docs/decisions/0013-weight-of-retry.md)'
+  return size.met ? size : { ...size, target: size.target + why }
 }
 
 /**
@@ -188,7 +211,7 @@ export function sizes() {
 async function made(name, way, others, targets, storage) {
   const ways = { [ours]: way, ...others }
   for (const [who, one] of Object.entries(ways))
-    await check(`${name}: ${who}`, one, neverRepeats.has(who) ? 1 : attempts)
+    await check(`${name}: ${who}`, one, neverRepeats.has(who) || Object.hasOwn(parts, who) ? 1 : attempts)
   const subjects = Object.entries(ways).map(([who, one]) => ({ name: who, run: one(answer), waits: true }))
   return {
     name,

@@ -23,8 +23,10 @@ export const peersFolder = new URL('../', import.meta.url)
 const ours = 'transact'
 const bare = 'bare BEGIN, INSERT, COMMIT'
 const keyed = 'transact with a key'
+const untraced = 'transact, resolvesUnkeyed: false'
 const flush = 'raw fdatasync of 8 kB'
-const effort = { rounds: 41, turnMs: 100, warmUpMs: 2000 }
+// Long turns, since flushes vary, and a long warm-up, since a transaction is slow enough for the compiler to take seconds.
+const effort = { rounds: 41, turnMs: 100, warmUpMs: 5000 }
 const text = 'one row'
 
 /** The cases of this bench, each after a check that all its subjects do what their names say. */
@@ -86,6 +88,7 @@ async function* withPool(url, connections, make) {
 async function insertCase(pool, version, connections, flushes) {
   await pool.query('CREATE TABLE IF NOT EXISTS entry (id bigserial PRIMARY KEY, text text NOT NULL)')
   const db = postgres({ pool, name: 'bench' })
+  const plain = postgres({ pool, name: 'bench', resolvesUnkeyed: false })
   await db.migrate()
   const insert = 'INSERT INTO entry (text) VALUES ($1)'
   const key = keys()
@@ -105,6 +108,7 @@ async function insertCase(pool, version, connections, flushes) {
         client.release()
       }
     },
+    [untraced]: () => plain.transact((tx) => tx.query(insert, [text])),
     [keyed]: () => db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key() }),
   }
   const count = async () => Number((await pool.query('SELECT count(*) FROM entry')).rows[0].count)
@@ -124,7 +128,10 @@ async function insertCase(pool, version, connections, flushes) {
       { name: 'processor time of the server in us', read: () => processorUs(backends) },
     ],
     effort,
-    notes: connections === 1 ? trips : [],
+    notes:
+      connections === 1
+        ? ['limit: all in a row, three round trips, the processor time of both sides, one flush of the log', ...trips]
+        : ['limit: the processors, which this process and the server share; commits share flushes'],
   }
 }
 
@@ -253,5 +260,6 @@ async function sqliteCase(db, handle, flushes) {
     ],
     meters: [{ name: 'processor time of this process in us', read: ownProcessorUs }],
     effort,
+    notes: ['limit: one flush of the log, then the processor time of this thread'],
   }
 }

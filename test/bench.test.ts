@@ -24,6 +24,13 @@ describe('npm run bench', () => {
     expect(status).toBe(0)
   })
 
+  it('runs every subject of transaction once and finds that all agree', { timeout: 300_000 }, () => {
+    const { status, stdout, stderr } = bench('transaction', '--smoke')
+    expect(stdout, stderr).toContain('all subjects ran and agreed')
+    expect(stdout).toContain('round trips of transact: 3')
+    expect(status).toBe(0)
+  })
+
   it('writes nothing but JSON when asked to', { timeout: 300_000 }, () => {
     const { stdout } = bench('identity', '--smoke', '--json')
     expect(JSON.parse(stdout)).toBeTypeOf('object')

@@ -93,6 +93,7 @@ describe('commands in the documentation', () => {
     'npm run test:matrix': { in: 'test/tools/run.test.ts', words: "project.run(['test:matrix'], " },
     'npm pack': { check: 'package-contents' },
     'npm run bench -- retry': { in: 'test/bench.test.ts', words: "bench('retry', " },
+    'npm run bench -- transaction': { in: 'test/bench.test.ts', words: "bench('transaction', " },
     'npx reprise simulate storm --attempts 6 --budget none': {
       in: 'test/cli/simulate.test.ts',
       words: "'simulate', 'storm', '--attempts', '6', '--budget', 'none'",

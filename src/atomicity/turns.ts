@@ -119,9 +119,10 @@ function waitIn(waiters: Set<Waiter>, clock: Clock, limits: TurnLimits, late: ()
     }
     const callOff = (): void => refuse(signal?.reason)
     const waiter: Waiter = { settle, refuse }
+    // First: it throws where the signal is none, and then nothing may be left behind.
+    const unhear = signal === undefined ? undefined : whenAborted(signal, callOff)
     const cancel = clock.setTimer(waitMs, () => refuse(late()))
     waiters.add(waiter)
-    const unhear = signal === undefined ? undefined : whenAborted(signal, callOff)
   })
 }
 

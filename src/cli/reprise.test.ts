@@ -38,7 +38,12 @@ describe('used wrongly', () => {
     ['simulate storm --attempts 0', 'attempts must be a whole number from 1 to 20. [POLICY_INVALID]'],
     ['simulate storm --load -1', 'load is a number from 0.001 to 100000. [ARGUMENT_INVALID]'],
     ['simulate storm --policy absent.json', 'absent.json: cannot be read: ENOENT'],
-    ['simulate jitter --clients ten', '--clients takes whole numbers, such as 10,50,100'],
+    ['simulate jitter --clients ten', '--clients takes whole numbers from 1 to 10000, such as 10,50,100'],
+    ['simulate jitter --clients 100000', '--clients takes whole numbers from 1 to 10000, such as 10,50,100'],
+    ['simulate jitter --clients 10,10001', '--clients takes whole numbers from 1 to 10000, such as 10,50,100'],
+    ['simulate jitter --svg -', '--svg takes the name of a file; the standard output is not one'],
+    ['simulate storm --svg -', '--svg takes the name of a file; the standard output is not one'],
+    ['simulate storm --json -', '--json writes to the standard output without a name, not with -'],
     ['simulate jitter --trials 0', 'trials is a whole number from 1 to 10000. [ARGUMENT_INVALID]'],
     ['simulate jitter --method a.B/C', '--method needs --policy'],
   ])('%s', async (line, message) => {

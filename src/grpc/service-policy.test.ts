@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { historyOf, readOnly, tokenBudget } from '../retry/index.js'
-import { manualClock } from '../testing/index.js'
-import { policyFromServiceConfig } from './service-policy.js'
+import { manualClock, seededRandom } from '../testing/index.js'
+import { policyFromServiceConfig, type ServicePolicyOptions } from './service-policy.js'
 
 const config = {
   methodConfig: [
@@ -25,9 +25,9 @@ const config = {
 const failure = (code: number, pushback?: string) =>
   Object.assign(new Error('status'), { code, metadata: { get: () => (pushback === undefined ? [] : [pushback]) } })
 
-async function stopOf(errors: readonly Error[], budget = tokenBudget()) {
+async function stopOf(errors: readonly Error[], budget = tokenBudget(), options: ServicePolicyOptions = {}) {
   const clock = manualClock()
-  const policy = policyFromServiceConfig(config, 'shop.Orders/Place', { clock, budget, layer: 'own' })
+  const policy = policyFromServiceConfig(config, 'shop.Orders/Place', { clock, budget, layer: 'own', ...options })
   let calls = 0
   let done = false
   const watched = policy
@@ -67,8 +67,31 @@ describe('policyFromServiceConfig', () => {
     expect(await stopOf([failure(14, pushback)])).toMatchObject({ calls: 1, stop: 'do-not-repeat', level: 9 })
   })
 
-  it('waits as long as the server asks', async () => {
+  it('waits exactly as long as the server asks, also less than the backoff', async () => {
     expect(await stopOf([failure(14, '7000')])).toMatchObject({ calls: 2, atMs: 7_000 })
+    expect(await stopOf([failure(14, '3')])).toMatchObject({ calls: 2, atMs: 3 })
+    expect(await stopOf([failure(14, '0'), failure(14, '0')])).toMatchObject({ calls: 3, atMs: 0 })
+  })
+
+  it('starts the backoff anew after a pushback', async () => {
+    const random = { ...seededRandom(1), next: () => 0.5 }
+    // 100, then the pushback, then 100 again and not 400.
+    const errors = [failure(14), failure(14, '3'), failure(14)]
+    expect(await stopOf(errors, tokenBudget(), { random })).toMatchObject({ calls: 4, atMs: 203 })
+    const without = [failure(14), failure(14), failure(14)]
+    expect(await stopOf(without, tokenBudget(), { random })).toMatchObject({ calls: 4, atMs: 700 })
+  })
+
+  it('reads a pushback as an int32: what is larger means no', async () => {
+    expect(await stopOf([failure(14, '2147483648')])).toMatchObject({ calls: 1, stop: 'do-not-repeat', level: 9 })
+    expect(await stopOf([failure(14, '2147483647')])).toMatchObject({ calls: 1, stop: 'retry-after' })
+  })
+
+  it('skips a classifier of its own that throws', async () => {
+    const classify = () => {
+      throw new Error('mistake')
+    }
+    expect(await stopOf([failure(14)], tokenBudget(), { classify })).toMatchObject({ calls: 2, stop: undefined })
   })
 
   // grpc-js: a pushback on a status that is not listed does not debit the throttle there.

@@ -5,6 +5,7 @@ import {
   backoffFrom,
   budgetFrom,
   type Classifier,
+  firstOf,
   permanent,
   type RetryPolicy,
   type RetryPolicyOptions,
@@ -43,17 +44,21 @@ export function policyFromServiceConfig(
 }
 
 function statusClassifier(again: readonly number[], own: Classifier | undefined): Classifier {
-  return (error) => own?.(error) ?? statusVerdict(error, again)
+  const byStatus: Classifier = (error) => statusVerdict(error, again)
+  return own === undefined ? byStatus : firstOf(own, byStatus)
 }
+
+const maxPushbackMs = 2 ** 31 - 1
 
 function statusVerdict(error: unknown, again: readonly number[]): Verdict | undefined {
   const { code, metadata } = Object(error) as { code?: unknown; metadata?: { get?: (name: string) => unknown[] } }
   if (typeof code !== 'number') return undefined
   const why = `grpc-${code}`
   const pushback = metadata?.get?.('grpc-retry-pushback-ms')[0]
-  // A6: negative or unreadable means no, and counts against the throttle whatever the status.
-  const refused = pushback !== undefined && !/^(?:0|[1-9]\d{0,9})$/.test(String(pushback))
+  // A6: negative or unreadable as an int32 means no, and counts against the throttle whatever the status.
+  const isReadable = /^(?:0|[1-9]\d{0,9})$/.test(String(pushback)) && Number(pushback) <= maxPushbackMs
+  const refused = pushback !== undefined && !isReadable
   if (!again.includes(code)) return refused ? { ...permanent(why), doNotRepeat: true } : permanent(why)
   if (refused) return transient(why, 'maybe', { doNotRepeat: true })
-  return transient(why, 'maybe', pushback === undefined ? {} : { retryAfterMs: Number(pushback) })
+  return transient(why, 'maybe', pushback === undefined ? {} : { retryAfterMs: Number(pushback), exactly: true })
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { property } from '../../test/property.js'
 import { type Random, seededRandom } from '../kernel/index.js'
-import { constantDelay, fullJitter } from './backoff.js'
+import { constantDelay, fullJitter, noJitter } from './backoff.js'
 import { type Decision, decide, type Facts, type PolicyRules } from './decide.js'
 import { type Budget, tokenBudget } from './target/budget.js'
 import { discard, permanent, transient, type Verdict } from './verdict.js'
@@ -37,6 +37,17 @@ function counting(answer: boolean): Budget & { asked: number } {
 }
 
 describe('decide', () => {
+  it('keeps a wait that is asked for exactly, and counts the backoff anew from there', () => {
+    const exactly = (retryAfterMs: number) => transient('pushback', 'maybe', { retryAfterMs, exactly: true })
+    expect(decided({ verdict: exactly(30) })).toEqual({ again: true, delayMs: 30 })
+    expect(decided({ verdict: exactly(0) })).toEqual({ again: true, delayMs: 0 })
+    expect(decided({ verdict: exactly(300) })).toEqual({ again: true, delayMs: 300 })
+    expect(decided({ verdict: exactly(60_001) })).toMatchObject({ again: false, reason: 'retry-after' })
+    const growing = { attempts: 9, backoff: noJitter({ baseMs: 100 }) }
+    expect(decided({ failures: 4 }, growing)).toEqual({ again: true, delayMs: 800 })
+    expect(decided({ failures: 4, failuresBefore: 3 }, growing)).toEqual({ again: true, delayMs: 100 })
+  })
+
   it.each<[string, Decision, Partial<Facts>]>([
     ['a guarded maybe', { again: true, delayMs: 100 }, {}],
     [

@@ -45,6 +45,8 @@ export interface PolicyRules<Limit extends Pick<Budget, 'tryRepeat'> = Budget> {
 export interface Facts {
   /** Failed attempts so far, this one included. */
   readonly failures: number
+  /** How many of them the backoff leaves out: those up to a wait that was asked for exactly. Default 0. */
+  readonly failuresBefore?: number
   /** What the failure meant. */
   readonly verdict: Verdict
   /** Whether a guard makes repeats harmless. */
@@ -62,7 +64,8 @@ export interface Facts {
 /**
  * Decides after a failed attempt, in this order: the verdict, the guard, the attempts, the wait against Retry-After and
  * deadline, and the budget last, so that nothing is taken from it for a repeat that is not made. The runner has told the
- * budget of the failure before. A wait that the server asked for is never shortened.
+ * budget of the failure before. A wait that the server asked for is never shortened, and where it is asked for exactly, not
+ * lengthened either.
  */
 export function decide(rules: PolicyRules<Pick<Budget, 'tryRepeat'>>, facts: Facts, random: Random): Decision {
   const { verdict, remainingMs } = facts
@@ -80,7 +83,9 @@ export function decide(rules: PolicyRules<Pick<Budget, 'tryRepeat'>>, facts: Fac
   const asked = retryAfterMs > 0
   if (!(retryAfterMs <= rules.maxRetryAfterMs) || (asked && !fits(retryAfterMs)))
     return stop('retry-after', retryAfterMs)
-  const delayMs = Math.max(retryAfterMs, rules.backoff.delayMs(facts.failures, facts.previousDelayMs, random))
+  const steps = facts.failures - (facts.failuresBefore ?? 0)
+  const ownMs = verdict.exactly ? 0 : rules.backoff.delayMs(steps, facts.previousDelayMs, random)
+  const delayMs = Math.max(retryAfterMs, ownMs)
   if (!fits(delayMs)) return stop('deadline', delayMs)
 
   if (rules.budget === undefined) return verdict.overload ? stop('budget-required') : { again: true, delayMs }

@@ -50,6 +50,19 @@ describe('a policy', () => {
     expect(calls).toHaveLength(2)
   })
 
+  it.each([{ attempts: 0 }, { deadline: 'soon' }, null])(
+    'in one line rejects %j, and does not throw',
+    async (options) => {
+      const body = vi.fn(() => 1)
+      let call: Promise<unknown> | undefined
+      expect(() => {
+        call = retry(repeatable('sets a flag'), body, options as never)
+      }).not.toThrow()
+      await expect(call).rejects.toMatchObject({ code: expect.stringMatching(/_INVALID$/) })
+      expect(body).not.toHaveBeenCalled()
+    },
+  )
+
   it('treats refusals of an inner policy as what they are', async () => {
     const { policy, clock } = setup()
     let calls = 0

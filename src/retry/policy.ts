@@ -162,6 +162,18 @@ export function retry<Result>(
   body: Body<Result>,
   options: RetryPolicyOptions & RunOptions<Result> = {},
 ): Promise<Result> {
+  try {
+    return oneOff(guard, body, options)
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+function oneOff<Result>(
+  guard: Guard,
+  body: Body<Result>,
+  options: RetryPolicyOptions & RunOptions<Result>,
+): Promise<Result> {
   demandObject(options, 'options')
   const { signal, deadline, history, onDiscard, resolve, ...policy } = options
   // They may stand inside one another before a second one could make itself known, so the first counts for two.

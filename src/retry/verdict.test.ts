@@ -27,6 +27,13 @@ describe('verdict', () => {
     }
   })
 
+  it.each([undefined, null, 'busy', {}, { help: 'soon', happened: 'no', why: 'x' }, { help: 'transient', why: 'x' }])(
+    'refuses to return what is none: %j',
+    (verdict) => {
+      expect(() => failedBecause(verdict as never)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+    },
+  )
+
   it('is known across copies of the package', () => {
     const foreign = { [Symbol.for('reprise.verdict')]: true, verdict: permanent('x'), value: undefined }
     expect(isReturnedVerdict(foreign)).toBe(true)

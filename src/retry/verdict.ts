@@ -2,6 +2,8 @@
 //
 // Retryable and safe to retry are different things: a time-out is often both worth repeating and unsafe to repeat.
 
+import { RepriseError } from '../kernel/index.js'
+
 /**
  * Would another try help? `transient`: yes, later. `permanent`: no. `discard`: no, and the work itself is to be dropped
  * and counted rather than reported as an error.
@@ -15,6 +17,11 @@ export type Happened = 'no' | 'maybe'
 export interface VerdictExtra {
   /** The shortest wait the other side asks for, in ms. Never shortened. Default: none asked. */
   readonly retryAfterMs?: number
+  /**
+   * `retryAfterMs`, or 0 without it, is the wait itself: the backoff adds nothing to it, and starts anew after it, as gRPC
+   * proposal A6 has it for pushback. Default false: the backoff may wait longer.
+   */
+  readonly exactly?: boolean
   /** The other side is overloaded (429, 503): never repeated without a budget. Default false. */
   readonly overload?: boolean
   /** The other side forbids a repeat (pushback). Default false. */
@@ -61,8 +68,21 @@ export interface ReturnedVerdict<V = undefined> {
   readonly value: V | undefined
 }
 
-/** Lets a body return its verdict as a value: `return failedBecause(transient('busy', 'no'), response)`. */
+/** Whether the value answers both questions. */
+export function isVerdict(value: unknown): value is Verdict {
+  const { help, happened } = Object(value) as Partial<Verdict>
+  const isAnswered = help === 'transient' || help === 'permanent' || help === 'discard'
+  return isAnswered && (happened === 'no' || happened === 'maybe')
+}
+
+/**
+ * Lets a body return its verdict as a value: `return failedBecause(transient('busy', 'no'), response)`. Refuses what is no
+ * verdict with `ARGUMENT_INVALID`.
+ */
 export function failedBecause<V = undefined>(verdict: Verdict, value?: V): ReturnedVerdict<V> {
+  if (!isVerdict(verdict) || typeof verdict.why !== 'string') {
+    throw new RepriseError('ARGUMENT_INVALID', 'Not a verdict: help, happened and why are needed.')
+  }
   return { [returned]: true, verdict, value }
 }
 

@@ -100,3 +100,9 @@ describe('simulateContention', () => {
     )
   })
 })
+
+it.each([undefined, {}, { backoff: {} }, { backoff: null }])('refuses %j, which has no backoff', (options) => {
+  expect(() => simulateContention(options as never)).toThrowError(
+    expect.objectContaining({ code: 'ARGUMENT_INVALID', message: 'backoff is a Backoff, such as fullJitter().' }),
+  )
+})

@@ -58,6 +58,9 @@ const most = 10_000
 
 /** Runs the contention model. Deterministic: same settings, same result. */
 export function simulateContention(options: ContentionOptions): ContentionResult {
+  if (typeof options?.backoff?.delayMs !== 'function') {
+    throw new RepriseError('ARGUMENT_INVALID', 'backoff is a Backoff, such as fullJitter().')
+  }
   const { clients = 100, trials = 100, seed = 1, hopMs = 10, hopDeviationMs = 2 } = options
   demandWhole(clients, 'clients')
   demandWhole(trials, 'trials')

@@ -35,14 +35,15 @@ export type Allowance = Omit<Budget, 'data'>
 const most = 1_000_000
 
 /** Fills in the defaults, and refuses with `ARGUMENT_INVALID` what lies outside its limits. */
-export function quotaData({ kind, capacity = 500, cost = 14, gain = 1 }: QuotaBudgetOptions): QuotaBudgetData {
+export function quotaData(options: QuotaBudgetOptions): QuotaBudgetData {
+  const { kind, capacity = 500, cost = 14, gain = 1 } = options ?? {}
   if (kind !== 'quota') throw new RepriseError('ARGUMENT_INVALID', 'peerBudget.kind is quota.')
   for (const [name, value, least] of [
     ['capacity', capacity, 1],
     ['cost', cost, 1],
     ['gain', gain, 0],
   ] as const) {
-    if (value >= least && value <= most) continue
+    if (typeof value === 'number' && value >= least && value <= most) continue
     throw new RepriseError('ARGUMENT_INVALID', `peerBudget.${name} is a number from ${least} to ${most}.`, {
       details: { name: `peerBudget.${name}`, least, most },
     })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { retryPolicy } from '../retry/index.js'
+import { simulateStorm } from './storm.js'
 import { type StormSecond, stormFindings } from './storm-findings.js'
 import { type StormOptions, stormSettings } from './storm-settings.js'
 
@@ -45,6 +46,53 @@ describe('recovery', () => {
   it('does not count four', () => {
     const series = seconds(30, (second) => ({ goodput: second >= 10 && (second - 10) % 5 === 0 ? 94 : 95 }))
     expect(stormFindings(settings(), series)).toMatchObject({ recoveredAfterSeconds: undefined, outcome: 'down' })
+  })
+})
+
+describe('no trouble', () => {
+  const late = settings({ triggerAtSeconds: 100, seconds: 30 })
+
+  it('is what a run shows that ends before its trigger, or before the trigger did any harm', () => {
+    const quiet = seconds(30, () => ({}))
+    expect(stormFindings(late, quiet)).toMatchObject({ outcome: 'untroubled', recoveredAfterSeconds: undefined })
+    expect(stormFindings(settings({ triggerSeconds: 100 }), quiet)).toMatchObject({ outcome: 'untroubled' })
+    for (const played of [0, 1, 4]) expect(stormFindings(settings(), quiet.slice(0, played)).outcome).toBe('untroubled')
+  })
+
+  it('is not unsettled by what is answered a second later', () => {
+    const series = seconds(30, (second) => ({ goodput: second === 7 ? 80 : 100 }))
+    expect(stormFindings(late, series).outcome).toBe('untroubled')
+  })
+
+  it('is not said once goodput has fallen, also in the last seconds', () => {
+    for (const [from, to] of [
+      [0, 5],
+      [12, 17],
+      [28, 30],
+    ] as const) {
+      const series = seconds(30, (second) => (second >= from && second < to ? { goodput: 50 } : {}))
+      expect(stormFindings(late, series).outcome).toBe('down')
+    }
+  })
+
+  it('is found whatever the load, as long as the service can carry it', () => {
+    const scene = { policy: retryPolicy().toJSON(), capacity: 1_000, triggerAtSeconds: 100, seconds: 30 }
+    for (const load of [1, 5, 20, 100, 500]) {
+      for (let seed = 0; seed < 40; seed += 1) {
+        expect(simulateStorm({ ...scene, load, seed }).findings.outcome, `${load} ${seed}`).toBe('untroubled')
+      }
+    }
+    expect(simulateStorm({ ...scene, load: 1_500 }).findings.outcome).not.toBe('untroubled')
+    expect(simulateStorm({ ...scene, load: 500, serviceMs: 10_000 }).findings.outcome).not.toBe('untroubled')
+  })
+
+  it('gives way to a recovery', () => {
+    expect(
+      stormFindings(
+        settings(),
+        seconds(30, () => ({})),
+      ).outcome,
+    ).toBe('recovered')
   })
 })
 

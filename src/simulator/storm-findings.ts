@@ -20,9 +20,10 @@ export interface StormSecond {
 
 /**
  * What became of the service. `metastable` and `storm` are the names of {@link StormFindings}, the first before the
- * second; `recovered`: neither, and it is well again; `down`: neither, and it is not, at the end of the run.
+ * second; `recovered`: neither, and it is well again; `untroubled`: neither, and goodput never fell, in seconds that
+ * end before a recovery from the trigger could be seen; `down`: none of them, at the end of the run.
  */
-export type StormOutcome = 'recovered' | 'storm' | 'metastable' | 'down'
+export type StormOutcome = 'recovered' | 'untroubled' | 'storm' | 'metastable' | 'down'
 
 /** What a run shows. Ratios are to what was offered in the same seconds. */
 export interface StormFindings {
@@ -69,10 +70,12 @@ export function stormFindings(settings: StormSettings, series: readonly StormSec
   const metastableAtSecond = metastable(settings, series, endSecond)
   const peakAmplification = peak(series)
   const storm = peakAmplification > stormAmplification
-  const down = recoveredAfterSeconds === undefined ? 'down' : 'recovered'
+  const isEarly = series.length < endSecond + recoverySeconds
+  const lacking = isEarly && isUntroubled(settings, series) ? 'untroubled' : 'down'
+  const calm = recoveredAfterSeconds === undefined ? lacking : 'recovered'
   const last = series.slice(-meanSeconds)
   return {
-    outcome: metastableAtSecond !== undefined ? 'metastable' : storm ? 'storm' : down,
+    outcome: metastableAtSecond !== undefined ? 'metastable' : storm ? 'storm' : calm,
     recoveredAfterSeconds,
     storm,
     metastableAtSecond,
@@ -102,6 +105,21 @@ function recovery(series: readonly StormSecond[], endSecond: number): number | u
     if (inRow === recoverySeconds) return second - recoverySeconds + 1 - endSecond
   }
   return undefined
+}
+
+// Over a few seconds, and with room for what is under way at their end, which is answered in the next one: with few intents a
+// single one of them is much. As many as a service that is well holds at a time, and what chance adds (Little's law; a
+// Poisson number is hardly ever three deviations above its mean).
+function isUntroubled({ load, serviceMs, timeoutMs }: StormSettings, series: readonly StormSecond[]): boolean {
+  const held = (load * Math.min(serviceMs, timeoutMs)) / 1000
+  const underWay = held + 3 * Math.sqrt(held) + 1
+  for (let end = Math.min(recoverySeconds, series.length); end <= series.length; end += 1) {
+    const part = series.slice(Math.max(0, end - recoverySeconds), end)
+    const offered = part.reduce((sum, second) => sum + second.offered, 0)
+    const goodput = part.reduce((sum, second) => sum + second.goodput, 0)
+    if (goodput + underWay < well * offered) return false
+  }
+  return true
 }
 
 function peak(series: readonly StormSecond[]): number {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { isRepriseError } from '../kernel/index.js'
 import { ratioBudget, retryPolicy, tokenBudget } from '../retry/index.js'
 import { capacityShareAt, hiddenCapacity, stormSettings, triggerEndSeconds } from './storm-settings.js'
 
@@ -25,6 +26,33 @@ describe('stormSettings', () => {
     expect(() => stormSettings({ policy, [name]: value })).toThrowError(
       expect.objectContaining({ code: 'ARGUMENT_INVALID', details: expect.objectContaining({ name }) }),
     )
+  })
+
+  it.each([
+    [undefined, 'ARGUMENT_INVALID'],
+    [null, 'ARGUMENT_INVALID'],
+    [{}, 'POLICY_INVALID'],
+    [{ policy: null }, 'POLICY_INVALID'],
+    [{ policy: {} }, 'POLICY_INVALID'],
+    [{ policy: { attempts: 3 } }, 'POLICY_INVALID'],
+    [{ policy: { ...policy, attempts: 0 } }, 'POLICY_INVALID'],
+    [{ policy: { ...policy, attempts: '3' } }, 'POLICY_INVALID'],
+    [{ policy: { ...policy, backoff: undefined } }, 'POLICY_INVALID'],
+    [{ policy: { ...policy, budget: {} } }, 'POLICY_INVALID'],
+    [{ policy: { ...policy, maxRetryAfterMs: undefined } }, 'POLICY_INVALID'],
+    [{ policy: { ...policy, attemptTimeoutMs: -1 } }, 'ARGUMENT_INVALID'],
+    [{ policy, load: '700' }, 'ARGUMENT_INVALID'],
+    [{ policy, refusal: 'rude' }, 'ARGUMENT_INVALID'],
+    [{ policy, peerBudget: null }, 'ARGUMENT_INVALID'],
+  ])('refuses %j with %s', (options, code) => {
+    let error: unknown
+    try {
+      stormSettings(options as never)
+    } catch (reason) {
+      error = reason
+    }
+    expect(isRepriseError(error)).toBe(true)
+    expect(error).toMatchObject({ code })
   })
 
   it('refuses to leave hedging out unasked', () => {

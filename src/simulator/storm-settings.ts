@@ -1,7 +1,7 @@
 // The scene of a retry storm: a service, its load, a trigger, and clients that repeat. All with limits.
 
 import { RepriseError } from '../kernel/index.js'
-import type { PolicyData } from '../retry/index.js'
+import { backoffFrom, breakerFrom, budgetFrom, type PolicyData } from '../retry/index.js'
 import { type QuotaBudgetData, type QuotaBudgetOptions, quotaData } from './peer-quota.js'
 
 /** What a full queue means to the client it turns away. `overload`: a 503. `unsent`: the connection was refused. */
@@ -68,10 +68,12 @@ const ranges: Readonly<Record<string, Range>> = {
 const maxIntents = 5_000_000
 
 /**
- * Fills in the defaults, and refuses with `ARGUMENT_INVALID` what lies outside its limits, and with
- * `SIMULATION_UNSUPPORTED` a policy that would hedge: the model has one attempt of an intent out at a time.
+ * Fills in the defaults, and refuses with `ARGUMENT_INVALID` what lies outside its limits, with `POLICY_INVALID` what is no policy, and with `SIMULATION_UNSUPPORTED` one that would hedge: the model has one attempt of
+ * an intent out at a time.
  */
 export function stormSettings(options: StormOptions): StormSettings {
+  if (!isObject(options)) throw new RepriseError('ARGUMENT_INVALID', 'The options are an object.')
+  demandPolicy(options.policy)
   const { policy, peerBudget = 'none', ...rest } = options
   const settings: StormSettings = {
     policy,
@@ -95,11 +97,20 @@ export function stormSettings(options: StormOptions): StormSettings {
   }
   for (const [name, [least, most, whole]] of Object.entries(ranges)) {
     const value = settings[name as keyof StormSettings] as number
-    if (value >= least && value <= most && (whole === undefined || Number.isInteger(value))) continue
+    if (
+      typeof value === 'number' &&
+      value >= least &&
+      value <= most &&
+      (whole === undefined || Number.isInteger(value))
+    )
+      continue
     const kind = whole === undefined ? 'a number' : 'a whole number'
     throw new RepriseError('ARGUMENT_INVALID', `${name} is ${kind} from ${least} to ${most}.`, {
       details: { name, least, most },
     })
+  }
+  if (settings.refusal !== 'overload' && settings.refusal !== 'unsent') {
+    throw new RepriseError('ARGUMENT_INVALID', 'refusal is overload or unsent.', { details: { name: 'refusal' } })
   }
   if (settings.load * settings.seconds > maxIntents) {
     throw new RepriseError('ARGUMENT_INVALID', `load times seconds is at most ${maxIntents} intents.`)
@@ -110,6 +121,24 @@ export function stormSettings(options: StormOptions): StormSettings {
     throw new RepriseError('SIMULATION_UNSUPPORTED', message, { details: { path: 'hedgeAfterMs' } })
   }
   return settings
+}
+
+const isObject = (part: unknown): boolean => typeof part === 'object' && part !== null
+
+// A policy as data is whole: where a part is missing, nobody knows what the default of its writer was.
+function demandPolicy(policy: PolicyData): void {
+  const missing = (path: string): never => {
+    throw new RepriseError('POLICY_INVALID', `Not valid: ${path}.`, { details: { path } })
+  }
+  if (!isObject(policy)) missing('policy')
+  for (const name of ['attempts', 'minimumRemainderMs', 'maxRetryAfterMs'] as const) {
+    if (typeof policy[name] !== 'number') missing(`policy.${name}`)
+  }
+  if (!Number.isInteger(policy.attempts) || policy.attempts < 1) missing('policy.attempts')
+  // The parts are judged as for real calls. The runner of calls is not needed for that, and a page need not load it.
+  backoffFrom(policy.backoff)
+  if (policy.budget !== undefined) budgetFrom(policy.budget)
+  if (policy.breaker !== undefined) breakerFrom(policy.breaker)
 }
 
 /** When the trigger is over, in seconds. */

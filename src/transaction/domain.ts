@@ -1,8 +1,9 @@
 // A domain: one store in which marker and effect commit together, as a user sees it.
 
 import type { Engine, Manifest, Rows, TransactionControls } from '../atomicity/index.js'
-import { type Duration, deadlineAfter, systemClock, systemRandom } from '../kernel/index.js'
+import { type Duration, deadlineAfter, RepriseError, systemClock, systemRandom } from '../kernel/index.js'
 import { effectRuleOf } from './effect-guard/rule.js'
+import { refuseInside } from './open-transaction.js'
 import { type OptimisticUpdate, type Updated, updateOptimistically } from './optimistic.js'
 import type { TransactionDefaults, TransactOptions } from './options.js'
 import type { TransactionBody } from './run/attempt.js'
@@ -44,6 +45,7 @@ export function domainOf<Handle extends TransactionControls & Rows>(
   const transact = <Result>(body: TransactionBody<Handle, Result>, options: TransactOptions = {}): Promise<Result> => {
     let settings: Settings
     try {
+      if (typeof body !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'transact needs a function.')
       settings = settingsOf(engine.manifest, defaults, options, effects)
     } catch (error) {
       return Promise.reject(error)
@@ -56,12 +58,18 @@ export function domainOf<Handle extends TransactionControls & Rows>(
     manifest: engine.manifest,
     transact,
     resolve: async (token, limit = '5s') => {
+      refuseInside()
       const unresolved = parseResolveToken(engine.name, token)
       return outcomeOf(
         await resolveOutcome(engine, unresolved, { deadline: deadlineAfter(limit, clock), clock, random }),
       )
     },
-    optimistic: (update, options) => updateOptimistically(transact, update, options),
+    optimistic: async (update, options = {}) => {
+      // One deadline over all rounds.
+      const { deadline: given = defaults.deadline ?? '10s' } = options
+      const deadline = typeof given === 'object' ? given : deadlineAfter(given, clock)
+      return updateOptimistically(transact, update, { ...options, deadline })
+    },
   }
 }
 

@@ -9,7 +9,7 @@ export {
   type TransactionHistory,
   transactionHistoryOf,
 } from './history.js'
-export { type EffectRule, type OpenTransaction, openTransaction } from './open-transaction.js'
+export { type EffectRule, type OpenTransaction, openTransaction, refuseInside } from './open-transaction.js'
 export type { OptimisticUpdate, Updated } from './optimistic.js'
 export type { TransactionDefaults, TransactionKey, TransactOptions } from './options.js'
 export type { TransactionBody } from './run/attempt.js'

@@ -1,6 +1,6 @@
 // The transaction that is open around some code. When its body settles it is gone, also for timers that were started inside.
 
-import { type ScopeKind, scopeKind } from '../kernel/index.js'
+import { RepriseError, type ScopeKind, scopeKind } from '../kernel/index.js'
 
 /** What becomes of a transaction in whose body an effect leaves the process. */
 export interface EffectRule {
@@ -30,4 +30,13 @@ export function openTransaction(): OpenTransaction | undefined {
 /** Runs the body of a transaction. */
 export function insideTransaction<Result>(transaction: OpenTransaction, work: () => Result): Result {
   return open.run(transaction, work)
+}
+
+/** Refuses with TRANSACTION_NESTED what must not be called from inside an open transaction. */
+export function refuseInside(): void {
+  if (open.current() === undefined) return
+  throw new RepriseError(
+    'TRANSACTION_NESTED',
+    'A transaction is open around this code; it is repeated as a whole, and what is called here would not be part of it.',
+  )
 }

@@ -29,7 +29,9 @@ export type Updated =
   | { readonly result: 'absent' }
 
 type Transact<Handle> = <Result>(body: TransactionBody<Handle, Result>, options?: TransactOptions) => Promise<Result>
-type Round = Updated | 'mismatch'
+
+// Thrown, not returned: a transaction that only found out that somebody was quicker must leave nothing behind, least of all an outcome under its key.
+class Mismatch extends Error {}
 
 /** Carries out the update. Refuses with UPDATE_CONFLICT when somebody else was quicker in every round. */
 export async function updateOptimistically<Handle extends TransactionControls & Rows>(
@@ -43,14 +45,14 @@ export async function updateOptimistically<Handle extends TransactionControls & 
   }
   for (let round = 1; round <= rounds; round++) {
     const token = uuidv4()
-    let ended: Round
     try {
-      ended = await transact((tx) => oneRound(tx, update, token, round), options)
+      return await transact((tx) => oneRound(tx, update, token, round), options)
     } catch (error) {
-      if (!(error instanceof UnknownCommitError) || tokenColumn === undefined) throw error
-      ended = await transact((tx) => afterLostAnswer(tx, update, tokenColumn, token, round), options)
+      if (error instanceof UnknownCommitError && tokenColumn !== undefined) {
+        const found = await afterLostAnswer(transact, update, tokenColumn, token, round, options)
+        if (found !== undefined) return found
+      } else if (!(error instanceof Mismatch)) throw error
     }
-    if (ended !== 'mismatch') return ended
   }
   throw new RepriseError('UPDATE_CONFLICT', `Somebody else changed the row first, ${rounds} times.`, {
     details: { rounds },
@@ -62,7 +64,7 @@ async function oneRound(
   { table, where, versionColumn = 'version', tokenColumn, decide }: OptimisticUpdate,
   token: string,
   rounds: number,
-): Promise<Round> {
+): Promise<Updated> {
   const row = await tx.readRow(table, where)
   if (row === undefined) return { result: 'absent' }
   const version = versionOf(row, versionColumn)
@@ -71,22 +73,27 @@ async function oneRound(
   const marks = { [versionColumn]: version + 1, ...(tokenColumn === undefined ? {} : { [tokenColumn]: token }) }
   const set = { ...changes, ...marks }
   const written = await tx.updateRows(table, { ...where, [versionColumn]: version }, set)
-  if (written === 0) return 'mismatch'
+  if (written === 0) throw new Mismatch()
   if (written > 1) throw new RepriseError('ARGUMENT_INVALID', 'The condition matches more than one row.')
   return { result: 'written', row: { ...row, ...set }, rounds }
 }
 
 // Locking the row waits for the write whose answer was lost, so that it has either happened or never will.
-async function afterLostAnswer(
-  tx: Rows,
+async function afterLostAnswer<Handle extends TransactionControls & Rows>(
+  transact: Transact<Handle>,
   { table, where }: OptimisticUpdate,
   tokenColumn: string,
   token: string,
   rounds: number,
-): Promise<Round> {
-  const row = await tx.lockRow(table, where)
-  if (row === undefined) return { result: 'absent' }
-  return row[tokenColumn] === token ? { result: 'written', row, rounds } : 'mismatch'
+  options: TransactOptions | undefined,
+): Promise<Updated | undefined> {
+  // Without the key: looking is not the work that the key names.
+  const { key: _, ...plain } = options ?? {}
+  return transact(async (tx) => {
+    const row = await tx.lockRow(table, where)
+    if (row === undefined) return { result: 'absent' }
+    return row[tokenColumn] === token ? { result: 'written', row, rounds } : undefined
+  }, plain)
 }
 
 function versionOf(row: Row, column: string): number {

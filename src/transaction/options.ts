@@ -25,7 +25,7 @@ export interface TransactionDefaults {
   readonly lockWait?: Duration
   /** How many transactions are tried at most, the first included; 1 to 50. Default 8. */
   readonly attempts?: number
-  /** The wait between attempts. Default `fullJitter({ baseMs: 5, capMs: 500 })`, sized for contention. */
+  /** The wait between attempts. Default `fullJitter({ baseMs: 15, capMs: 500 })`, sized for contention. */
   readonly backoff?: Backoff
   /** What limits repeats over all transactions that share it. Default: nothing does. */
   readonly budget?: Budget

@@ -3,8 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ensureServers, findPostgres, findProgram, needServers } from '../../tools/servers.mjs'
+import { ensureSqliteDrivers, findSqliteDrivers } from '../../tools/sqlite-drivers.mjs'
 
-afterEach(() => vi.unstubAllEnvs())
+afterEach(() => {
+  vi.unstubAllEnvs()
+  vi.unstubAllGlobals()
+})
 
 describe('servers for the tests', () => {
   const folder = mkdtempSync(join(tmpdir(), 'reprise-servers-'))
@@ -38,5 +42,27 @@ describe('servers for the tests', () => {
     expect(needServers(['--project=unit', '--project=stores'])).toBe(true)
     expect(needServers(['--project=unit'])).toBe(false)
     expect(needServers(['--project', 'tools', '-t', 'x'])).toBe(false)
+  })
+})
+
+describe('drivers of SQLite for the tests', () => {
+  const nowhere = join(tmpdir(), 'reprise-no-such-folder')
+  /** As if this were an old Node on that platform. */
+  const pretend = (platform: string, arch: string): void => {
+    const changed = { platform, arch, versions: { ...process.versions, napi: '9' } }
+    vi.stubGlobal('process', { ...process, ...changed })
+  }
+
+  it('that are not installed are missed in words, and a project without them needs none', async () => {
+    pretend('linux', 'x64')
+    await ensureSqliteDrivers(nowhere)
+    expect(() => findSqliteDrivers(nowhere)).toThrow('The drivers of SQLite are not installed.')
+  })
+
+  it('are refused where this Node is too old and no other one can be had', () => {
+    pretend('darwin', 'arm64')
+    const why =
+      /^Node [\d.]+ is too old for this driver, and other versions of Node are set up here for linux-x64 only$/
+    expect(findSqliteDrivers(nowhere)).toEqual({ why: expect.stringMatching(why) })
   })
 })

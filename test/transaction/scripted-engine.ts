@@ -117,7 +117,10 @@ class ScriptedSession implements Session<ScriptedHandle> {
     this.#begun.push(settings)
     await this.#script.begin?.(this.#number)
     return {
-      ...controls,
+      attempt: controls.attempt,
+      signal: controls.signal,
+      deadline: controls.deadline,
+      afterCommit: (work) => controls.afterCommit(work),
       ...noRows,
       statement: async () => {
         if (this.poisoned !== undefined) throw this.poisoned.error

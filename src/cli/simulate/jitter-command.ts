@@ -17,7 +17,12 @@ export const jitterOptions: readonly OptionGroup[] = [
   {
     title: 'Options',
     options: [
-      { name: 'clients', kind: 'text', value: 'N,N,…', text: 'how many clients compete (10,50,100,150,190)' },
+      {
+        name: 'clients',
+        kind: 'text',
+        value: 'N,N,…',
+        text: 'how many clients compete, each 1 to 10000 (10,50,100,150,190)',
+      },
       { name: 'backoff', kind: 'choice', choices: names, text: 'only this kind (all of them)' },
       { name: 'base-ms', kind: 'number', text: 'first ceiling; decorrelated begins at half of it (10)' },
       { name: 'cap-ms', kind: 'number', text: 'highest ceiling (2000)' },
@@ -73,9 +78,14 @@ export async function jitterCommand(given: GivenOptions, io: Io): Promise<void> 
   })
 }
 
+// As the simulator has it; said here before a run, and for all numbers of the list at once.
+const mostClients = 10_000
+
 function clientsOf(text: string): number[] {
   const counts = text.split(',').map((part) => (/^\d{1,5}$/.test(part.trim()) ? Number(part) : 0))
-  if (counts.includes(0)) throw new UsageError('--clients takes whole numbers, such as 10,50,100')
+  if (counts.some((count) => count < 1 || count > mostClients)) {
+    throw new UsageError(`--clients takes whole numbers from 1 to ${mostClients}, such as 10,50,100`)
+  }
   return [...new Set(counts)].sort((a, b) => a - b)
 }
 

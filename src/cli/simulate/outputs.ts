@@ -21,8 +21,11 @@ export const outputOptions: readonly OptionGroup[] = [
   },
 ]
 
-/** Refuses files that could not be written, before a run that would be for nothing. */
+/** Refuses files that could not be written, and names that mean something else to other programs, before a run that would be for nothing. */
 export async function checkOutputs(given: GivenOptions, io: Io): Promise<void> {
+  if (given.text('svg') === '-') throw new UsageError('--svg takes the name of a file; the standard output is not one')
+  if (given.text('json') === '-')
+    throw new UsageError('--json writes to the standard output without a name, not with -')
   for (const path of [given.text('svg'), given.text('json')]) {
     if (!path) continue
     try {

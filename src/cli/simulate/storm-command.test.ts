@@ -26,6 +26,12 @@ describe('simulate storm', () => {
     expect(limited.out).toContain('6 attempts, backoff full 50..2000 ms, token budget 10/0.1')
   })
 
+  it('does not say that a service is down which was never in trouble', async () => {
+    const { out } = await run('--trigger-at 100 --seconds 30')
+    expect(out.trimEnd().split('\n').at(-1)).toMatch(/^No trouble: goodput never fell; the trigger .* after the end/)
+    expect(out).not.toMatch(/down/i)
+  })
+
   it('is a table without a terminal', async () => {
     const { out } = await run(storm)
     expect(out).toMatch(/^seconds +offered\/s/m)

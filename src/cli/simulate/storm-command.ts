@@ -71,8 +71,9 @@ are those of the real policy code; the same seed gives the same run.
   reprise simulate storm --policy policy.json --svg out.svg   your own policy, drawn
   reprise simulate storm --policy grpc.json --method shop.Orders/Find   that of a gRPC service config
 
-The last line says: recovered, STORM (more than 4 requests for each intent over ten seconds), or METASTABLE (twenty
-seconds after the trigger the service is still down, and its queue is not shrinking).
+The last line says: recovered, no trouble (the run is over before the trigger did harm), STORM (more than 4 requests for
+each intent over ten seconds), or METASTABLE (twenty seconds after the trigger the service is still down, and its queue is
+not shrinking).
 
 ${optionHelp(stormOptions)}`
 }

@@ -33,6 +33,7 @@ describe('verdictLine', () => {
       { storm: true },
       'STORM: load passed 4× (at most 5.00×); still down at the end; a longer run (--seconds) may show more.',
     ],
+    [{ outcome: 'untroubled' as const }, 'No trouble: goodput never fell.'],
     [{}, 'DOWN: still down at the end; a longer run (--seconds) may show more.'],
   ])('%j', (findings, expected) => {
     expect(verdictLine(found(findings))).toBe(expected)
@@ -44,6 +45,16 @@ describe('verdictLine', () => {
       'STORM, METASTABLE: 20 s after the trigger had cleared the service was still down and its queue not shrinking; ' +
         'recovered 60 s after the trigger, load at most 5.00×.',
     )
+  })
+
+  it('says that the trigger lies outside of the run, in place of a verdict on it', () => {
+    const outside = simulateStorm({ policy, triggerAtSeconds: 100, seconds: 30 })
+    expect(verdictLine(outside)).toBe(
+      'No trouble: goodput never fell; the trigger (--trigger-at) lies after the end of the run (--seconds).',
+    )
+    expect(stormChart(outside).title).toBe('No trouble')
+    const down = simulateStorm({ policy, triggerAtSeconds: 100, seconds: 30, load: 2_000 })
+    expect(verdictLine(down)).toContain('still down at the end; the load is above the capacity.')
   })
 
   it('says when no policy could help', () => {
@@ -149,6 +160,9 @@ describe('stormChart', () => {
     expect(chart.panels[0]?.lines.map((line) => line.points.length)).toEqual([20, 20, 20])
     const quiet = simulateStorm({ ...short, triggerSeconds: 0, policy: retryPolicy().toJSON() })
     expect(stormChart(quiet).shade).toBeUndefined()
+    expect(stormChart(simulateStorm({ ...short, triggerAtSeconds: 20, policy })).shade).toBeUndefined()
+    const cut = simulateStorm({ ...short, triggerAtSeconds: 19, policy })
+    expect(stormChart(cut).shade).toMatchObject({ from: 19, to: 20 })
     expect(stormChart(quiet).panels).toHaveLength(3)
   })
 })

@@ -71,9 +71,16 @@ export function verdictLine({ findings, settings }: StormReport): string {
     return `${name}: ${Math.round(since)} s after the trigger had cleared the service was still down and its queue not shrinking; ${recovery}, load at most ${times(peakAmplification)}.`
   }
   if (after !== undefined) return `${storm}${storm === '' ? capital(recovery) : recovery}.`
+  if (findings.outcome === 'untroubled') return `No trouble: goodput never fell${noTriggerWords(settings)}.`
   const hint =
     settings.load >= settings.capacity ? 'the load is above the capacity' : 'a longer run (--seconds) may show more'
   return `${storm}${storm === '' ? 'DOWN: ' : ''}${recovery}; ${hint}.`
+}
+
+// Why there was none, where the scene says so.
+function noTriggerWords({ triggerAtSeconds, triggerSeconds, seconds }: StormSettings): string {
+  if (triggerSeconds === 0 || triggerAtSeconds < seconds) return ''
+  return `; the trigger (--trigger-at) lies after the end of the run (--seconds)`
 }
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
@@ -205,13 +212,14 @@ export function stormChart(report: StormReport): Chart {
   const { settings, series } = report
   const points = (member: 'offered' | 'attempts' | 'goodput' | 'queue' | 'tokens'): [number, number][] =>
     series.map((second) => [second.second + 0.5, second[member] ?? 0])
-  const trigger = { from: settings.triggerAtSeconds, to: triggerEndSeconds(settings), name: 'trigger' }
+  const { triggerAtSeconds: from, triggerSeconds, seconds } = settings
+  const shade = { from, to: Math.min(seconds, triggerEndSeconds(settings)), name: 'trigger' }
   return {
     title: verdictTitle(report),
     subtitles: [policyWords(settings), sceneWords(settings)],
     xTitle: 'seconds',
-    xRange: [0, settings.seconds],
-    ...(settings.triggerSeconds > 0 && { shade: trigger }),
+    xRange: [0, seconds],
+    ...(triggerSeconds > 0 && from < seconds && { shade }),
     panels: [
       {
         title: 'per second',
@@ -236,8 +244,9 @@ export function stormChart(report: StormReport): Chart {
 
 function verdictTitle({ findings }: StormReport): string {
   const after = findings.recoveredAfterSeconds
-  const end = after === undefined ? 'still down at the end' : `recovered ${after} s after the trigger`
-  const { storm, metastableAtSecond } = findings
+  const { storm, metastableAtSecond, outcome } = findings
+  const down = outcome === 'untroubled' ? 'no trouble' : 'still down at the end'
+  const end = after === undefined ? down : `recovered ${after} s after the trigger`
   const names = [...(storm ? ['STORM'] : []), ...(metastableAtSecond === undefined ? [] : ['METASTABLE'])].join(', ')
   return names === '' ? capital(end) : `${names}: ${end}`
 }

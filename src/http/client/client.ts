@@ -4,49 +4,23 @@
 
 import { deadlineAfter, systemClock } from '../../kernel/index.js'
 import {
-  type Breaker,
-  type Budget,
   type Guard,
   perTarget,
   type RetryPolicy,
-  type RetryPolicyOptions,
   retryPolicy,
   sameLayer,
   tokenBudget,
   type Verdict,
 } from '../../retry/index.js'
 import type { Answer, Reader } from './answer.js'
+import { demandSendable } from './blocked-urls.js'
 import { ClientCall, type Known, ownClassifier } from './call.js'
 import { type ConditionalUpdate, type ConditionalUpdateOptions, conditionalUpdate } from './conditional-update.js'
-import { among, type Origins } from './origins.js'
+import { demandClientOptions, type HttpClientOptions } from './options.js'
+import { among } from './origins.js'
 import { type CallInit, type FixedRequest, fixRequest, guardOf, hasPrecondition } from './request.js'
 
-/** Everything a client can be told. All of it has a default. */
-export interface HttpClientOptions {
-  /** The fetch that sends. Default: the global one. */
-  readonly fetch?: typeof fetch
-  /** How often, how long, and when to stop; budget and breaker are made per origin. Default: those of `retryPolicy`. */
-  readonly policy?: Omit<RetryPolicyOptions, 'budget' | 'breaker'>
-  /** Makes the budget of an origin. Default `tokenBudget()`; false: none, and 429 and 503 are not repeated. */
-  readonly budget?: ((origin: string) => Budget) | false
-  /** Makes the breaker of an origin. Default: none. */
-  readonly breaker?: (origin: string) => Breaker
-  /** How many origins have a budget and a breaker of their own; the least recently used leaves first. Default 100. */
-  readonly maxOrigins?: number
-  /** Origins that carry out an intent once for all requests with its key. Default: none; a key alone is no guard. */
-  readonly honoursKeys?: Origins
-  /**
-   * Reprise servers that may know attempt, deadline and ownership, and whose problems are believed: 409 and 503 that say
-   * `retryable` were refused before the handler ran. Default: none.
-   */
-  readonly trusts?: Origins
-  /** Origins that answer 408 and 503 only to what they have not begun to process. Default: none. */
-  readonly refusesBeforeProcessing?: Origins
-  /** The largest form that is kept for a repeat, in bytes; a larger one is sent once. Default 16 MiB. */
-  readonly maxBodyBytes?: number
-  /** The largest answer that `read` takes, in bytes. Default 16 MiB. */
-  readonly maxReadBytes?: number
-}
+export type { HttpClientOptions } from './options.js'
 
 /** fetch, with repeats where they are safe. */
 export interface HttpClient {
@@ -95,8 +69,12 @@ interface Target {
 
 const defaultMaxBytes = 16 << 20
 
-/** Makes a client. Keep it: budgets and breakers live in it. */
+/**
+ * Makes a client. Keep it: budgets and breakers live in it. Refuses options that cannot be with ARGUMENT_INVALID, and a policy
+ * that cannot be with POLICY_INVALID or DURATION_INVALID, here and not at the first call.
+ */
 export function httpClient(options: HttpClientOptions = {}): HttpClient {
+  demandClientOptions(options)
   const client = new Client(options)
   return {
     fetch: async (input, init = {}) => (await client.call(input, undefined, init)).response,
@@ -108,6 +86,7 @@ export function httpClient(options: HttpClientOptions = {}): HttpClient {
 }
 
 class Client {
+  readonly #isRuntimesFetch: boolean
   readonly #maxBodyBytes: number
   readonly #attempts: number
   readonly #targetOf: (origin: string) => Target
@@ -116,15 +95,16 @@ class Client {
   constructor(options: HttpClientOptions) {
     const { policy = {}, maxOrigins } = options
     const judged = new WeakMap<object, Verdict>()
+    this.#isRuntimesFetch = options.fetch === undefined
     this.#maxBodyBytes = options.maxBodyBytes ?? defaultMaxBytes
     this.#known = {
       // Looked up at each call: programs replace the global one.
       fetch: options.fetch ?? ((...args) => fetch(...args)),
       clock: policy.clock ?? systemClock,
       classify: ownClassifier(policy.classify),
-      trusts: among(options.trusts),
-      honoursKeys: among(options.honoursKeys),
-      refusesEarly: among(options.refusesBeforeProcessing),
+      trusts: among(options.trusts, 'trusts'),
+      honoursKeys: among(options.honoursKeys, 'honoursKeys'),
+      refusesEarly: among(options.refusesBeforeProcessing, 'refusesBeforeProcessing'),
       maxReadBytes: options.maxReadBytes ?? defaultMaxBytes,
       judged,
     }
@@ -147,6 +127,7 @@ class Client {
         ? given
         : deadlineAfter(given, this.#known.clock)
     const request = await fixRequest(input, init, this.#maxBodyBytes)
+    if (this.#isRuntimesFetch) demandSendable(request.url)
     const guard = init.guard ?? guardOf(request, this.#known.honoursKeys(request.url.origin), init.compare)
     const repeats = guard !== undefined && request.body.isRepeatable && this.#attempts > 1
     const { signal } = request
@@ -169,8 +150,6 @@ function targetFor(origin: string, options: HttpClientOptions, judged: WeakMap<o
   const { policy = {}, budget, breaker } = options
   const shared = {
     name: 'http',
-    // The runtime's fetch calls no policy of ours, so there is nobody inside to be told of this layer.
-    ...(options.fetch === undefined && { innermost: true }),
     ...policy,
     classify: (error: unknown) => judged.get(error as object) ?? policy.classify?.(error),
     budget: budget === false ? (false as const) : (budget?.(origin) ?? tokenBudget()),

@@ -265,6 +265,49 @@ describe('conditionalUpdate', () => {
     expect(requests.map(({ method }) => method)).toEqual(['GET'])
   })
 
+  it('has a key of its own for the contents of each round, and the same one for their repeats', async () => {
+    const world = await account(['lost-request'])
+    let decided = 0
+    const change = (current: Account) => {
+      if (++decided === 1) world.interfere({ balance: 500 })
+      return deposit(current)
+    }
+    const isOurs = () => false
+    await client().conditionalUpdate(world.url, { change, isOurs })
+    const puts = world.requests.filter(({ method }) => method === 'PUT')
+    const keys = puts.map(({ headers }) => headers['idempotency-key'])
+    expect(puts.map(({ body }) => body)).toEqual(['{"balance":110}', '{"balance":110}', '{"balance":510}'])
+    expect(keys[0]).toMatch(/^".+"$/)
+    expect([keys[1] === keys[0], keys[2] === keys[0]]).toEqual([true, false])
+  })
+
+  it.each([
+    ['headers.idempotency-key', { headers: { 'Idempotency-Key': '"order-4711"' } }],
+    ['headers.idempotency-key', { headers: [['idempotency-key', '"order-4711"']] }],
+    ['key', { key: 'order-4711' }],
+    ['step', { step: 'order-4711' }],
+    ['method', { method: 'order-4711' }],
+  ])('refuses init.%s before anything is sent', async (name, init) => {
+    const { url, requests } = await account([])
+    const asked = client().conditionalUpdate(url, { change: deposit, init: init as never })
+    const error = await asked.catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'ARGUMENT_INVALID', details: { path: `init.${name}` } })
+    expect((error as Error).message).not.toContain('4711')
+    expect(requests).toHaveLength(0)
+  })
+
+  it.each([
+    ['a function', () => 'secret'],
+    ['a symbol', Symbol('secret')],
+    ['what its toJSON leaves undefined', { toJSON: () => undefined }],
+  ])('refuses to write %s, which has no JSON', async (_name, intended) => {
+    const { url, requests, state } = await account([])
+    const asked = client().conditionalUpdate<unknown>(url, { change: () => intended })
+    await expect(asked).rejects.toMatchObject({ code: 'JSON_VALUE_UNSUPPORTED' })
+    expect(requests.map(({ method }) => method)).toEqual(['GET'])
+    expect(state()).toEqual({ balance: 100 })
+  })
+
   it.each(['W/"v1"', undefined])('refuses to write under the tag %s', async (tag) => {
     const { url, requests } = await account([], [], () => tag ?? '')
     const asked = client().conditionalUpdate(url, { change: deposit })

@@ -1,6 +1,7 @@
 // Read, change, write back if nobody else has changed it meanwhile. A write whose answer was lost is not decided anew before
 // it is known whose change the next 412 is about.
 
+import { keyHeader } from '../../identity/index.js'
 import { type Clock, canonicalJsonOf, deadlineAfter, isRepriseError, RepriseError } from '../../kernel/index.js'
 import { type AttemptRecord, type Comparison, UnknownOutcomeError } from '../../retry/index.js'
 import type { Answer, Reader } from './answer.js'
@@ -22,7 +23,10 @@ export interface ConditionalUpdateOptions<Value> {
   readonly isOurs?: (current: Value, intended: Value) => boolean | undefined
   /** How often somebody else may come first. Default 5 rounds of reading and writing in all, at most 100. */
   readonly rounds?: number
-  /** For every request, such as authorization; a deadline counts for all of them together. Default: nothing. */
+  /**
+   * For every request, such as authorization; a deadline counts for all of them together. No key, also not as a header: each
+   * round writes other contents, and has a key of its own. Default: nothing.
+   */
   readonly init?: Omit<CallInit, 'method' | 'body' | 'guard' | 'compare' | 'key' | 'step'>
   /** The media type that is written. Default `application/json`. */
   readonly contentType?: string
@@ -46,8 +50,8 @@ type Call = <Value>(url: string | URL, how: Reader<Value> | undefined, init: Cal
  * was intended. What cannot be told apart ends in UNKNOWN_OUTCOME. Nothing of it is hedged, whatever the policy says, and
  * caches are asked to stay out of it (`cache: 'no-store'`).
  *
- * Refuses with ETAG_MISSING (a strong one is needed), HTTP_STATUS (another answer than expected) and UPDATE_CONFLICT (the
- * rounds ran out).
+ * Refuses with ETAG_MISSING (a strong one is needed), HTTP_STATUS (another answer than expected), UPDATE_CONFLICT (the rounds
+ * ran out), JSON_VALUE_UNSUPPORTED (the new value has no JSON) and, before anything is sent, ARGUMENT_INVALID.
  */
 export async function conditionalUpdate<Value>(
   call: Call,
@@ -85,6 +89,7 @@ class Resource<Value> {
   constructor(call: Call, clock: Clock, url: string | URL, options: ConditionalUpdateOptions<Value>) {
     const { isOurs = isEqual, init = {}, contentType = 'application/json' } = options
     const { deadline } = init
+    demandNoneOfOurs(init)
     this.#call = call
     this.#url = url
     // One deadline for everything, not one for each request.
@@ -109,6 +114,7 @@ class Resource<Value> {
 
   /** Whether the value was written; false when somebody else came first. */
   async write(intended: Value, tag: string): Promise<boolean> {
+    const body = jsonOf(intended)
     const headers = new Headers(this.#init.headers)
     headers.set('if-match', tag)
     headers.set('content-type', this.#contentType)
@@ -119,7 +125,7 @@ class Resource<Value> {
     }
     const history: AttemptRecord[] = this.#init.history ?? []
     const earlier = history.length
-    const init: CallInit = { ...this.#init, method: 'PUT', headers, body: JSON.stringify(intended), compare, history }
+    const init: CallInit = { ...this.#init, method: 'PUT', headers, body, compare, history }
     let failure: unknown
     try {
       const { response } = await this.#call(this.#url, undefined, init)
@@ -139,6 +145,28 @@ class Resource<Value> {
     if (comparison === undefined) throw new UnknownOutcomeError(failure, attempts)
     return comparison.ours
   }
+}
+
+const ours = ['method', 'body', 'guard', 'compare', 'key', 'step'] as const
+
+// What the update decides itself. A key least of all: one key for the different contents of two rounds would have the second
+// refused, or answered with what became of the first.
+function demandNoneOfOurs(init: CallInit): void {
+  const given = ours.find((name) => init[name] !== undefined)
+  const field = new Headers(init.headers).has(keyHeader.name) ? `headers.${keyHeader.name.toLowerCase()}` : undefined
+  const path = given ?? field
+  if (path === undefined) return
+  const message = `init.${path} is not for an update, which decides on it for each request.`
+  throw new RepriseError('ARGUMENT_INVALID', message, { details: { path: `init.${path}` } })
+}
+
+// Functions, symbols and what its toJSON leaves undefined have none, and would be written as an empty body.
+function jsonOf(value: unknown): string {
+  const text: string | undefined = JSON.stringify(value)
+  if (text !== undefined) return text
+  throw new RepriseError('JSON_VALUE_UNSUPPORTED', 'The changed value has no JSON, so there is nothing to write.', {
+    details: { kind: typeof value },
+  })
 }
 
 // Another state may be somebody else's in place of ours, or on top of it: only equality says something.

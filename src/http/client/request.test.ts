@@ -128,6 +128,63 @@ describe('what guards a request', () => {
   })
 })
 
+describe('the members of a Request', () => {
+  const members = (request: Request) => {
+    const { cache, credentials, integrity, keepalive, mode, redirect, referrer, referrerPolicy } = request
+    return { cache, credentials, integrity, keepalive, mode, redirect, referrer, referrerPolicy }
+  }
+  const url = 'http://127.0.0.1/page'
+  const given = {
+    cache: 'no-store',
+    credentials: 'omit',
+    integrity: 'sha256-x',
+    keepalive: true,
+    mode: 'same-origin',
+    redirect: 'error',
+    referrer: 'http://127.0.0.1/from',
+    referrerPolicy: 'origin',
+  }
+
+  it.each([
+    ['alone', {}],
+    ['beside what is undefined', { headers: undefined as never }],
+    ['beside another init', { headers: { 'x-own': '1' } }],
+    ['where the init says otherwise', { cache: 'reload', mode: 'cors', referrer: 'http://127.0.0.1/other' }],
+  ])('are sent as fetch would send them: %s', async (_name, init) => {
+    const seen: Request[] = []
+    const watching: typeof fetch = async (input, own) => {
+      seen.push(new Request(input, own))
+      return new Response('')
+    }
+    const original = () => new Request(url, given as RequestInit)
+    await client({ fetch: watching }).fetch(original(), { ...(init as RequestInit), history: [] })
+    expect(seen.map(members)).toEqual([members(new Request(original(), init as RequestInit))])
+    expect(seen[0]?.credentials).toBe('omit')
+  })
+
+  it('reach the server', async () => {
+    const { origin, requests } = await server(answers(200))
+    const init = { cache: 'no-store', referrer: `${origin}/from`, referrerPolicy: 'unsafe-url', mode: 'same-origin' }
+    await client().fetch(new Request(origin, init as RequestInit))
+    expect(requests[0]?.headers).toMatchObject({
+      'cache-control': 'no-cache',
+      referer: `${origin}/from`,
+      'sec-fetch-mode': 'same-origin',
+    })
+  })
+
+  it('of a page’s navigation make it a plain request, since an init may not say otherwise', async () => {
+    const modes: unknown[] = []
+    const watching: typeof fetch = async (_input, own) => {
+      modes.push(own?.mode)
+      return new Response('')
+    }
+    const navigation = Object.defineProperty(new Request(url), 'mode', { value: 'navigate' })
+    await client({ fetch: watching }).fetch(navigation)
+    expect(modes).toEqual(['same-origin'])
+  })
+})
+
 describe('409 where keys are honoured', () => {
   it('may mean that the lost attempt is still being carried out, and is not the answer', async () => {
     const { origin, requests } = await server([actsThenResets, answers(409), answers(201)])

@@ -69,7 +69,8 @@ export async function fixRequest(
 ): Promise<FixedRequest> {
   const { key: given, step, guard, deadline, history, compare, ...own } = init
   const request = typeof input === 'object' && 'method' in input ? input : undefined
-  const { signal, body, ...rest } = { ...(request && membersOf(request)), ...defined(own) }
+  const asked = defined(own)
+  const { signal, body, ...rest } = { ...(request && membersOf(request, Object.keys(asked).length > 0)), ...asked }
   const inherited = (body ?? undefined) === undefined ? request?.body : undefined
   if (inherited && request?.bodyUsed) throw new TypeError('the body of the Request has been read')
   const hasBody = (body ?? inherited ?? undefined) !== undefined
@@ -145,10 +146,16 @@ function keyOf(given: string | undefined, step: string | undefined, guarding: Ke
   return parseKey(guarding)
 }
 
-// What an init can say, read from a Request. `mode` and others that a caller may not set again stay behind.
-function membersOf(request: Request): RequestInit {
-  const { method, headers, redirect, signal, credentials, integrity, keepalive, referrerPolicy } = request
-  return { method, headers, redirect, signal, credentials, integrity, keepalive, referrerPolicy }
+// What an init can say, read from a Request. As in the Fetch standard (5.4, the constructor), another init beside it makes it
+// a new request: no page's navigation, and from nobody.
+function membersOf(request: Request, isChanged: boolean): RequestInit {
+  const { method, headers, redirect, signal, cache, credentials, integrity, keepalive } = request
+  // Nobody but a page may navigate, and nobody may say so in an init.
+  const mode = request.mode === 'navigate' ? 'same-origin' : request.mode
+  const members = { method, headers, redirect, signal, cache, credentials, integrity, keepalive, mode }
+  if (isChanged) return members
+  const { referrer, referrerPolicy } = request
+  return { ...members, referrer, referrerPolicy }
 }
 
 // To fetch, a member that is undefined is one that was not given, and does not hide the Request's own.

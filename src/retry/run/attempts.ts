@@ -1,9 +1,10 @@
 // Attempts one after another: each called, judged if it failed, and followed by the next as was decided.
 
 import type { Deadline } from '../../kernel/index.js'
+import { retryRefused } from '../../telemetry/index.js'
 import type { Guard } from '../guard.js'
 import type { RunOptions } from '../options.js'
-import { isReturnedVerdict } from '../verdict.js'
+import { isReturnedVerdict, type ReturnedVerdict } from '../verdict.js'
 import { type Body, RunningAttempt } from './attempt.js'
 import { breakerOpen, isLayer, isUseful, type Machinery, succeeded } from './call.js'
 import { type Failure, Failures, returnedFailure } from './failures.js'
@@ -66,21 +67,24 @@ export async function attempts<Result>(
     // A wait may take longer than it should, where the event loop is blocked.
     if (failures !== undefined && !isUseful(machinery, deadline)) {
       breaker?.ignored(pass)
+      if (retryRefused.hasSubscribers) retryRefused.publish({ policy: machinery.name, by: 'deadline' })
       return failures.end('deadline')
     }
     const attempt = new RunningAttempt(number, guard?.key, deadline)
-    let failure: Failure<Result>
+    let failure: Failure<Result> | undefined
+    let result: Result | ReturnedVerdict<Result> | undefined
     try {
-      const result = await (limits === undefined
-        ? body(attempt)
-        : limits.race(body, attempt, machinery.attemptTimeoutMs))
-      if (!isReturnedVerdict(result)) {
-        succeeded(machinery, pass, failures !== undefined)
-        return result
-      }
-      failure = returnedFailure(result)
+      result = await (limits === undefined ? body(attempt) : limits.race(body, attempt, machinery.attemptTimeoutMs))
     } catch (error) {
       failure = { returned: false, error }
+    }
+    // Outside: a breaker or budget that throws on hearing of a success does not make it a failure to be repeated.
+    if (failure === undefined) {
+      if (!isReturnedVerdict(result)) {
+        succeeded(machinery, pass, failures !== undefined)
+        return result as Result
+      }
+      failure = returnedFailure(result)
     }
     failures ??= new Failures({ machinery, guard, body, options, deadline, limits, owned })
     const ending = await failures.add(number, failure, pass)

@@ -162,6 +162,32 @@ it('nothing is published while nobody listens', async () => {
   for (const publish of published) expect(publish).not.toHaveBeenCalled()
 })
 
+describe('events of refusals', () => {
+  it('tell of a signal that was aborted before', async () => {
+    const refusals = heard(retryRefused)
+    const { policy } = setup({ name: 'early' })
+    await expect(policy.run(readOnly(), () => 1, { signal: AbortSignal.abort('gone') })).rejects.toBe('gone')
+    expect(refusals).toEqual([{ policy: 'early', by: 'signal' }])
+  })
+
+  it('tell of a repeat that a deadline took while it waited', async () => {
+    const refusals = heard(retryRefused)
+    const { policy, clock } = setup({ name: 'late', deadline: 300 })
+    // The event loop is blocked, so that the wait ends past the deadline.
+    const monotonicMs = clock.monotonicMs
+    let blockedMs = 0
+    Object.assign(clock, { monotonicMs: () => monotonicMs() + blockedMs })
+    const { body, calls } = failing(9, () => new Flaky())
+    const running = policy.run(readOnly(), body).catch((reason: unknown) => reason)
+    await clock.advance(50)
+    blockedMs = 400
+    await clock.advance(60)
+    expect(historyOf(await running)?.stop).toBe('deadline')
+    expect(calls).toHaveLength(1)
+    expect(refusals).toEqual([{ policy: 'late', by: 'deadline' }])
+  })
+})
+
 describe('the wait in a record', () => {
   it('is there when it is over', async () => {
     const { policy, clock } = setup({ backoff: constantDelay(100) })

@@ -136,6 +136,18 @@ describe('what is no proof', () => {
     expect(body).toHaveBeenCalledTimes(1)
   })
 
+  it.each([
+    undefined,
+    'busy',
+    { help: 'transient', happened: 'yes', why: 'x' },
+    { help: 'soon', happened: 'no', why: 'x' },
+  ])('a returned verdict of the wrong shape, from another copy: %j', async (verdict) => {
+    const { policy } = setup()
+    const body = vi.fn(() => ({ [Symbol.for('reprise.verdict')]: true, verdict, value: undefined }))
+    await expect(policy.once(body)).rejects.toMatchObject({ code: 'UNKNOWN_OUTCOME' })
+    expect(body).toHaveBeenCalledTimes(1)
+  })
+
   it('an unknown outcome is not repeated by a layer around it either: looking is what helps', async () => {
     const { policy } = setup()
     const body = vi.fn(() => Promise.reject(new UnknownOutcomeError(refused, [])))

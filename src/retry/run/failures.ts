@@ -9,7 +9,7 @@ import { type Comparison, comparisonOf } from '../guard.js'
 import { type AttemptRecord, remember } from '../history.js'
 import type { Resolution } from '../options.js'
 import { UnknownOutcomeError } from '../unknown-outcome.js'
-import { permanent, type ReturnedVerdict, transient, type Verdict } from '../verdict.js'
+import { isVerdict, permanent, type ReturnedVerdict, transient, type Verdict } from '../verdict.js'
 import type { Call } from './call.js'
 
 /** How an attempt failed: it threw, or it returned its verdict as a value. */
@@ -18,7 +18,8 @@ export type Failure<Result> =
   | { readonly returned: false; readonly error: unknown; readonly verdict?: Verdict }
 
 /** A verdict that a body returned. Without a value there is nothing to hand to the caller, so it is as if it had been thrown. */
-export function returnedFailure<Result>({ verdict, value }: ReturnedVerdict<unknown>): Failure<Result> {
+export function returnedFailure<Result>({ verdict: said, value }: ReturnedVerdict<unknown>): Failure<Result> {
+  const verdict = sound(said)
   if (value !== undefined || verdict.help === 'discard') return { returned: true, verdict, value: value as Result }
   const message = 'The attempt failed, as its body said; the verdict is in the history.'
   return { returned: false, verdict, error: new RepriseError('ATTEMPT_FAILED', message) }
@@ -30,10 +31,12 @@ export interface Ending<Result> {
   readonly value: Result
 }
 
-// A classifier is the user's: what is no verdict counts as none, and only `no` is no.
+// A classifier is the user's, and a returned verdict may come from another copy: what is no verdict counts as none, and
+// only `no` is no.
 function sound(verdict: Verdict | undefined): Verdict {
-  if (verdict === undefined || !['transient', 'permanent', 'discard'].includes(verdict.help)) return unclassified
-  return verdict.happened === 'no' || verdict.happened === 'maybe' ? verdict : { ...verdict, happened: 'maybe' }
+  if (verdict === undefined || isVerdict(verdict)) return verdict ?? unclassified
+  const guess: unknown = { ...(verdict as object), happened: 'maybe' }
+  return isVerdict(guess) ? guess : unclassified
 }
 
 /** Everything that went wrong in one call so far. */
@@ -42,6 +45,8 @@ export class Failures<Result> {
   verdict: Verdict = unclassified
   /** Whether the budget has been told of an attempt; a call counts once, however many of its attempts report. */
   counted = false
+  /** In a hedged call: whether the budget has been asked for a repeat that is not sent yet. Failures until then share it. */
+  repeatPaid = false
   readonly #call: Call<Result>
   readonly #hedged: boolean
   readonly #records: AttemptRecord[] = []
@@ -49,6 +54,8 @@ export class Failures<Result> {
   #latestMaybe: Failure<Result> | undefined
   #suppressed: unknown[] = []
   #delayMs = 0
+  // The failures before the latest pushback, after which the backoff starts anew.
+  #failuresBefore = 0
 
   /** @param hedged Whether the next attempt goes without a wait of our own. */
   constructor(call: Call<Result>, hedged = false) {
@@ -62,7 +69,9 @@ export class Failures<Result> {
     const decision = await this.judge(number, failure, pass, number)
     if (!('again' in decision)) return decision
     if (!decision.again) return { value: this.end(decision.reason) }
-    this.#delayMs = decision.delayMs
+    // An exact wait is no step of the backoff.
+    this.#delayMs = this.verdict.exactly ? 0 : decision.delayMs
+    if (this.verdict.exactly) this.#failuresBefore = number
     const signal = options?.signal
     try {
       await sleep(decision.delayMs, { clock: machinery.clock, ...(signal && { signal }) })
@@ -109,7 +118,7 @@ export class Failures<Result> {
     if (mayBeOurs) return this.#compare(number, failure, nowMs)
     if (this.verdict.happened === 'maybe' && guard === undefined && !failure.returned) {
       const resolution = await this.#ask<Resolution<Result>>(() => options?.resolve?.(failure.error))
-      if (signal?.aborted) throw this.left(signal.reason)
+      this.#leaveIfAborted(number, failure, nowMs)
       if (resolution?.happened === true) {
         this.#record(number, failure, this.verdict, nowMs, { again: false, reason: 'resolved' })
         return { value: resolution.value }
@@ -163,6 +172,7 @@ export class Failures<Result> {
     if (isOwned) return { again: false, reason: 'layer' }
     const facts = {
       failures: made,
+      failuresBefore: this.#failuresBefore,
       verdict,
       guarded: guard !== undefined,
       anyMaybe: this.#latestMaybe !== undefined,
@@ -171,7 +181,12 @@ export class Failures<Result> {
       nowMs,
     }
     // The next hedge goes at once, or when the server asks it to.
-    return decide(this.#hedged ? { ...rules, backoff: constantDelay(0) } : rules, facts, random)
+    if (!this.#hedged) return decide(rules, facts, random)
+    const { budget } = rules
+    const limit = budget && { tryRepeat: (atMs: number) => this.repeatPaid || budget.tryRepeat(atMs) }
+    const decision = decide({ ...rules, backoff: constantDelay(0), budget: limit }, facts, random)
+    if (decision.again) this.repeatPaid = true
+    return decision
   }
 
   #record(number: number, failure: Failure<Result>, verdict: Verdict, nowMs: number, decision: Decision): void {
@@ -199,8 +214,7 @@ export class Failures<Result> {
     const { guard } = this.#call
     const compare = guard === undefined ? undefined : comparisonOf(guard)
     const comparison = await this.#ask<Comparison<unknown>>(() => compare?.())
-    const signal = this.#call.options?.signal
-    if (signal?.aborted) throw this.left(signal.reason)
+    this.#leaveIfAborted(number, failure, nowMs)
     this.#record(number, failure, this.verdict, nowMs, { again: false, reason: 'conflict' })
     if (comparison?.ours === true) return { value: comparison.value as Result }
     if (comparison?.ours === false) {
@@ -208,6 +222,14 @@ export class Failures<Result> {
       return { again: false, reason: 'permanent' }
     }
     return this.#unknown(this.#latestMaybe?.returned === false ? this.#latestMaybe.error : undefined, 'conflict')
+  }
+
+  // The caller may leave while somebody looks at the world. The attempt was made all the same.
+  #leaveIfAborted(number: number, failure: Failure<Result>, nowMs: number): void {
+    const signal = this.#call.options?.signal
+    if (!signal?.aborted) return
+    this.#record(number, failure, this.verdict, nowMs, { again: false, reason: 'aborted' })
+    throw this.left(signal.reason)
   }
 
   // Looking at the world can fail as well. Then it cannot tell, and its error is kept beside the one that matters.

@@ -21,7 +21,15 @@ export function firstAttempt<Result>(
   owned: boolean,
 ): Promise<Result> {
   const { breaker, timeouts } = machinery
-  const pass = breaker === undefined ? -1 : breaker.tryEnter(machinery.clock.monotonicMs())
+  let pass = -1
+  if (breaker !== undefined) {
+    try {
+      pass = breaker.tryEnter(machinery.clock.monotonicMs())
+    } catch (error) {
+      // A breaker may be the user's.
+      return Promise.reject(error)
+    }
+  }
   if (pass === 0) return Promise.reject(breakerOpen(machinery.name))
   const attempt = new RunningAttempt(1, guard?.key, undefined)
   const own = isLayer(machinery, guard) ? machinery.own : undefined

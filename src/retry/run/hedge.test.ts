@@ -229,6 +229,37 @@ describe('hedging', () => {
     expect(budget.level(150)).toBe(before)
   })
 
+  it('takes from the budget what it sends: failures in one turn share the repeat that follows', async () => {
+    const budget = ratioBudget({ initial: 10, refillPerSecond: 0, ratio: 0 })
+    const { clock, policy, started, body } = setup({ budget, attempts: 4 })
+    const result = policy.run(readOnly(), body)
+    await clock.advance(150)
+    expect(started).toHaveLength(2)
+    expect(budget.level(150)).toBe(9)
+    started[0]?.fail(new Error('slow'))
+    started[1]?.fail(new Error('slow'))
+    await clock.advance(10)
+    expect(started).toHaveLength(3)
+    expect(budget.level(160)).toBe(8)
+    await clock.advance(100)
+    expect(started).toHaveLength(4)
+    expect(budget.level(260)).toBe(7)
+    started[3]?.succeed('fourth')
+    expect(await result).toBe('fourth')
+  })
+
+  it('takes nothing for a failure after which no more are sent', async () => {
+    const budget = ratioBudget({ initial: 10, refillPerSecond: 0, ratio: 0 })
+    const { clock, policy, started, body } = setup({ budget, attempts: 4 })
+    const watched = policy.run(readOnly(), body).catch((error: unknown) => error)
+    await clock.advance(150)
+    started[1]?.fail(new Error('fatal'))
+    await clock.advance(1)
+    started[0]?.fail(new Error('slow'))
+    expect(await watched).toMatchObject({ message: 'slow' })
+    expect(budget.level(151)).toBe(9)
+  })
+
   it('is refused when the breaker is open, and settles at the deadline', async () => {
     const breaker = consecutiveBreaker({ failures: 1 })
     breaker.open(0)

@@ -3,7 +3,7 @@
 
 import type { CancelTimer } from '../../kernel/index.js'
 import { type RetryHedgeEvent, retryHedge } from '../../telemetry/index.js'
-import { isReturnedVerdict } from '../verdict.js'
+import { isReturnedVerdict, type ReturnedVerdict } from '../verdict.js'
 import { RunningAttempt } from './attempt.js'
 import { breakerOpen, type Call, isUseful, succeeded } from './call.js'
 import { type Failure, Failures, returnedFailure } from './failures.js'
@@ -47,7 +47,12 @@ class Hedges<Result> {
     this.#limits.watch((reason) => {
       if (this.#running.size === 0) this.#finish(undefined, () => this.#reject(this.#failures.left(reason)))
     })
-    void this.#send()
+    this.#go()
+  }
+
+  // Breaker and budget may be the user's. One that throws ends the call, and is not left to the process.
+  #go(): void {
+    this.#send().catch((error: unknown) => this.#finish(undefined, () => this.#reject(error)))
   }
 
   async #send(): Promise<void> {
@@ -66,20 +71,21 @@ class Hedges<Result> {
     const attempt = new RunningAttempt(number, guard?.key, deadline)
     this.#running.add(attempt)
     this.#plan(machinery.hedgeAfterMs ?? 0)
-    let failure: Failure<Result>
+    let failure: Failure<Result> | undefined
+    let result: Result | ReturnedVerdict<Result> | undefined
     try {
-      const result = await this.#limits.race(body, attempt, machinery.attemptTimeoutMs)
-      if (!isReturnedVerdict(result)) {
-        // A loser that succeeds after all was cancelled: it counts for nothing, as with gRPC.
-        if (this.#done) breaker?.ignored(pass)
-        else succeeded(machinery, pass, this.#failures.counted)
-        this.#finish(attempt, () => this.#resolve(result))
-        return
-      }
-      failure = returnedFailure(result)
+      result = await this.#limits.race(body, attempt, machinery.attemptTimeoutMs)
     } catch (error) {
       failure = { returned: false, error }
     }
+    if (failure === undefined && !isReturnedVerdict(result)) {
+      // A loser that succeeds after all was cancelled: it counts for nothing, as with gRPC.
+      if (this.#done) breaker?.ignored(pass)
+      else succeeded(machinery, pass, this.#failures.counted)
+      this.#finish(attempt, () => this.#resolve(result as Result))
+      return
+    }
+    failure ??= returnedFailure(result as ReturnedVerdict<Result>)
     this.#running.delete(attempt)
     if (this.#done) {
       breaker?.ignored(pass)
@@ -90,7 +96,9 @@ class Hedges<Result> {
 
   async #failed(number: number, failure: Failure<Result>, pass: number, attempt: RunningAttempt): Promise<void> {
     try {
-      const decision = await this.#failures.judge(number, failure, pass, this.#sent)
+      const { attempts } = this.#call.machinery.rules
+      // Where no more are sent, none is to be paid for either.
+      const decision = await this.#failures.judge(number, failure, pass, this.#mayHedge ? this.#sent : attempts)
       if (this.#done) return
       if (!('again' in decision)) {
         this.#finish(attempt, () => this.#resolve(decision.value))
@@ -100,11 +108,11 @@ class Hedges<Result> {
         this.#cancelNext?.()
         this.#cancelNext = undefined
         this.#endIfNothingIsOut(decision.reason)
-      } else if (this.#mayHedge && this.#sent < this.#call.machinery.rules.attempts) {
+      } else if (this.#mayHedge && this.#sent < attempts) {
         // A failure is the sign that was waited for: the next one goes at once, or when the server asks it to.
         const askedMs = this.#failures.verdict.retryAfterMs ?? 0
         this.#notBeforeMs = Math.max(this.#notBeforeMs, this.#call.machinery.clock.monotonicMs() + askedMs)
-        this.#plan(0, true)
+        this.#plan(0)
       } else {
         this.#endIfNothingIsOut('attempts')
       }
@@ -113,10 +121,8 @@ class Hedges<Result> {
     }
   }
 
-  // `paid`: the budget has already been asked, as part of the decision about a failure.
-  #plan(delayMs: number, paid = false): void {
-    const { machinery, deadline } = this.#call
-    const { rules, clock } = machinery
+  #plan(delayMs: number): void {
+    const { rules, clock } = this.#call.machinery
     this.#cancelNext?.()
     this.#cancelNext = undefined
     if (!this.#mayHedge) return
@@ -128,11 +134,27 @@ class Hedges<Result> {
     const waitMs = Math.max(delayMs, this.#notBeforeMs - clock.monotonicMs())
     this.#cancelNext = clock.setTimer(waitMs, () => {
       this.#cancelNext = undefined
-      if (this.#done) return
-      if (!isUseful(machinery, deadline)) this.#refuse('deadline')
-      else if (paid || rules.budget === undefined || rules.budget.tryRepeat(clock.monotonicMs())) void this.#send()
-      else this.#refuse('budget')
+      try {
+        this.#due()
+      } catch (error) {
+        this.#finish(undefined, () => this.#reject(error))
+      }
     })
+  }
+
+  #due(): void {
+    if (this.#done) return
+    const { machinery, deadline } = this.#call
+    const { rules, clock } = machinery
+    if (!isUseful(machinery, deadline)) {
+      this.#refuse('deadline')
+      return
+    }
+    // The decision about a failure has asked the budget already.
+    const isPaid = this.#failures.repeatPaid
+    this.#failures.repeatPaid = false
+    if (isPaid || rules.budget === undefined || rules.budget.tryRepeat(clock.monotonicMs())) this.#go()
+    else this.#refuse('budget')
   }
 
   #refuse(by: 'breaker' | 'budget' | 'deadline'): void {

@@ -1,10 +1,13 @@
+import diagnostics from 'node:diagnostics_channel'
 import { describe, expect, it, vi } from 'vitest'
-import { Flaky, failing, settle, setup } from '../../../test/retry/virtual-policy.js'
-import { withIntent } from '../../identity/index.js'
+import { classify, Flaky, failing, settle, setup } from '../../../test/retry/virtual-policy.js'
+import { currentDeadline, withIntent } from '../../identity/index.js'
 import { deadlineAfter } from '../../kernel/index.js'
 import { constantDelay } from '../backoff.js'
-import { readOnly } from '../guard.js'
+import { conditional, readOnly } from '../guard.js'
 import { type AttemptRecord, historyOf } from '../history.js'
+import { retryPolicy } from '../policy.js'
+import { permanent } from '../verdict.js'
 import type { Attempt } from './attempt.js'
 
 describe('cancellation', () => {
@@ -142,6 +145,37 @@ describe('looking at the world', () => {
     expect(clock.pendingTimers).toBe(0)
   })
 
+  it.each(['resolve', 'compare'])(
+    'keeps the attempt in the history when the caller leaves during %s',
+    async (looks) => {
+      const events: unknown[] = []
+      const listen = (event: unknown) => void events.push(event)
+      diagnostics.subscribe('reprise.retry.attempt', listen)
+      const conflict = (error: unknown) =>
+        error === 'conflict' ? { ...permanent('http-412', 'no'), conflict: true } : classify(error)
+      const { policy, clock } = setup({ classify: conflict })
+      const abort = new AbortController()
+      const history: AttemptRecord[] = []
+      const options = { signal: abort.signal, history }
+      const reason = new Error('gone')
+      const body = ({ number }: Attempt) => Promise.reject(number === 1 ? new Flaky() : 'conflict')
+      const running = (
+        looks === 'resolve'
+          ? policy.once(body, { ...options, resolve: never })
+          : policy.run(conditional({ compare: never }), body, options)
+      ).catch((error: unknown) => error)
+      await clock.advance(150)
+      abort.abort(reason)
+      expect(await running).toBe(reason)
+      diagnostics.unsubscribe('reprise.retry.attempt', listen)
+      const number = looks === 'resolve' ? 1 : 2
+      expect(history.at(-1)).toMatchObject({ number, verdict: { why: looks === 'resolve' ? 'flaky' : 'http-412' } })
+      expect(historyOf(reason)).toMatchObject({ stop: 'aborted', attempts: history })
+      expect(history).toHaveLength(number)
+      expect(events.at(-1)).toMatchObject({ attempt: number, stop: 'aborted' })
+    },
+  )
+
   it('takes time: no attempt follows when too little is left', async () => {
     const { policy, clock } = setup({ deadline: 200 })
     const { body, calls } = failing(9, () => new Flaky())
@@ -183,5 +217,65 @@ describe('Retry-After', () => {
     const error = await settle(clock, policy.run(readOnly(), body)).catch((e: unknown) => e)
     expect(historyOf(error)).toMatchObject({ stop: 'retry-after', attempts: [{ verdict: { retryAfterMs: 1_001 } }] })
     expect(calls).toHaveLength(1)
+  })
+})
+
+describe('a deadline on the way inwards', () => {
+  const nested = async (outer: Parameters<typeof setup>[0], call: { deadline?: number } | undefined) => {
+    const { policy, clock } = setup(outer)
+    const inner = retryPolicy({
+      attempts: 10,
+      backoff: constantDelay(30),
+      layer: 'own',
+      budget: false,
+      classify,
+      clock,
+    })
+    const { body, calls } = failing(99, () => new Flaky())
+    const seen: unknown[] = []
+    let innerEnd: unknown
+    const work = async (attempt: Attempt) => {
+      await null
+      seen.push(attempt.deadline, currentDeadline())
+      return inner.run(readOnly(), body).catch((error: unknown) => {
+        innerEnd = historyOf(error)?.stop
+        throw error
+      })
+    }
+    const running = policy.run(readOnly(), work, call).catch((error: unknown) => error)
+    await clock.advance(100)
+    const callsUntil = calls.length
+    await clock.advance('10s')
+    await running
+    return { seen, innerEnd, callsUntil, calls: calls.length, pending: clock.pendingTimers }
+  }
+
+  it.each([
+    ['of the policy', { deadline: 100, attempts: 1 }, undefined],
+    ['of the call', { attempts: 1 }, { deadline: 100 }],
+    ['under a hedge', { deadline: 100, attempts: 1, hedge: { after: 1_000 } }, undefined],
+  ])('is seen by what the body calls, and ends it: %s', async (_whose, outer, call) => {
+    const { seen, innerEnd, callsUntil, calls, pending } = await nested(outer, call)
+    expect(seen.slice(0, 2)).toEqual([{ expiresAtMs: 100 }, { expiresAtMs: 100 }])
+    expect(innerEnd).toBe('deadline')
+    expect([callsUntil, calls, pending]).toEqual([4, 4, 0])
+  })
+
+  it('is only the one around where that is earlier, and none where there is none', async () => {
+    const { policy, clock } = setup({ deadline: '1s' })
+    const deadline = deadlineAfter(150, clock)
+    expect(await withIntent({ deadline }, () => policy.run(readOnly(), () => currentDeadline()))).toBe(deadline)
+    expect(await setup().policy.run(readOnly(), () => currentDeadline(), {})).toBeUndefined()
+  })
+
+  it('that never comes is none', async () => {
+    const { policy, clock } = setup()
+    const never = { expiresAtMs: Number.POSITIVE_INFINITY }
+    const seen = ({ deadline }: Attempt) => [deadline, currentDeadline()]
+    expect(await policy.run(readOnly(), seen, { deadline: never })).toEqual([undefined, undefined])
+    const { body } = failing(1, () => new Flaky())
+    expect(await settle(clock, policy.run(readOnly(), body, { deadline: never }))).toBe('done')
+    const passed = policy.run(readOnly(), seen, { deadline: { expiresAtMs: Number.NEGATIVE_INFINITY } })
+    await expect(passed).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
   })
 })

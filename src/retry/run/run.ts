@@ -1,7 +1,7 @@
 // The runner: the short way for a call on which nothing bears from outside, and the long way for all others. A call that
 // succeeds at once touches no clock and no signal; everything about failures is in failures.ts.
 
-import { currentDeadline } from '../../identity/index.js'
+import { currentDeadline, withIntent } from '../../identity/index.js'
 import { type Deadline, type Duration, durationMs, earlier, RepriseError } from '../../kernel/index.js'
 import { retryRefused } from '../../telemetry/index.js'
 import type { Guard } from '../guard.js'
@@ -40,14 +40,18 @@ async function executeLimited<Result>(
   const { name, clock } = machinery
   if (options !== undefined) demandRunOptions(options)
   const signal = options?.signal
-  if (signal?.aborted) throw signal.reason
+  if (signal?.aborted) {
+    if (retryRefused.hasSubscribers) retryRefused.publish({ policy: name, by: 'signal' })
+    throw signal.reason
+  }
   const deadline = deadlineOf(machinery, options?.deadline, ambient)
   if (!isUseful(machinery, deadline)) {
     if (retryRefused.hasSubscribers) retryRefused.publish({ policy: name, by: 'deadline' })
     throw deadlineExceeded()
   }
   const owned = ownedAbove(machinery)
-  const layer = layered(machinery, guard, body)
+  const inward = deadline === undefined || deadline === ambient ? body : under(deadline, body)
+  const layer = layered(machinery, guard, inward)
   const endless = signal === undefined && deadline === undefined && machinery.attemptTimeoutMs === undefined
   // A precondition that fails under a hedge may be the other hedge's success, which nobody can tell while that one is out.
   const hedges = machinery.hedgeAfterMs !== undefined && guard !== undefined && guard.rung !== 'conditional' && !owned
@@ -69,5 +73,13 @@ function deadlineOf(
   const own = deadlineMs === undefined ? undefined : { expiresAtMs: clock.monotonicMs() + deadlineMs }
   const called =
     given === undefined || typeof given === 'object' ? given : { expiresAtMs: clock.monotonicMs() + durationMs(given) }
-  return earlier(earlier(own, called), ambient)
+  const earliest = earlier(earlier(own, called), ambient)
+  // A point that never comes is no deadline, and no timer can be set for it.
+  return earliest?.expiresAtMs === Number.POSITIVE_INFINITY ? undefined : earliest
+}
+
+// On the way inwards a deadline only shrinks: what the body calls is to see one that this call brought.
+function under<Result>(deadline: Deadline, body: Body<Result>): Body<Result> {
+  // Async, since some work (a query, a lazy promise) starts only when it is awaited.
+  return (attempt) => withIntent({ deadline }, async () => body(attempt))
 }

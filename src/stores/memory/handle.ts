@@ -10,8 +10,8 @@ import type {
   Transition,
   Transitioned,
 } from '../../atomicity/index.js'
-import { RepriseError } from '../../kernel/index.js'
-import { savepointTurns } from '../sql/savepoint-turns.js'
+import { type Deadline, RepriseError } from '../../kernel/index.js'
+import { type SavepointTurns, savepointTurns } from '../sql/savepoint-turns.js'
 import { copyOf, type TableView } from './table.js'
 import type { Views } from './tables.js'
 
@@ -23,33 +23,79 @@ export interface MemoryTransaction extends TransactionControls, Rows {
 
 /** Makes the handle. */
 export function memoryHandle(views: Views, life: HandleLife, controls: TransactionControls): MemoryTransaction {
-  const turns = savepointTurns()
-  const act = async <Result>(work: () => Result): Promise<Result> => {
-    await turns.turn()
-    life.check()
+  return new Handle(views, life, controls)
+}
+
+class Handle implements MemoryTransaction {
+  readonly #views: Views
+  readonly #life: HandleLife
+  readonly #controls: TransactionControls
+  readonly #turns: SavepointTurns
+  readonly #rows: PlainRows
+
+  constructor(views: Views, life: HandleLife, controls: TransactionControls) {
+    this.#views = views
+    this.#life = life
+    this.#controls = controls
+    this.#turns = savepointTurns()
+    this.#rows = rowsOver((name) => views.view(name))
+  }
+
+  get attempt(): number {
+    return this.#controls.attempt
+  }
+
+  get signal(): AbortSignal {
+    return this.#controls.signal
+  }
+
+  get deadline(): Deadline {
+    return this.#controls.deadline
+  }
+
+  afterCommit(work: () => unknown): void {
+    this.#controls.afterCommit(work)
+  }
+
+  insertOnce(table: string, row: Match, by: readonly string[]): Promise<InsertedOnce> {
+    return this.#act(() => this.#rows.insertOnce(table, row, by))
+  }
+
+  transition(table: string, transition: Transition): Promise<Transitioned> {
+    return this.#act(() => this.#rows.transition(table, transition))
+  }
+
+  // The writer has the store to itself, so a row that it sees is locked already.
+  lockRow(table: string, where: Match): Promise<Row | undefined> {
+    return this.#act(() => this.#rows.readRow(table, where))
+  }
+
+  readRow(table: string, where: Match): Promise<Row | undefined> {
+    return this.#act(() => this.#rows.readRow(table, where))
+  }
+
+  updateRows(table: string, where: Match, set: Match): Promise<number> {
+    return this.#act(() => this.#rows.updateRows(table, where, set))
+  }
+
+  savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {
+    return this.#turns.enter(() => this.#life.savepoint(this.#views, work))
+  }
+
+  async #act<Result>(work: () => Result): Promise<Result> {
+    // Asked again after each wait: others may have waited for the same savepoint, and one of them may have opened the next.
+    let wait = this.#turns.turn()
+    do {
+      await wait
+      wait = this.#turns.turn()
+    } while (wait !== undefined)
+    this.#life.check()
     try {
       return work()
     } catch (error) {
-      life.failed(error)
+      this.#life.failed(error)
       throw error
     }
-  }
-  const rows = rowsOver((name) => views.view(name))
-  return {
-    attempt: controls.attempt,
-    // Made when somebody asks for it.
-    get signal() {
-      return controls.signal
-    },
-    deadline: controls.deadline,
-    afterCommit: (work) => controls.afterCommit(work),
-    insertOnce: (table, row, by) => act(() => rows.insertOnce(table, row, by)),
-    transition: (table, transition) => act(() => rows.transition(table, transition)),
-    // The writer has the store to itself, so a row that it sees is locked already.
-    lockRow: (table, where) => act(() => rows.readRow(table, where)),
-    readRow: (table, where) => act(() => rows.readRow(table, where)),
-    updateRows: (table, where, set) => act(() => rows.updateRows(table, where, set)),
-    savepoint: (work) => turns.enter(() => life.savepoint(views, work)),
   }
 }
 

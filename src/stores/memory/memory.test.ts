@@ -191,6 +191,26 @@ describe('savepoints', () => {
     expect(await read(db, 'a')).toEqual({ ...row('a'), note: 'kept' })
   })
 
+  it('makes a statement beside savepoints wait for all that come before it', async () => {
+    const db = memory({ name: 'a' })
+    db.table('item', { unique: [['id']] })
+    await db.transact(async (tx) => {
+      const savepoint = (id: string) =>
+        tx.savepoint(async () => {
+          await tx.insertOnce('item', { id }, ['id'])
+          await eventLoopTurn()
+          throw new Error('undone')
+        })
+      const work = [savepoint('first'), savepoint('second'), tx.insertOnce('item', { id: 'beside' }, ['id'])]
+      expect((await Promise.allSettled(work)).map(({ status }) => status)).toEqual([
+        'rejected',
+        'rejected',
+        'fulfilled',
+      ])
+    })
+    expect(db.rows('item').map(({ id }) => id)).toEqual(['beside'])
+  })
+
   it('does not commit while a savepoint is open that the body did not await', async () => {
     const db = accounts()
     const forgetting = db.transact(async (tx) => {

@@ -180,6 +180,12 @@ export const postgresTable: readonly ClassificationRow[] = [
     { connecting: 'halt' },
     'No transaction can hold behind it.',
   ),
+  row(
+    'SAVEPOINT_ORDER',
+    'a savepoint was not awaited',
+    never,
+    'COMMIT was not sent: half of what the savepoint does would have been stored.',
+  ),
   row('pool-ended', 'the pool was ended', { connecting: 'surface' }, 'Somebody called pool.end().'),
   row('STORE_CLOSED', 'the store was closed', { connecting: 'surface' }, 'Somebody called close().'),
   row(
@@ -187,5 +193,11 @@ export const postgresTable: readonly ClassificationRow[] = [
     'no transaction was open at COMMIT',
     { body: 'halt', committing: 'halt' },
     'COMMIT outside of a transaction is answered with COMMIT and a mere warning.',
+  ),
+  row(
+    'TRANSACTION_READ_ONLY',
+    'a write in a transaction that was declared read-only',
+    never,
+    'The same 25006 that a standby answers, but asked for with `readOnly`; another server would refuse it too.',
   ),
 ]

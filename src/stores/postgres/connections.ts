@@ -16,17 +16,32 @@ export interface Connections {
 
 const ignore = (): void => undefined
 
+// Shared by all stores of the process: several domains on one pool need one listener, and Node warns of more than ten.
+const heardClients = new WeakSet<object>()
+const heardPools = new WeakMap<object, number>()
+
+function listenToClient(client: PostgresPoolClient): void {
+  if (heardClients.has(client)) return
+  heardClients.add(client)
+  client.on('error', ignore)
+}
+
+function listenToPool(pool: PostgresPool): () => void {
+  const stores = heardPools.get(pool) ?? 0
+  if (stores === 0) pool.on('error', ignore)
+  heardPools.set(pool, stores + 1)
+  return () => {
+    const left = (heardPools.get(pool) ?? 1) - 1
+    heardPools.set(pool, left)
+    if (left === 0) pool.removeListener('error', ignore)
+  }
+}
+
 /** The connections of a pool. */
 export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
   // A pool takes its listener off a connection while it is in use, and an error event that nobody listens to ends the process: in the
   // very moment in which a commit is lost. The operations themselves fail too, so nothing is hidden here.
-  const heard = new WeakSet<object>()
-  const listenTo = (client: PostgresPoolClient): void => {
-    if (heard.has(client)) return
-    heard.add(client)
-    client.on('error', ignore)
-  }
-  pool.on('error', ignore)
+  const leavePool = listenToPool(pool)
   let closed = false
   const take: Connections['take'] = async (limits) => {
     const untilMs = clock.monotonicMs() + limits.waitMs
@@ -34,7 +49,7 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
       if (closed) throw new RepriseError('STORE_CLOSED', 'The store was closed.')
       const waitMs = Math.max(0, untilMs - clock.monotonicMs())
       const client = await connect(pool, clock, { ...limits, waitMs })
-      listenTo(client)
+      listenToClient(client)
       if (!closed && isFree(client)) return client
       // Somebody gave it back with a transaction open, and BEGIN would join that one; or the store was closed meanwhile.
       client.release(!closed)
@@ -48,8 +63,8 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
       return free && pool.waitingCount === 0 ? take(limits) : undefined
     },
     close() {
+      if (!closed) leavePool()
       closed = true
-      pool.removeListener('error', ignore)
     },
   }
 }
@@ -82,8 +97,9 @@ function connect(
       settle()
     }
     const onAbort = (): void => end(() => reject(signal?.reason))
-    const cancel = clock.setTimer(waitMs, () => end(() => reject(tooLong(pool, waitMs))))
+    // First: it throws where the signal is none, and then nothing may be left behind.
     const leave = signal === undefined ? undefined : whenAborted(signal, onAbort)
+    const cancel = clock.setTimer(waitMs, () => end(() => reject(tooLong(pool, waitMs))))
     pool.connect().then(
       (client) => {
         // Connecting cannot be called off; what comes too late goes straight back.

@@ -117,8 +117,8 @@ const checks: readonly Check[] = [
       ? finding(
           'STATEMENT_TIMEOUT_SET',
           'note',
-          `statement_timeout is ${statementTimeoutMs} ms. It does not bound COMMIT.`,
-          'Keep it above lockWait, or a wait for a lock ends as a cancelled statement, which is not repeated.',
+          `statement_timeout is ${statementTimeoutMs} ms. It does not bound COMMIT, and Reprise sets it anew for each of its transactions.`,
+          'Limit bodies with bodyLimit and deadline, or set it inside the body, above lockWait: a cancelled statement is not repeated.',
         )
       : undefined,
   ({ transactionTimeoutMs }) =>

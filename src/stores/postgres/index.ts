@@ -2,7 +2,7 @@
 
 import type { Finding } from '../../atomicity/index.js'
 import { durationMs, systemClock } from '../../kernel/index.js'
-import { type Domain, domainOf } from '../../transaction/index.js'
+import { type Domain, domainOf, refuseInside } from '../../transaction/index.js'
 import type { MigrationResult } from '../sql/index.js'
 import { connectionsOf } from './connections.js'
 import { examinePostgres } from './doctor.js'
@@ -57,7 +57,10 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   }
   return {
     ...domainOf(engine, defaults),
-    migrate: () => onClient((client) => migratePostgres(client, schema, migrationWaitMs)),
+    migrate: async () => {
+      refuseInside()
+      return onClient((client) => migratePostgres(client, schema, migrationWaitMs))
+    },
     migrationSql: () => postgresMigrationSql(schema),
     doctor: () => onClient((client) => examinePostgres(client, schema, mostOf(pool))),
     close: async () => connections.close(),

@@ -14,9 +14,9 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
-import type { SqlAnswer, SqlExecutor } from '../sql/index.js'
+import { migrationMissing, type SqlAnswer, type SqlExecutor } from '../sql/index.js'
 import type { Traces } from './asking/trace.js'
-import { endsConnection } from './classification.js'
+import { endsConnection, signsOf } from './classification.js'
 import {
   lastOf,
   type PostgresTransaction,
@@ -88,11 +88,12 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   async begin(settings: BeginSettings, controls: TransactionControls): Promise<PostgresTransaction<Bound>> {
     const { traces } = this.#context
     this.#wire.lockWaitMs = settings.lockWaitMs
+    this.#wire.readOnly = settings.readOnly
     const mode = settings.readOnly ? ' READ ONLY' : ''
     const traced = settings.traced !== false && this.#context.resolvesUnkeyed
     const asked = settings.readOnly ? undefined : traces.statement(this.#client, traced)
     // All of it in one message, as dear as BEGIN alone.
-    const limits = `SET LOCAL idle_in_transaction_session_timeout = ${wholeMs(settings.idleMs)}; SET LOCAL lock_timeout = ${wholeMs(settings.lockWaitMs)}`
+    const limits = limitsOf(settings)
     const question = asked === undefined ? '' : `; ${asked}`
     const text = `BEGIN ISOLATION LEVEL ${levels[settings.isolation]}${mode}; ${limits}${question}`
     let answer: PostgresAnswer
@@ -118,7 +119,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   async claim(id: StoredKey): Promise<'claimed' | Stored> {
     const { marker } = this.#context
     for (let round = 1; round <= mostClaimRounds; round++) {
-      const inserted = await this.run(
+      const inserted = await this.#runOnMarker(
         `INSERT INTO ${marker} (id, claimed_at_ms) VALUES ($1, ${nowMs}) ON CONFLICT (id) DO NOTHING`,
         [id],
       )
@@ -134,14 +135,27 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     throw new RepriseError('ROW_UNSETTLED', `The marker came and went ${mostClaimRounds} times while it was claimed.`)
   }
 
+  async #runOnMarker(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
+    try {
+      return await this.run(text, values)
+    } catch (error) {
+      throw signsOf(error).includes('42P01') ? migrationMissing(error) : error
+    }
+  }
+
   async record(id: StoredKey, value: string): Promise<void> {
     const { rowCount } = await this.run(`UPDATE ${this.#context.marker} SET value = $2 WHERE id = $1`, [id, value])
     if (rowCount !== 1) throw new RepriseError('MARKER_INVALID', 'The marker that this transaction claimed is gone.')
   }
 
   async commit(): Promise<Receipt> {
-    // From here on nobody can send anything that would run behind COMMIT, in no transaction at all.
-    this.#life.end()
+    try {
+      this.#refusePoisoned()
+      this.#life.checkBeforeCommit()
+    } finally {
+      // From here on nobody can send anything that would run behind COMMIT, in no transaction at all.
+      this.#life.end()
+    }
     const busy = this.#wire.untilIdle()
     if (busy !== undefined) await busy
     this.#refusePoisoned()
@@ -179,6 +193,9 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   async rollback(): Promise<void> {
     this.#life.end()
     this.#wire.end()
+    // The driver would queue it behind what is under way, and warn.
+    const busy = this.#wire.untilIdle()
+    if (busy !== undefined) await busy
     await this.#client.query('ROLLBACK')
   }
 
@@ -243,6 +260,13 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 interface NoticeSource {
   on(event: 'notice', listener: (notice: PostgresNotice) => void): unknown
   removeListener(event: 'notice', listener: (notice: PostgresNotice) => void): unknown
+}
+
+// A statement that outlives the body would go on with its locks until it is through; the server ends it. A wait for a lock must end as one, so its limit stays below.
+// COMMIT is not bounded by it.
+function limitsOf({ idleMs, lockWaitMs }: BeginSettings): string {
+  const statementMs = Math.max(idleMs, lockWaitMs + 1_000)
+  return `SET LOCAL idle_in_transaction_session_timeout = ${wholeMs(idleMs)}; SET LOCAL lock_timeout = ${wholeMs(lockWaitMs)}; SET LOCAL statement_timeout = ${wholeMs(statementMs)}`
 }
 
 // 0 would switch a limit off, and a fraction is no number to SET.

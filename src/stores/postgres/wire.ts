@@ -22,6 +22,8 @@ export interface WireParts {
 export class Wire {
   /** The longest that a statement waits for a lock, in ms. */
   lockWaitMs = 0
+  /** Whether the transaction was declared read-only: then 25006 is the body's mistake, and no sign of a standby. */
+  readOnly = false
   /** The backend, where it is known: then it is asked who blocks it. */
   pid: string | undefined
   readonly #parts: WireParts
@@ -129,11 +131,16 @@ export class Wire {
     const { life } = this.#parts
     // One that waited in the queue is refused with the error of the one before it.
     const lockTimeout = signsOf(error).includes('55P03') && !(error instanceof LockTimeoutError)
-    const shown = lockTimeout ? new LockTimeoutError(error, (await watch.report) ?? []) : error
+    const shown = lockTimeout ? new LockTimeoutError(error, (await watch.report) ?? []) : this.#explained(error)
     const ended = error instanceof RepriseError && error.code === 'TRANSACTION_ENDED_ELSEWHERE'
     if (ended || endsConnection(error)) life.poison(shown)
     else life.failed(shown)
     return shown
+  }
+
+  #explained(error: unknown): unknown {
+    if (!this.readOnly || error instanceof RepriseError || !signsOf(error).includes('25006')) return error
+    return new RepriseError('TRANSACTION_READ_ONLY', 'The transaction was declared read-only.', { cause: error })
   }
 
   // Half-way through the wait it is likely to end in vain, and there is still somebody to ask about.

@@ -10,6 +10,7 @@ export {
   type MigrationPlan,
   type MigrationResult,
   type MigrationTarget,
+  migrationMissing,
   printMigrations,
   refuseNewer,
 } from './migrations.js'

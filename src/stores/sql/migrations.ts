@@ -96,3 +96,10 @@ function checkNumbers(migrations: readonly Migration[]): void {
     }
   }
 }
+
+/** The error of work with a key where Reprise's tables are not there. */
+export function migrationMissing(cause: unknown): RepriseError {
+  const message =
+    'The tables of Reprise are not there: run db.migrate(), or what migrationSql() prints, before work with a key.'
+  return new RepriseError('MIGRATION_MISSING', message, { cause })
+}

@@ -63,11 +63,23 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   }
 }
 
+// Of all stores in the process: a connection that two of them use is no safer than one that is used twice.
+const handedOver = new WeakSet<object>()
+
+function unshared(handle: SqliteHandle): SqliteHandle {
+  if (handedOver.has(handle)) {
+    const message = 'open returned a connection that it has returned before; it must open a new one each time.'
+    throw new RepriseError('ARGUMENT_INVALID', message)
+  }
+  handedOver.add(handle)
+  return handle
+}
+
 function openerOf({ open, file }: Loose<Pick<SqliteOptions, 'open' | 'file'>>): () => SqliteHandle {
   if ((open === undefined) === (file === undefined)) {
     throw new RepriseError('ARGUMENT_INVALID', 'Give either open or file.')
   }
-  if (open !== undefined) return open
+  if (open !== undefined) return () => unshared(open())
   const path = file ?? ''
   if (typeof path !== 'string' || path === '') throw new RepriseError('ARGUMENT_INVALID', 'The file needs a path.')
   return () => openEmbedded(path)

@@ -73,8 +73,7 @@ class Handle<Bound> implements SqliteTransaction<Bound> {
   }
 
   async query<Result>(text: string, values: readonly unknown[] = []): Promise<{ rows: Result[]; rowCount: number }> {
-    await this.#turns.turn()
-    const { rows, rowCount } = answer(this.#client, text, values)
+    const { rows, rowCount } = await this.#run(text, values)
     return { rows: rows as unknown as Result[], rowCount }
   }
 
@@ -102,12 +101,19 @@ class Handle<Bound> implements SqliteTransaction<Bound> {
     return this.#rows.updateRows(...values)
   }
 
+  // Asked again after each wait: others may have waited for the same savepoint, and one of them may have opened the next.
+  async #run(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
+    let wait = this.#turns.turn()
+    do {
+      await wait
+      wait = this.#turns.turn()
+    } while (wait !== undefined)
+    return answer(this.#client, text, values)
+  }
+
   get #rows(): Rows {
     if (this.#lazyRows === undefined) {
-      const run: SqlExecutor['run'] = async (text, values) => {
-        await this.#turns.turn()
-        return answer(this.#client, text, values)
-      }
+      const run: SqlExecutor['run'] = (text, values) => this.#run(text, values)
       // The writer has the whole file to itself, so a row that it sees is locked already.
       const executor: SqlExecutor = { dialect: 'sqlite', run, lock: run, poison: (error) => this.#life.poison(error) }
       this.#lazyRows = sqlRows(executor)

@@ -2,7 +2,7 @@
 
 import type { Finding } from '../../atomicity/index.js'
 import { systemClock, systemRandom } from '../../kernel/index.js'
-import { type Domain, domainOf } from '../../transaction/index.js'
+import { type Domain, domainOf, refuseInside } from '../../transaction/index.js'
 import { type MigrationResult, printMigrations } from '../sql/index.js'
 import type { SqliteClient } from './client/client.js'
 import { doctor } from './doctor.js'
@@ -50,7 +50,10 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
       engine.connections.distrustLog()
       return domain.resolve(token, limit)
     },
-    migrate: () => migrate(engine, clock, random),
+    migrate: async () => {
+      refuseInside()
+      return migrate(engine, clock, random)
+    },
     migrationSql: () => printMigrations(sqliteMigrations(engine.prefix)),
     doctor: () => doctor(engine),
     close: () => engine.connections.close(),

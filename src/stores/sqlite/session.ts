@@ -11,6 +11,7 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
+import { migrationMissing } from '../sql/index.js'
 import { whileBusy } from './connection/busy.js'
 import type { Taken } from './connection/connections.js'
 import { call, isOpen, rowsOf, type SqliteHandle } from './connection/driver.js'
@@ -63,7 +64,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   async claim(id: StoredKey): Promise<'claimed' | Stored> {
     const { marker } = this.#surroundings.tables
     const insert = `INSERT INTO ${marker} (id, claimed_at_ms) VALUES (?, ${nowMs}) ON CONFLICT (id) DO NOTHING`
-    if (this.#write(insert, [id]) === 1) return 'claimed'
+    if (this.#claimed(insert, id)) return 'claimed'
     const [row] = this.#act(() => rowsOf(this.#handle.prepare(`SELECT value FROM ${marker} WHERE id = ?`), [id]))
     const value = row?.['value']
     if (typeof value === 'string') return { value }
@@ -125,6 +126,15 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
     }
   }
 
+  #claimed(insert: string, id: StoredKey): boolean {
+    try {
+      return this.#write(insert, [id]) === 1
+    } catch (error) {
+      const absent = `no such table: ${this.#surroundings.tables.marker.slice(1, -1)}`
+      throw error instanceof Error && error.message.includes(absent) ? migrationMissing(error) : error
+    }
+  }
+
   #write(text: string, values: readonly string[]): number {
     return this.#act(() => {
       const { changes } = call(this.#handle.prepare(text), 'run', values) as { readonly changes: number | bigint }
@@ -145,16 +155,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   // Somebody may have given up on the session meanwhile: then nothing may be begun or committed on its connection.
   #whileBusy(work: () => unknown, controls: TransactionControls | undefined): Promise<unknown> {
     const { clock, random } = this.#surroundings
-    const limits = {
-      waitMs: this.#lockWaitMs,
-      clock,
-      random,
-      // Made when somebody asks for it, which is when somebody else holds the lock.
-      get signal() {
-        return controls?.signal
-      },
-    }
-    return whileBusy(limits, () => {
+    return whileBusy({ waitMs: this.#lockWaitMs, clock, random, controls }, () => {
       this.#life.check()
       return work()
     })

@@ -34,6 +34,26 @@ describe('migrations', () => {
     await db.close()
   })
 
+  it('are missed by name where work with a key comes before them', async () => {
+    const file = freshFile()
+    const db = sqlite({ name: 'a', open: () => new Database(file) })
+    const key = { scope: scope('a'), key: mintKey() }
+    let bodies = 0
+    const body = async () => {
+      bodies += 1
+    }
+    await expect(db.transact(body, { key })).rejects.toMatchObject({
+      code: 'MIGRATION_MISSING',
+      message: expect.stringContaining('migrate()'),
+      cause: { message: expect.stringContaining('no such table') },
+    })
+    expect(bodies).toBe(0)
+    await db.migrate()
+    await db.transact(body, { key })
+    expect(bodies).toBe(1)
+    await db.close()
+  })
+
   it('refuse a file that a newer version has migrated', async () => {
     const file = freshFile()
     const db = await itemStore(file)
@@ -111,6 +131,18 @@ describe('options', () => {
     ['no name', { file: 'x', name: '' }],
   ])('are refused: %s', (_, options) => {
     expect(() => sqlite({ name: 'a', ...options })).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+  })
+
+  it('refuse a connection that was handed over before, and leave the one who has it alone', async () => {
+    const handle = new Database(freshFile())
+    const db = sqlite({ name: 'a', open: () => handle })
+    await db.migrate()
+    await db.transact((tx) => tx.query('CREATE TABLE kept (id INTEGER)'))
+    const other = sqlite({ name: 'b', open: () => handle })
+    await expect(other.migrate()).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    await expect(db.transact(async () => 1, { readOnly: true })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    expect(await db.transact(async (tx) => (await tx.query('SELECT count(*) AS n FROM kept')).rows)).toEqual([{ n: 0 }])
+    await db.close()
   })
 
   it('open nothing before the first transaction', () => {

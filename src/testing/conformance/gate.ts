@@ -8,15 +8,18 @@ export interface Gate {
   arrive(): Promise<void>
   /** Waits until that many have arrived. */
   waiting(count: number): Promise<void>
+  /** Opens it for all who wait and all who come, however few have arrived. */
+  open(): void
 }
 
 /** A gate that opens when `size` have arrived. */
 export function gate(size: number): Gate {
   const waits: { readonly count: number; readonly go: () => void }[] = []
   let arrived = 0
+  let forced = false
   const until = (count: number): Promise<void> =>
     new Promise((go) => {
-      if (arrived >= count) go()
+      if (forced || arrived >= count) go()
       else waits.push({ count, go })
     })
   return {
@@ -29,5 +32,9 @@ export function gate(size: number): Gate {
       return until(size)
     },
     waiting: until,
+    open() {
+      forced = true
+      for (const wait of waits) wait.go()
+    },
   }
 }

@@ -1,9 +1,10 @@
 // What every store must do with the marker of a key: marker and effect in one commit, the unique index deciding.
 
 import { type Key, type Scope, scope } from '../../identity/index.js'
-import type { ConformanceCase } from './conformance-case.js'
+import type { ConformanceCase, ConformanceHandle } from './conformance-case.js'
 import { failing, holds, same } from './expectations.js'
 import { gate } from './gate.js'
+import { race } from './race.js'
 
 const tests: Scope = scope('conformance')
 const key = (name: string): { scope: Scope; key: Key } => ({ scope: tests, key: name as Key })
@@ -55,22 +56,19 @@ export const keyCases: readonly ConformanceCase[] = [
     title: 'MUST let one of several callers with the same key run, and give all of them its result',
     async run({ db, second, effect, effectsOf }) {
       const callers = 6
-      const started = gate(callers)
+      const domains = [db, await second()]
       let runs = 0
-      const other = await second()
-      const results = await Promise.all(
-        Array.from({ length: callers }, async (_, number) => {
-          await started.arrive()
-          return (number % 2 === 0 ? db : other).transact(
-            async (tx) => {
-              await effect(tx, 'a')
-              return ++runs
-            },
-            { key: key('one'), connectionWait: '5s', lockWait: '5s' },
-          )
-        }),
-      )
-      same([started.arrived, new Set(results).size, await effectsOf('a')], [callers, 1, 1], 'callers, results, effects')
+      // The winner's body waits until all the others have called.
+      const { results } = await race(callers, ({ number, call, body, meet }) => {
+        const pay = async (tx: ConformanceHandle): Promise<number> => {
+          await effect(tx, 'a')
+          await meet()
+          return ++runs
+        }
+        const options = { key: key('one'), connectionWait: '5s', lockWait: '5s' } as const
+        return call(() => (domains[number % 2] ?? db).transact((tx) => body(() => pay(tx)), options))
+      })
+      same([results.length, new Set(results).size, await effectsOf('a')], [callers, 1, 1], 'callers, results, effects')
     },
   },
   {

@@ -1,8 +1,31 @@
 // What every store must do with writes that can be repeated, the meaning of "0 rows" told apart each time.
 
-import type { ConformanceCase } from './conformance-case.js'
-import { failing, same } from './expectations.js'
+import type { Match, Row } from '../../atomicity/index.js'
+import type { Domain } from '../../transaction/index.js'
+import type { ConformanceCase, ConformanceHandle } from './conformance-case.js'
+import { failing, holds, same } from './expectations.js'
 import { gate } from './gate.js'
+import { overlapOf, race } from './race.js'
+
+type Db = Domain<ConformanceHandle>
+
+/** Two transactions that write at once; where the store runs them side by side, both are open before either writes. */
+async function raceOfTwo<Result>(
+  first: Db,
+  second: Db,
+  write: (tx: ConformanceHandle, number: number) => Promise<Result>,
+): Promise<readonly Result[]> {
+  const options = { lockWait: '5s', connectionWait: '5s' } as const
+  const { results } = await race(
+    2,
+    ({ number, call, body, meet }) => {
+      const work = (tx: ConformanceHandle): Promise<Result> => body(() => meet().then(() => write(tx, number)))
+      return call(() => (number === 0 ? first : second).transact(work, options))
+    },
+    overlapOf(first.manifest),
+  )
+  return results
+}
 
 /** Cases of the group `store.rows`. */
 export const rowCases: readonly ConformanceCase[] = [
@@ -30,19 +53,10 @@ export const rowCases: readonly ConformanceCase[] = [
     id: 'store.rows.02',
     title: 'MUST let the unique index decide a race of inserts',
     async run({ db, second, item }) {
-      const started = gate(2)
-      const racers = [db, await second()].map(async (domain, number) => {
-        await started.arrive()
-        return domain.transact(
-          async (tx) => (await tx.insertOnce('items', { id: 'x', amount: number }, ['id'])).inserted,
-          {
-            lockWait: '5s',
-            connectionWait: '5s',
-          },
-        )
+      const inserted = await raceOfTwo(db, await second(), async (tx, number) => {
+        return (await tx.insertOnce('items', { id: 'x', amount: number }, ['id'])).inserted
       })
-      const inserted = await Promise.all(racers)
-      same([started.arrived, inserted.filter(Boolean).length], [2, 1], 'racers, and who inserted')
+      same(inserted.filter(Boolean).length, 1, 'who inserted')
       same((await item('x')) !== undefined, true, 'the row is there')
     },
   },
@@ -92,14 +106,10 @@ export const rowCases: readonly ConformanceCase[] = [
     title: 'MUST apply one of two commands that want the same transition at once',
     async run({ db, second, putItem }) {
       await putItem({ id: 'x', state: 'new' })
-      const started = gate(2)
-      const racers = [db, await second()].map(async (domain, number) => {
-        await started.arrive()
-        const transition = { where: { id: 'x' }, from: 'new', to: 'paid', command: `c${number}` }
-        return domain.transact((tx) => tx.transition('items', transition), { lockWait: '5s', connectionWait: '5s' })
-      })
-      const results = (await Promise.all(racers)).map(({ result }) => result)
-      same([started.arrived, results.toSorted()], [2, ['applied', 'invalid']], 'racers and results')
+      const ends = await raceOfTwo(db, await second(), (tx, number) =>
+        tx.transition('items', { where: { id: 'x' }, from: 'new', to: 'paid', command: `c${number}` }),
+      )
+      same(ends.map(({ result }) => result).toSorted(), ['applied', 'invalid'], 'results')
     },
   },
   {
@@ -155,24 +165,23 @@ export const rowCases: readonly ConformanceCase[] = [
     id: 'store.rows.09',
     title: 'MUST update optimistically: decide again after a mismatch, so that no change is lost',
     async run({ db, second, putItem, item }) {
-      await putItem({ id: 'x', amount: 0 })
-      const other = await second()
-      const racers = 8
-      const started = gate(racers)
-      const add = async (domain: typeof db): Promise<unknown> => {
-        await started.arrive()
-        return domain.optimistic(
-          { table: 'items', where: { id: 'x' }, rounds: 50, decide: (row) => ({ amount: Number(row['amount']) + 1 }) },
-          { connectionWait: '5s', lockWait: '5s' },
+      const domains = [db, await second()]
+      const [racers, most] = [8, 20]
+      let [mismatches, heats] = [0, 0]
+      // Where writers run side by side, heats are run until somebody was too late at least once.
+      for (; heats === 0 || (mismatches === 0 && overlapOf(db.manifest) === 'bodies' && heats < most); heats++) {
+        const id = `heat-${heats}`
+        await putItem({ id, amount: 0 })
+        const decide = (row: Row): Match => ({ amount: Number(row['amount']) + 1 })
+        const update = { table: 'items', where: { id }, rounds: 50, decide }
+        const { results } = await race(racers, ({ number, call }) =>
+          call(() => (domains[number % 2] ?? db).optimistic(update, { connectionWait: '5s', lockWait: '5s' })),
         )
+        mismatches += results.filter((ended) => ended.result === 'written' && ended.rounds > 1).length
+        const row = await item(id)
+        same([Number(row?.['amount']), Number(row?.['version'])], [racers, racers], 'sum and version')
       }
-      await Promise.all(Array.from({ length: racers }, (_, number) => add(number % 2 === 0 ? db : other)))
-      const row = await item('x')
-      same(
-        [started.arrived, Number(row?.['amount']), Number(row?.['version'])],
-        [racers, racers, racers],
-        'racers, sum, version',
-      )
+      holds(overlapOf(db.manifest) === 'calls' || mismatches > 0, 'that somebody had to decide again')
     },
   },
   {

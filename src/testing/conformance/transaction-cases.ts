@@ -4,6 +4,8 @@ import { openTransaction, transactionHistoryOf } from '../../transaction/index.j
 import type { ConformanceCase, ConformanceHandle } from './conformance-case.js'
 import { failing, holds, same } from './expectations.js'
 import { gate } from './gate.js'
+import { overlapOf, race } from './race.js'
+import { needsSavepoints, openSavepointCases } from './savepoint-cases.js'
 
 /** Cases of the group `store.transaction`. */
 export const transactionCases: readonly ConformanceCase[] = [
@@ -109,7 +111,7 @@ export const transactionCases: readonly ConformanceCase[] = [
   {
     id: 'store.transaction.08',
     title: 'MUST scope an error by a savepoint: its writes are undone, the others commit',
-    deniedBy: ({ savepoints, because }) => (savepoints ? undefined : (because.savepoints ?? 'no savepoints')),
+    ...needsSavepoints,
     async run({ db, effect, offend, effectsOf }) {
       await db.transact(async (tx) => {
         await effect(tx, 'a')
@@ -123,17 +125,11 @@ export const transactionCases: readonly ConformanceCase[] = [
       })
       same([await effectsOf('a'), await effectsOf('b'), await effectsOf('c')], [1, 0, 1], 'effects')
     },
-    async refusal({ db }) {
-      await failing(
-        db.transact((tx) => tx.savepoint(async () => undefined)),
-        'CAPABILITY_UNSUPPORTED',
-      )
-    },
   },
   {
     id: 'store.transaction.09',
     title: 'MUST scope a body’s own error by a savepoint, nested ones included',
-    deniedBy: ({ savepoints, because }) => (savepoints ? undefined : (because.savepoints ?? 'no savepoints')),
+    ...needsSavepoints,
     async run({ db, effect, effectsOf }) {
       await db.transact(async (tx) => {
         await tx.savepoint(async () => {
@@ -147,12 +143,6 @@ export const transactionCases: readonly ConformanceCase[] = [
         })
       })
       same([await effectsOf('a'), await effectsOf('b')], [1, 0], 'effects')
-    },
-    async refusal({ db }) {
-      await failing(
-        db.transact((tx) => tx.savepoint(async () => undefined)),
-        'CAPABILITY_UNSUPPORTED',
-      )
     },
   },
   {
@@ -194,19 +184,22 @@ export const transactionCases: readonly ConformanceCase[] = [
     async run({ db, second, putItem, item }) {
       await putItem({ id: 'x', amount: 0 })
       const isolation = db.manifest.isolation.at(-1) ?? 'serializable'
-      const started = gate(2)
-      const racers = [db, await second()].map(async (domain) => {
-        await started.arrive()
-        return domain.transact(
-          async (tx) => {
+      const domains = [db, await second()]
+      const overlap = overlapOf(db.manifest)
+      const { bodies } = await race(
+        2,
+        ({ number, call, body, meet }) => {
+          const add = async (tx: ConformanceHandle): Promise<void> => {
             const row = await tx.readRow('items', { id: 'x' })
+            await meet() // with many writers both have read before either writes: a conflict is certain
             await tx.updateRows('items', { id: 'x' }, { amount: Number(row?.['amount']) + 1 })
-          },
-          { isolation },
-        )
-      })
-      await Promise.all(racers)
-      same([started.arrived, Number((await item('x'))?.['amount'])], [2, 2], 'racers, and the sum')
+          }
+          return call(() => (domains[number] ?? db).transact((tx) => body(() => add(tx)), { isolation }))
+        },
+        overlap,
+      )
+      same(Number((await item('x'))?.['amount']), 2, 'the sum')
+      holds(overlap === 'calls' || bodies > 2, 'that one of them had to run its body again')
     },
   },
   {
@@ -292,4 +285,5 @@ export const transactionCases: readonly ConformanceCase[] = [
       same([result, seen], ['result', [1]], 'result, and what afterCommit saw')
     },
   },
+  ...openSavepointCases,
 ]

@@ -15,6 +15,7 @@ import { transactionLocal } from '../../telemetry/index.js'
 import { watched } from '../effect-guard/channels.js'
 import { insideTransaction } from '../open-transaction.js'
 import { bounded, deadlinePassed } from './bounded.js'
+import { type AfterCommit, AttemptControls } from './controls.js'
 import { BodyFailed, CommitTimedOut, Swallowed } from './failure-marks.js'
 import { reach } from './fault-points.js'
 import type { Settings } from './settings.js'
@@ -47,9 +48,6 @@ export interface Failed<Result> {
   readonly result: { readonly value: Result; readonly afterCommit: readonly AfterCommit[] } | undefined
 }
 
-/** Work for after the commit. */
-export type AfterCommit = () => unknown
-
 /** How long the cleaning up after a failed body may take before the connection is thrown away, in ms. */
 const rollbackLimitMs = 1_000
 
@@ -67,11 +65,7 @@ class Attempt<Handle extends TransactionControls, Result> {
   readonly #engine: Engine<Handle>
   readonly #settings: Settings
   readonly #body: TransactionBody<Handle, Result>
-  readonly #number: number
-  // Made when the body first asks for its signal: most never do, and it costs as much as the rest of this object.
-  #controller: AbortController | undefined
-  #aborted: { readonly reason: unknown } | undefined
-  readonly #afterCommit: AfterCommit[] = []
+  readonly #controls: AttemptControls
   readonly #timer: StepTimer
   #phase: Phase = 'waiting'
   #session: Session<Handle> | undefined
@@ -81,7 +75,7 @@ class Attempt<Handle extends TransactionControls, Result> {
     this.#engine = engine
     this.#settings = settings
     this.#body = body
-    this.#number = number
+    this.#controls = new AttemptControls(number, settings.deadline)
     this.#timer = new StepTimer(settings.clock, settings.bodyLimitMs)
   }
 
@@ -126,7 +120,7 @@ class Attempt<Handle extends TransactionControls, Result> {
     refusePoisoned(session)
     fault = reach('transaction.before-commit')
     if (fault !== undefined) await fault
-    this.#result = { value, afterCommit: this.#afterCommit }
+    this.#result = { value, afterCommit: this.#controls.hooks }
     const { durability } = await this.#commit(session)
     if (durability === 'local' && transactionLocal.hasSubscribers)
       transactionLocal.publish({ domain: this.#engine.name })
@@ -134,7 +128,7 @@ class Attempt<Handle extends TransactionControls, Result> {
     session.release('keep')
     fault = reach('transaction.committed')
     if (fault !== undefined) await fault
-    return { committed: true, value, afterCommit: this.#afterCommit }
+    return { committed: true, value, afterCommit: this.#controls.hooks }
   }
 
   #acquire(): Promise<Session<Handle>> {
@@ -155,29 +149,7 @@ class Attempt<Handle extends TransactionControls, Result> {
       lockWaitMs: Math.min(lockWaitMs, leftMs),
       traced: id === undefined,
     }
-    return this.#step(() => session.begin(settings, this.#controls()))
-  }
-
-  #controls(): TransactionControls {
-    const signal = (): AbortSignal => this.#signal()
-    return {
-      attempt: this.#number,
-      get signal() {
-        return signal()
-      },
-      deadline: this.#settings.deadline,
-      afterCommit: (work) => {
-        this.#afterCommit.push(work)
-      },
-    }
-  }
-
-  #signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController()
-      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason)
-    }
-    return this.#controller.signal
+    return this.#step(() => session.begin(settings, this.#controls))
   }
 
   async #runBody(session: Session<Handle>, handle: Handle): Promise<Result> {
@@ -194,9 +166,10 @@ class Attempt<Handle extends TransactionControls, Result> {
       return await bounded({ clock: this.#timer, limitMs, expired, signal }, () => insideTransaction(transaction, work))
     } catch (error) {
       // Also a body that still runs can do nothing more.
-      this.#aborted = { reason: error }
-      this.#controller?.abort(error)
+      this.#controls.abort(error)
       throw new BodyFailed(error)
+    } finally {
+      this.#controls.end()
     }
   }
 

@@ -1,17 +1,20 @@
 // The runner: repeats whole transactions, never a statement, never from inside an open one, never after an outcome nobody knows.
 
 import type { Engine, TransactionControls } from '../../atomicity/index.js'
-import { RepriseError, sleep } from '../../kernel/index.js'
+import { sleep } from '../../kernel/index.js'
 import { afterCommitFailed, transactionAttempt, transactionResolved } from '../../telemetry/index.js'
 import { type FailedTransaction, type GivenUp, remember } from '../history.js'
-import { openTransaction } from '../open-transaction.js'
+import { refuseInside } from '../open-transaction.js'
 import { UnknownCommitError } from '../unknown-commit.js'
-import { type AfterCommit, attemptOnce, type Failed, type TransactionBody } from './attempt.js'
-import { deadlinePassed } from './bounded.js'
+import { attemptOnce, type Failed, type TransactionBody } from './attempt.js'
+import { bounded, deadlinePassed } from './bounded.js'
 import { type Resolved, resolveOutcome } from './closing.js'
+import type { AfterCommit } from './controls.js'
 import { printResolveToken, type Unresolved } from './resolve-token.js'
 import type { Settings } from './settings.js'
 import { parseValue } from './stored-value.js'
+
+const leastAfterCommitMs = 250
 
 /** Carries out a transaction: as many attempts as it takes and may have. */
 export async function runTransaction<Handle extends TransactionControls, Result>(
@@ -25,7 +28,7 @@ export async function runTransaction<Handle extends TransactionControls, Result>
     const end = await attemptOnce(engine, settings, body, number)
     if (end.committed) {
       settings.budget?.succeeded(settings.clock.monotonicMs(), number > 1)
-      if (end.afterCommit.length > 0) await runAfterCommit(engine.name, end.afterCommit)
+      if (end.afterCommit.length > 0) await runAfterCommit(engine.name, settings, end.afterCommit)
       return end.value
     }
     const resolved = end.ruling.outcome === 'aborted' ? undefined : await resolve(engine, settings, end)
@@ -50,12 +53,7 @@ export async function runTransaction<Handle extends TransactionControls, Result>
 }
 
 function refuseBeforehand({ signal, deadline, reserveMs, clock }: Settings): void {
-  if (openTransaction() !== undefined) {
-    throw new RepriseError(
-      'TRANSACTION_NESTED',
-      'A transaction is open around this code; it is repeated as a whole, and another one inside would not be part of it.',
-    )
-  }
+  refuseInside()
   if (signal?.aborted) throw signal.reason
   if (deadline.expiresAtMs - reserveMs <= clock.monotonicMs()) throw deadlinePassed('not yet begun')
 }
@@ -90,7 +88,7 @@ async function committedAfterAll<Result>(
   { stored }: Resolved & { readonly outcome: 'committed' },
 ): Promise<Result> {
   settings.budget?.succeeded(settings.clock.monotonicMs(), true)
-  await runAfterCommit(domain, result?.afterCommit ?? [])
+  await runAfterCommit(domain, settings, result?.afterCommit ?? [])
   return stored === undefined ? (result?.value as Result) : parseValue(stored)
 }
 
@@ -158,10 +156,14 @@ function announce(domain: string, failure: FailedTransaction, stop: GivenUp | un
   })
 }
 
-async function runAfterCommit(domain: string, hooks: readonly AfterCommit[]): Promise<void> {
+// The transaction is committed, and whoever waits for it is not kept waiting much longer than the deadline by what comes after.
+async function runAfterCommit(domain: string, settings: Settings, hooks: readonly AfterCommit[]): Promise<void> {
+  const { clock, deadline } = settings
+  const untilMs = Math.max(deadline.expiresAtMs, clock.monotonicMs() + leastAfterCommitMs)
+  const expired = (): unknown => deadlinePassed('running what comes after its commit')
   for (const hook of hooks) {
     try {
-      await hook()
+      await bounded({ clock, limitMs: untilMs - clock.monotonicMs(), expired }, async () => hook())
     } catch (error) {
       if (afterCommitFailed.hasSubscribers) afterCommitFailed.publish({ domain, error })
     }

@@ -57,9 +57,9 @@ const mostAttempts = 50
 // Numbers, since text would be read again for each transaction.
 const usualMs = { deadline: 10_000, connectionWait: 1_000, bodyLimit: 5_000, lockWait: 2_000 } as const
 const atLeastOneMs = { minMs: 1 } as const
-const defaultBackoff = /* @__PURE__ */ fullJitter({ baseMs: 5, capMs: 500 })
+const defaultBackoff = /* @__PURE__ */ fullJitter({ baseMs: 15, capMs: 500 })
 
-/** Fills in the defaults. Refuses with ARGUMENT_INVALID, ISOLATION_UNSUPPORTED, or the codes of durations and keys. */
+/** Fills in the defaults. Refuses with ARGUMENT_INVALID, CAPABILITY_UNSUPPORTED, or the codes of durations and keys. */
 export function settingsOf(
   manifest: Manifest,
   defaults: TransactionDefaults,
@@ -69,6 +69,9 @@ export function settingsOf(
   const clock = defaults.clock ?? systemClock
   const readOnly = options.readOnly ?? false
   if (typeof readOnly !== 'boolean') throw invalid('readOnly')
+  const { key, signal } = options
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function') throw invalid('signal')
+  if (key !== undefined && (typeof key !== 'object' || key === null)) throw invalid('key')
   if (readOnly && !manifest.readOnly) throw unsupported('readOnly', manifest)
   if (readOnly && options.key !== undefined)
     throw new RepriseError('ARGUMENT_INVALID', 'A transaction that only reads needs no key, and could not store one.')

@@ -11,8 +11,9 @@ export function tableOf(cases: readonly ConformanceCase[], stores: readonly stri
   const cell = (subject: ConformanceCase, store: string): string => {
     const outcome = outcomeOf(subject, store) ?? 'FAILED'
     if (!outcome.startsWith('refused: ')) return outcome === 'passed' ? 'run' : outcome
-    reasons.push(outcome.slice('refused: '.length))
-    return `refused [${reasons.length}]`
+    const reason = outcome.slice('refused: '.length)
+    if (!reasons.includes(reason)) reasons.push(reason)
+    return `refused [${reasons.indexOf(reason) + 1}]`
   }
   const widths = stores.map((store) => Math.max(store.length, 12) + 2)
   const line = (head: string, cells: readonly string[], tail: string): string =>

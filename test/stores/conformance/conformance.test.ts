@@ -1,25 +1,22 @@
-// Every conformance case on every store and driver that runs on this Node, and the table of what was run and what was refused.
+// Every conformance case on every store and driver, and the table of what was run and what was refused.
 
 import Libsql from 'libsql'
 import { afterAll, describe, expect, inject, it } from 'vitest'
 import type { SqliteHandle } from '../../../src/stores/sqlite/index.js'
-import {
-  type CaseOutcome,
-  keyCases,
-  rowCases,
-  runConformanceCase,
-  transactionCases,
-} from '../../../src/testing/index.js'
+import { type CaseOutcome, keyCases, rowCases, transactionCases } from '../../../src/testing/index.js'
 import { tableOf } from './cells.js'
 import { memoryWorld } from './memory-world.js'
+import { inAnotherProcess } from './other-process.js'
 import { postgresWorld } from './postgres-world.js'
 import { sqliteWorld } from './sqlite-world.js'
-import type { StoreUnderTest } from './store-under-test.js'
+import { inThisProcess, type StoreUnderTest } from './store-under-test.js'
 
 const stores: readonly StoreUnderTest[] = [
-  { name: 'memory', open: memoryWorld },
-  { name: 'sqlite (libsql)', open: () => sqliteWorld((file) => new Libsql(file) as unknown as SqliteHandle) },
-  { name: 'postgres (pg)', open: () => postgresWorld(inject('postgresUrl')) },
+  inThisProcess('memory', memoryWorld),
+  inThisProcess('sqlite (libsql)', () => sqliteWorld((file) => new Libsql(file) as unknown as SqliteHandle)),
+  inAnotherProcess('node:sqlite'),
+  inAnotherProcess('better-sqlite3'),
+  inThisProcess('postgres (pg)', () => postgresWorld(inject('postgresUrl'))),
 ]
 const cases = [...transactionCases, ...keyCases, ...rowCases]
 const outcomes = new Map<string, CaseOutcome>()
@@ -28,12 +25,7 @@ for (const store of stores) {
   describe(store.name, () => {
     for (const subject of cases) {
       it(`${subject.id} ${subject.title}`, async () => {
-        const world = await store.open()
-        try {
-          outcomes.set(`${subject.id} ${store.name}`, await runConformanceCase(subject, world))
-        } finally {
-          await world.close()
-        }
+        outcomes.set(`${subject.id} ${store.name}`, await store.run(subject))
       })
     }
   })
@@ -45,5 +37,7 @@ it('runs or refuses every cell', () => {
 
 afterAll(() => {
   const names = stores.map(({ name }) => name)
-  console.log(tableOf(cases, names, ({ id }, store) => outcomes.get(`${id} ${store}`)))
+  const table = tableOf(cases, names, ({ id }, store) => outcomes.get(`${id} ${store}`))
+  const elsewhere = stores.flatMap(({ name, about }) => (about === undefined ? [] : [`${name}: ${about()}`]))
+  console.log([table, ...elsewhere].join('\n'))
 })

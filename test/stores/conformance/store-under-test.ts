@@ -1,6 +1,11 @@
-// A store under the conformance suite: how to make a fresh world of it, and how to take it down.
+// A store under the conformance suite: how to make a fresh world of it, how to take it down, and how to run a case on it.
 
-import type { StoreWorld } from '../../../src/testing/index.js'
+import {
+  type CaseOutcome,
+  type ConformanceCase,
+  runConformanceCase,
+  type StoreWorld,
+} from '../../../src/testing/index.js'
 
 /** A world, and how to end it. */
 export interface OpenWorld extends StoreWorld {
@@ -11,6 +16,23 @@ export interface OpenWorld extends StoreWorld {
 export interface StoreUnderTest {
   /** The head of its column, such as `sqlite (libsql)`. */
   readonly name: string
-  /** Makes a fresh, empty world. */
-  open(): Promise<OpenWorld>
+  /** Runs a case on a fresh, empty world. Throws when the store fails it. */
+  run(subject: ConformanceCase): Promise<CaseOutcome>
+  /** What the cases ran on, where that is not this process. */
+  about?(): string
+}
+
+/** A store whose worlds are made in this process. */
+export function inThisProcess(name: string, open: () => Promise<OpenWorld>): StoreUnderTest {
+  return {
+    name,
+    async run(subject) {
+      const world = await open()
+      try {
+        return await runConformanceCase(subject, world)
+      } finally {
+        await world.close()
+      }
+    },
+  }
 }

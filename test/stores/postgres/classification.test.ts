@@ -178,7 +178,19 @@ const triggers: Readonly<Record<string, Trigger | readonly Trigger[]>> = {
   },
   'triggers 25P03': () => poisonedBy({ idleMs: 30 }, async () => undefined),
   'triggers 25P04, raised by a function': [raise('25P04'), atCommit('25P04')],
-  'triggers 25006': inBody((tx) => tx.query('delete from item'), { readOnly: true }),
+  'triggers 25006': inBody((tx) =>
+    tx.query("select set_config('transaction_read_only', 'on', true)").then(() => tx.query('delete from item')),
+  ),
+  'triggers TRANSACTION_READ_ONLY': inBody((tx) => tx.query('delete from item'), { readOnly: true }),
+  'triggers SAVEPOINT_ORDER': async () => {
+    const { session, tx } = await begun(world.engine)
+    const forgotten = caught(tx.savepoint(() => tx.query('select 1')))
+    const error = await caught(session.commit())
+    await session.rollback()
+    session.release('discard')
+    await forgotten
+    return [error, 'committing']
+  },
   'triggers 53300': async () => {
     const clients = await Promise.all(
       Array.from({ length: 6 }, async () => {

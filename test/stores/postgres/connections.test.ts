@@ -2,7 +2,9 @@
 
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { connectionsOf } from '../../../src/stores/postgres/connections.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
+import { manualClock } from '../../../src/testing/index.js'
 import { begun, codeOf, engineOn, postgresWorld, until, type World } from './world.js'
 
 let world: World
@@ -69,6 +71,19 @@ describe('a wait', () => {
     await pool.end()
   })
 
+  it.each([null, { aborted: false }])(
+    'with a signal that is none, %j, fails at once and leaves no timer',
+    async (signal) => {
+      const clock = manualClock()
+      const pool = poolOf({ max: 1 })
+      const connections = connectionsOf(pool, clock)
+      const waiting = connections.take({ waitMs: 1_000, signal: signal as unknown as AbortSignal })
+      await expect(waiting).rejects.toThrow(TypeError)
+      expect([clock.pendingTimers, pool.totalCount, pool.waitingCount]).toEqual([0, 0, 0])
+      await pool.end()
+    },
+  )
+
   it('for a connection that is slow to make ends as such', async () => {
     // A listener that never answers.
     const { createServer } = await import('node:net')
@@ -132,6 +147,20 @@ describe('a connection', () => {
     })
     expect(await codeOf(engineOn(pool).acquire({ waitMs: 1_000, readOnly: false }))).toBe('RUNTIME_UNSUPPORTED')
     expect(pool.idleCount).toBe(1)
+    await pool.end()
+  })
+
+  it('is heard once, however many domains share the pool', async () => {
+    const pool = poolOf({ max: 1 })
+    const domains = Array.from({ length: 12 }, (_, number) => postgres({ pool, name: `domain ${number}` }))
+    for (const db of domains) await db.transact((tx) => tx.query('select 1'))
+    const client = await pool.connect()
+    expect([pool.listenerCount('error'), client.listenerCount('error')]).toEqual([1, 1])
+    client.release()
+    for (const db of domains.slice(1)) await Promise.all([db.close(), db.close()])
+    expect(pool.listenerCount('error')).toBe(1)
+    await domains[0]?.close()
+    expect(pool.listenerCount('error')).toBe(0)
     await pool.end()
   })
 

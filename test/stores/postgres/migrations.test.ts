@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { mintKey, scope } from '../../../src/identity/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { freshDatabase } from '../../servers/fresh-database.js'
 import { codeOf, untilWaiting } from './world.js'
@@ -43,6 +44,28 @@ describe('migrations', () => {
       const results = await Promise.all(stores.map((db) => db.migrate()))
       expect(results.filter(({ from }) => from === 0)).toHaveLength(1)
       expect(results.every(({ to }) => to === 1)).toBe(true)
+    })
+  })
+
+  it('are missed by name where work with a key comes before them', async () => {
+    await withPool(async (pool) => {
+      const db = postgres({ pool, name: 'early', schema: 'early' })
+      const key = { scope: scope('early'), key: mintKey() }
+      let bodies = 0
+      const body = async () => {
+        bodies += 1
+      }
+      await expect(db.transact(body, { key })).rejects.toMatchObject({
+        code: 'MIGRATION_MISSING',
+        message: expect.stringContaining('migrate()'),
+        cause: { code: '42P01' },
+      })
+      expect(bodies).toBe(0)
+      // A table of the body's own keeps its own error.
+      expect(await codeOf(db.transact((tx) => tx.query('select * from nowhere')))).toBe('42P01')
+      await db.migrate()
+      await db.transact(body, { key })
+      expect(bodies).toBe(1)
     })
   })
 

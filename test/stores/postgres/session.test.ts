@@ -17,9 +17,9 @@ describe('a transaction', () => {
     const { session, tx } = await begun(world.engine)
     const before = await tx.query<Record<string, string>>(
       `select current_setting('transaction_isolation') as isolation, current_setting('lock_timeout') as lock,
-       current_setting('idle_in_transaction_session_timeout') as idle`,
+       current_setting('idle_in_transaction_session_timeout') as idle, current_setting('statement_timeout') as statement`,
     )
-    expect(before.rows[0]).toEqual({ isolation: 'read committed', lock: '2s', idle: '10s' })
+    expect(before.rows[0]).toEqual({ isolation: 'read committed', lock: '2s', idle: '10s', statement: '10s' })
     await tx.query('insert into item (id) values ($1)', ['committed'])
     expect(session.trace).toMatchObject({
       xid: expect.stringMatching(/^\d+$/),
@@ -36,10 +36,30 @@ describe('a transaction', () => {
   it('leaves nothing of its settings on the connection', async () => {
     const client = await world.pool.connect()
     const { rows } = await client.query(
-      `select current_setting('lock_timeout') as a, current_setting('idle_in_transaction_session_timeout') as b`,
+      `select current_setting('lock_timeout') as a, current_setting('idle_in_transaction_session_timeout') as b,
+       current_setting('statement_timeout') as c`,
     )
     client.release()
-    expect(rows[0]).toEqual({ a: '0', b: '0' })
+    expect(rows[0]).toEqual({ a: '0', b: '0', c: '0' })
+  })
+
+  it('leaves no statement running on the server, with its locks, after its time', async () => {
+    await world.raw.query("insert into item (id) values ('locked')")
+    const work = world.db.transact(
+      async (tx) => {
+        await tx.lockRow('item', { id: 'locked' })
+        await tx.query('select pg_sleep(60) as left_behind')
+      },
+      { deadline: '300ms', lockWait: '50ms' },
+    )
+    expect(await codeOf(work)).not.toBe('no error')
+    await until('the server ended it', async () => {
+      const { rows } = await world.raw.query(
+        "select 1 from pg_stat_activity where query like '%left_behind%' and state = 'active' and pid <> pg_backend_pid() and datname = current_database()",
+      )
+      return rows.length === 0
+    })
+    await world.raw.query("select * from item where id = 'locked' for update nowait")
   })
 
   it('rolls back', async () => {
@@ -62,10 +82,24 @@ describe('a transaction', () => {
     const { session, tx } = await begun(world.engine, { readOnly: true })
     expect(session.trace).toBeUndefined()
     expect((await tx.query('select 1 as one')).rows).toEqual([{ one: 1 }])
-    expect(await codeOf(tx.query("insert into item (id) values ('x')"))).toBe('25006')
+    const refused = tx.query("insert into item (id) values ('x')")
+    await expect(refused).rejects.toMatchObject({ code: 'TRANSACTION_READ_ONLY', cause: { code: '25006' } })
     expect(session.poisoned).toBeDefined()
     await session.rollback()
     session.release('keep')
+  })
+
+  it('that was declared read-only runs a body that writes once', async () => {
+    let bodies = 0
+    const writing = world.db.transact(
+      (tx) => {
+        bodies += 1
+        return tx.query("insert into item (id) values ('read-only')")
+      },
+      { readOnly: true },
+    )
+    expect(await codeOf(writing)).toBe('TRANSACTION_READ_ONLY')
+    expect(bodies).toBe(1)
   })
 
   it('with a key needs no number of its own, once its connection is known', async () => {
@@ -286,6 +320,31 @@ describe('a savepoint', () => {
     await session.commit()
     session.release('keep')
     expect(await items()).toEqual(expect.arrayContaining(['sp outer', 'sp inner']))
+  })
+
+  it.each([
+    ['half done', async (started: Promise<unknown>) => void (await started)],
+    ['just begun', async () => undefined],
+  ])('that was not awaited, %s, keeps COMMIT from being sent', async (_, before) => {
+    let bodies = 0
+    const failing = world.db.transact(async (tx) => {
+      bodies += 1
+      let start: () => void = () => undefined
+      const started = new Promise<void>((resolve) => {
+        start = resolve
+      })
+      const forgotten = tx.savepoint(async () => {
+        await tx.query("insert into item (id) values ('sp half')")
+        start()
+        await new Promise<void>((resolve) => tx.signal.addEventListener('abort', () => resolve()))
+        throw new Error('undo')
+      })
+      forgotten.catch(() => undefined)
+      await before(started)
+    })
+    expect(await codeOf(failing)).toBe('SAVEPOINT_ORDER')
+    expect(bodies).toBe(1)
+    expect(await items()).not.toContain('sp half')
   })
 
   it('does not take along what ran beside it', async () => {

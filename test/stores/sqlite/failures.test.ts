@@ -167,6 +167,29 @@ describe('a body', () => {
   })
 })
 
+describe('a statement beside savepoints', () => {
+  it.each(['query', 'row'])('waits for all that come before it, and is undone with none of them: %s', async (way) => {
+    const file = freshFile()
+    const db = await itemStore(file)
+    await db.transact(async (tx) => {
+      const savepoint = (note: string) =>
+        tx.savepoint(async () => {
+          await tx.query('INSERT INTO item (note) VALUES (?)', [note])
+          await new Promise((resolve) => setImmediate(resolve))
+          throw new Error('undone')
+        })
+      const beside = () =>
+        way === 'query'
+          ? tx.query("INSERT INTO item (note) VALUES ('beside')")
+          : tx.updateRows('item', { note: 'before' }, { note: 'beside' })
+      await tx.query("INSERT INTO item (note) VALUES ('before')")
+      const all = await Promise.allSettled([savepoint('first'), savepoint('second'), beside()])
+      expect(all.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
+    })
+    expect(notes(file)).toEqual(way === 'query' ? [['before'], ['beside']] : [['beside']])
+  })
+})
+
 describe('COMMIT', () => {
   it('does not commit while a savepoint is open that the body did not await', async () => {
     const file = freshFile()

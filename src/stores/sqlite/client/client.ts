@@ -48,54 +48,75 @@ export function clientOf(
   turns: SavepointTurns,
   readOnly: boolean,
 ): SqliteClient {
-  const act = <Result>(work: () => Result): Result => {
-    life.check()
-    refuseOutOfTurn(turns)
+  return new Client(handle, life, turns, readOnly)
+}
+
+class Client implements SqliteClient {
+  readonly #handle: SqliteHandle
+  readonly #life: HandleLife
+  readonly #turns: SavepointTurns
+  readonly #readOnly: boolean
+
+  constructor(handle: SqliteHandle, life: HandleLife, turns: SavepointTurns, readOnly: boolean) {
+    this.#handle = handle
+    this.#life = life
+    this.#turns = turns
+    this.#readOnly = readOnly
+  }
+
+  get open(): boolean {
+    return !this.#life.over
+  }
+
+  get inTransaction(): boolean {
+    return !this.#life.over
+  }
+
+  prepare(text: string): SqliteClientStatement {
+    refuseUnpreparable(text)
+    const statement = this.#act(() => this.#handle.prepare(text))
+    return clientStatement(this.#handle, statement, text, this.#act)
+  }
+
+  exec(text: string): this {
+    refuseInside(text)
+    this.#act(() => this.#handle.exec(text))
+    return this
+  }
+
+  pragma(source: string, options: { readonly simple?: boolean } = {}): unknown {
+    const statement = this.prepare(`PRAGMA ${source}`)
+    return options.simple === true ? statement.pluck().get() : statement.all()
+  }
+
+  transaction<Values extends readonly unknown[], Result>(
+    work: (...values: Values) => Result,
+  ): SqliteClientTransaction<Values, Result> {
+    const run = (...values: Values): Result => {
+      this.#life.check()
+      refuseOutOfTurn(this.#turns)
+      return this.#life.savepointSync(savepointSteps(this.#handle), () => work(...values))
+    }
+    return Object.assign(run, { deferred: run, immediate: run, exclusive: run })
+  }
+
+  close(): never {
+    throw new RepriseError('STATEMENT_UNSUPPORTED', 'The connection belongs to the store; close the store instead.')
+  }
+
+  readonly #act = <Result>(work: () => Result): Result => {
+    this.#life.check()
+    refuseOutOfTurn(this.#turns)
     try {
       return work()
     } catch (error) {
-      const shown = readOnly ? readOnlyError(error) : error
+      const shown = this.#readOnly ? readOnlyError(error) : error
       // Some errors end the transaction on their own (disk full, I/O, OR ROLLBACK); what came after would commit by itself.
-      if (isStillOpen(handle)) life.failed(shown)
-      else life.poison(shown)
+      if (isStillOpen(this.#handle)) this.#life.failed(shown)
+      else this.#life.poison(shown)
       throw shown
     }
   }
-  const steps = savepointSteps(handle)
-  const client: SqliteClient = {
-    get open() {
-      return !life.over
-    },
-    get inTransaction() {
-      return !life.over
-    },
-    prepare(text) {
-      refuseUnpreparable(text)
-      const statement = act(() => handle.prepare(text))
-      return clientStatement(handle, statement, text, act)
-    },
-    exec(text) {
-      refuseInside(text)
-      act(() => handle.exec(text))
-      return client
-    },
-    pragma(source, options = {}) {
-      const statement = client.prepare(`PRAGMA ${source}`)
-      return options.simple === true ? statement.pluck().get() : statement.all()
-    },
-    transaction<Values extends readonly unknown[], Result>(work: (...values: Values) => Result) {
-      const run = (...values: Values): Result => {
-        life.check()
-        refuseOutOfTurn(turns)
-        return life.savepointSync(steps, () => work(...values))
-      }
-      return Object.assign(run, { deferred: run, immediate: run, exclusive: run })
-    },
-    close() {
-      throw new RepriseError('STATEMENT_UNSUPPORTED', 'The connection belongs to the store; close the store instead.')
-    },
-  }
-  return client
 }
 
 /** Savepoints of a connection, as statements. */

@@ -13,6 +13,8 @@ export interface BusyLimits {
   readonly random: Random
   /** Ends the wait with its reason. */
   readonly signal?: AbortSignal | undefined
+  /** Whose signal does the same; it is made when it is asked for, which is when somebody else holds the lock. */
+  readonly controls?: { readonly signal: AbortSignal } | undefined
 }
 
 // SQLite's own busy handler sleeps 1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100 ms in the thread that asks; these are of that size.
@@ -30,7 +32,7 @@ export async function whileBusy<Result>(limits: BusyLimits, work: () => Result):
       const leftMs = endMs - clock.monotonicMs()
       if (!isBusy(error) || leftMs <= 0) throw error
       const delayMs = Math.min(leftMs, ceilingMs * (1 + random.next()) * 0.5)
-      const { signal } = limits
+      const signal = limits.signal ?? limits.controls?.signal
       await sleep(delayMs, signal === undefined ? { clock } : { clock, signal })
     }
   }

@@ -1,0 +1,95 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import { property } from '../../../test/property.js'
+import type { Clock } from '../../kernel/index.js'
+import { constantDelay } from '../backoff.js'
+import { readOnly } from '../guard.js'
+import { type RetryPolicy, retryPolicy } from '../policy.js'
+import { type Happened, transient } from '../verdict.js'
+
+// Time stands still and every wait is over in the next microtask.
+const clock: Clock = {
+  monotonicMs: () => 0,
+  wallMs: () => 0,
+  setTimer(_delayMs, fire) {
+    let open = true
+    queueMicrotask(() => open && fire())
+    return () => {
+      open = false
+    }
+  },
+}
+
+const level = fc.record({
+  attempts: fc.integer({ min: 1, max: 4 }),
+  layer: fc.constantFrom('inherit', 'own'),
+  guarded: fc.boolean(),
+  awaits: fc.boolean(),
+})
+type Level = typeof level extends fc.Arbitrary<infer Drawn> ? Drawn : never
+
+// Any policy that repeats, so that every attempt is visible: what a lone policy does not see is tested elsewhere.
+retryPolicy({ attempts: 2 })
+retryPolicy({ attempts: 2 })
+
+/** The calls that reach the innermost function when it may have happened; the outermost level first. */
+function expected(levels: readonly Level[]): number {
+  let calls = 1
+  let isInside = false
+  for (const { attempts, layer } of levels) {
+    if (!isInside || layer === 'own') calls *= attempts
+    isInside ||= attempts > 1
+  }
+  return calls
+}
+
+/** The calls that were made. */
+async function made(levels: readonly Level[], happened: Happened): Promise<number> {
+  let calls = 0
+  const classify = () => transient('flaky', happened)
+  let work = (): Promise<unknown> => {
+    calls += 1
+    return Promise.reject(new Error('flaky'))
+  }
+  for (const { attempts, layer, guarded, awaits } of levels.toReversed()) {
+    const policy: RetryPolicy = retryPolicy({
+      attempts,
+      layer: layer as 'inherit' | 'own',
+      classify,
+      clock,
+      budget: false,
+      backoff: constantDelay(0),
+    })
+    const inner = work
+    const body = async () => {
+      if (awaits) await null
+      return inner()
+    }
+    work = () => (guarded ? policy.run(readOnly(), body) : policy.once(body))
+  }
+  await expect(work()).rejects.toThrow()
+  return calls
+}
+
+property(
+  'layers: the outermost one and those with `own` multiply, and nobody else does',
+  [
+    fc.array(
+      level.map((drawn) => ({ ...drawn, guarded: true })),
+      { minLength: 1, maxLength: 4 },
+    ),
+  ],
+  async (levels) => {
+    expect(await made(levels, 'maybe')).toBe(expected(levels))
+  },
+  { cases: 1_000 },
+)
+
+property(
+  'layers: what provably did not happen is repeated by each, guarded or not',
+  [fc.array(level, { minLength: 1, maxLength: 3 })],
+  async (levels) => {
+    expect(await made(levels, 'no')).toBe(levels.reduce((product, { attempts }) => product * attempts, 1))
+  },
+  { cases: 500 },
+)
