@@ -1,15 +1,16 @@
 // What Node and undici really say when a connection fails, met on sockets of the loopback, and what the network
-// classifier makes of it. Each code that it knows has a row in the table at the end: met on a socket, or constructed
-// because it cannot be met here.
+// classifier makes of it. Each code that it knows has a row in a table: met on a socket here, among the rare ones, or
+// constructed because it cannot be met.
 
 import http from 'node:http'
 import http2 from 'node:http2'
 import https from 'node:https'
-import { connect, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { finished } from 'node:stream/promises'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { defaultClassifier, networkClassifier } from '../../src/retry/index.js'
 import { selfSigned } from './certificate.js'
+import { provenCodes } from './network-codes.js'
 import {
   actsThenEnds,
   actsThenIsSilent,
@@ -269,26 +270,6 @@ describe('after the first byte may have left: maybe', () => {
     expect(networkClassifier(await nodeError({ port }, http, Buffer.alloc(30_000_000)))).toEqual(isMaybe)
   })
 
-  it('writing to a connection that is gone: EPIPE', async () => {
-    const { port } = await server({ accept: (socket) => void socket.destroy() })
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-    const error = await new Promise<unknown>((resolve) => {
-      socket.on('error', resolve)
-      socket.on('end', () => {
-        const again = () => {
-          if (socket.destroyed) return
-          socket.write('x'.repeat(70_000))
-          setTimeout(again, 5)
-        }
-        again()
-      })
-      socket.resume()
-    })
-    note(error)
-    expect((error as Facts).code).toMatch(/^(EPIPE|ECONNRESET)$/)
-    expect(networkClassifier(error)).toEqual(isMaybe)
-  })
-
   it('headers that do not come in time', async () => {
     const { origin } = await server(actsThenIsSilent)
     const dispatcher = agent({ headersTimeout: 50 })
@@ -355,43 +336,19 @@ describe('the caller’s own signal', () => {
   })
 })
 
-/** Every code the classifier knows. `constructed` says why it is not met on a socket here. */
-const proofs: readonly { code: string; happened: 'no' | 'maybe'; proof: 'socket' | 'constructed'; why?: string }[] = [
-  { code: 'ECONNREFUSED', happened: 'no', proof: 'socket' },
-  { code: 'EAI_AGAIN', happened: 'no', proof: 'constructed', why: 'needs a resolver that does not answer' },
-  { code: 'UND_ERR_CONNECT_TIMEOUT', happened: 'no', proof: 'socket' },
-  { code: 'ERR_HTTP2_GOAWAY_SESSION', happened: 'no', proof: 'constructed', why: 'thrown before a stream exists' },
-  { code: 'ECONNRESET', happened: 'maybe', proof: 'socket' },
-  { code: 'EPIPE', happened: 'maybe', proof: 'constructed', why: 'some systems say ECONNRESET instead' },
-  { code: 'ECONNABORTED', happened: 'maybe', proof: 'constructed', why: 'Windows, and clients that imitate it' },
-  { code: 'ETIMEDOUT', happened: 'maybe', proof: 'constructed', why: 'a peer that vanishes takes minutes' },
-  { code: 'ENETDOWN', happened: 'maybe', proof: 'constructed', why: 'needs an interface that goes down' },
-  { code: 'ENETUNREACH', happened: 'maybe', proof: 'constructed', why: 'needs a route that vanishes' },
-  { code: 'EHOSTDOWN', happened: 'maybe', proof: 'constructed', why: 'needs a host that vanishes from the link' },
-  { code: 'EHOSTUNREACH', happened: 'maybe', proof: 'constructed', why: 'needs a router that says so' },
-  { code: 'UND_ERR_SOCKET', happened: 'maybe', proof: 'socket' },
-  { code: 'UND_ERR_HEADERS_TIMEOUT', happened: 'maybe', proof: 'socket' },
-  { code: 'UND_ERR_BODY_TIMEOUT', happened: 'maybe', proof: 'socket' },
-  { code: 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH', happened: 'maybe', proof: 'socket' },
-  { code: 'UND_ERR_DESTROYED', happened: 'maybe', proof: 'socket' },
-  { code: 'ERR_STREAM_PREMATURE_CLOSE', happened: 'maybe', proof: 'constructed', why: 'given by streams, not sockets' },
-  { code: 'ERR_HTTP2_STREAM_ERROR', happened: 'maybe', proof: 'socket' },
-  { code: 'ERR_HTTP2_STREAM_CANCEL', happened: 'maybe', proof: 'constructed', why: 'given by streams, not sockets' },
-  { code: 'ERR_HTTP2_SESSION_ERROR', happened: 'maybe', proof: 'constructed', why: 'depends on who notices first' },
-]
-
 describe('the table of codes', () => {
   afterAll(() => {
-    // Runs last: the codes marked as met on a socket were met by the tests above.
-    const missing = proofs.filter(
-      ({ code, proof }) => proof === 'socket' && !met.has(code) && !met.has(`${code} connect`),
+    // Runs last: the codes marked as met in this file were met by the tests above.
+    const missing = provenCodes.filter(
+      ({ code, metIn }) => metIn === 'network' && !met.has(code) && !met.has(`${code} connect`),
     )
     expect(missing.map(({ code }) => code)).toEqual([])
   })
 
-  it.each(proofs)('$code is $happened ($proof)', ({ code, happened, proof, why }) => {
+  it.each(provenCodes)('$code is $happened ($proof)', ({ code, happened, proof, metIn, why }) => {
     expect(networkClassifier({ code })).toEqual({ help: 'transient', happened, why: code })
     expect(networkClassifier({ code, syscall: 'connect' })).toEqual({ help: 'transient', happened: 'no', why: code })
     expect(proof === 'constructed').toBe(why !== undefined)
+    expect(proof === 'socket').toBe(metIn !== undefined)
   })
 })
