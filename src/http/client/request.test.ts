@@ -145,6 +145,14 @@ describe('the members of a Request', () => {
     referrerPolicy: 'origin',
   }
 
+  // The fetch of Node 24 (undici 7) loses the referrer of a Request even where nothing stands beside it. There, what the Fetch
+  // standard says (5.4, the constructor) is expected in its place: only an init that says something takes it away.
+  const forgotten = (init: object) => {
+    const { referrer, referrerPolicy } = given
+    const isForgotten = new Request(new Request(url, given as RequestInit)).referrer !== referrer
+    return isForgotten && Object.values(init).every((member) => member === undefined) && { referrer, referrerPolicy }
+  }
+
   it.each([
     ['alone', {}],
     ['beside what is undefined', { headers: undefined as never }],
@@ -158,7 +166,9 @@ describe('the members of a Request', () => {
     }
     const original = () => new Request(url, given as RequestInit)
     await client({ fetch: watching }).fetch(original(), { ...(init as RequestInit), history: [] })
-    expect(seen.map(members)).toEqual([members(new Request(original(), init as RequestInit))])
+    expect(seen.map(members)).toEqual([
+      { ...members(new Request(original(), init as RequestInit)), ...forgotten(init) },
+    ])
     expect(seen[0]?.credentials).toBe('omit')
   })
 

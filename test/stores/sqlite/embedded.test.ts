@@ -23,6 +23,7 @@ const expected = [
     returned: { changes: 1, lastInsertRowid: 2 },
     rows: [[{ note: 'a', value: 'x' }], { note: 'b', value: null }, ['a', 'y'], ['a']],
     big: '1152921504606846976',
+    plain: true,
   })),
   ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT'],
   ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT'],

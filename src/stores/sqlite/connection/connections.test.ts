@@ -5,7 +5,7 @@ import { seededRandom } from '../../../kernel/index.js'
 import { manualClock } from '../../../testing/index.js'
 import { whileBusy } from './busy.js'
 import { Connections } from './connections.js'
-import { bindable, firstOf, isBusy, isOpen, rowsOf, type SqliteHandle } from './driver.js'
+import { bindable, firstOf, isBusy, isOpen, plain, rowsOf, type SqliteHandle } from './driver.js'
 
 const busyError = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
 
@@ -88,6 +88,20 @@ describe('drivers', () => {
     // libsql itself answers 1 here.
     expect(firstOf(statement, [2])).toEqual({ value: 2 })
     expect(rowsOf(statement, [new Uint8Array([7])])).toEqual([{ value: new Uint8Array([7]) }])
+  })
+
+  it('give rows of different kinds, and what is handed out is a plain object', () => {
+    const cells = { text: 'a', bytes: new Uint8Array([7]).buffer, ['__proto__']: 'a column' }
+    // As node:sqlite gives them, as the others do, and as a list.
+    const given = [Object.assign(Object.create(null), cells), { ...cells }, Object.values(cells)]
+    const handed = given.map((row: object) => plain(row))
+    expect(handed.map((row) => Object.getPrototypeOf(row))).toEqual([
+      Object.prototype,
+      Object.prototype,
+      Array.prototype,
+    ])
+    for (const row of handed) expect(Object.values(row)).toEqual(['a', new Uint8Array([7]), 'a column'])
+    expect([null, undefined, 7].map(plain)).toEqual([null, undefined, 7])
   })
 
   it('get no value that one of them cannot take', () => {

@@ -127,7 +127,7 @@ export function isOpen(handle: SqliteHandle): boolean {
   return false
 }
 
-/** Runs a statement; rows as objects, with bytes as `Uint8Array` whatever the driver makes of them. */
+/** Runs a statement; rows as plain objects, with bytes as `Uint8Array` whatever the driver makes of them. */
 export function rowsOf(statement: SqliteHandleStatement, values: readonly SqliteValue[]): Record<string, unknown>[] {
   const rows = call(statement, 'all', values) as Record<string, unknown>[]
   return rows.map(plain)
@@ -155,15 +155,15 @@ export function firstOf(statement: SqliteHandleStatement, values: readonly Sqlit
   return sound ? call(statement, 'get', values) : (call(statement, 'all', values) as unknown[])[0]
 }
 
-/** A row with bytes as `Uint8Array`, which libsql gives as `ArrayBuffer`. */
+/** A plain object with bytes as `Uint8Array`: libsql gives an `ArrayBuffer`, and rows of `node:sqlite` have no prototype. */
 export function plain<Result>(row: Result): Result {
   if (typeof row !== 'object' || row === null) return row
-  const cells = row as Record<string, unknown>
+  const cells = (Object.getPrototypeOf(row) === null ? { ...row } : row) as Record<string, unknown>
   for (const name of Object.keys(cells)) {
     const value = cells[name]
     if (value instanceof ArrayBuffer) cells[name] = new Uint8Array(value)
   }
-  return row
+  return cells as Result
 }
 
 /**

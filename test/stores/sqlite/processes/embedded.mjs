@@ -36,7 +36,9 @@ const body = async (/** @type {any} */ tx) => {
     .prepare('SELECT ? AS big')
     .safeIntegers()
     .get(2n ** 60n)
-  return { id: row.id, bytes: [...row.bytes], flag: row.flag, returned, rows, big: String(big.big) }
+  const every = [row, rows[0][0], rows[1], big, ...(await tx.query('SELECT note FROM item')).rows]
+  const plain = every.every((each) => Object.getPrototypeOf(each) === Object.prototype)
+  return { id: row.id, bytes: [...row.bytes], flag: row.flag, returned, rows, big: String(big.big), plain }
 }
 report.push(await db.transact(body, { key }), await db.transact(body, { key }))
 const failures = [
