@@ -98,11 +98,17 @@ describe('HTTP/2', () => {
     client.destroy()
     expect(judge(await failed)).toEqual(verdict)
 
-    const refused = http2.connect(`http://127.0.0.1:${await refusedPort()}`).on('error', () => {})
+    // What was destroyed for a reason of the caller's own proves nothing, nor does an error that only looks like the other's.
+    for (const cause of [new Error('closed by us'), { syscall: 'read' }, { errors: [{ syscall: 'connect' }, {}] }, 7]) {
+      expect(networkClassifier({ code: 'ERR_HTTP2_STREAM_CANCEL', cause })).toEqual(verdict)
+    }
+  })
+
+  it.each(['127.0.0.1', 'localhost'])('a request on an HTTP/2 session that %s refused was not sent', async (host) => {
+    const refused = http2.connect(`http://${host}:${await refusedPort()}`).on('error', () => {})
     const error = await failure(finished(refused.request(post).end('x').resume()))
     expect(error).toMatchObject({ code: 'ERR_HTTP2_STREAM_CANCEL', cause: { code: 'ECONNREFUSED' } })
-    // The code is also given to streams that were under way: the cause alone does not make it `no`.
-    expect(networkClassifier(error)).toEqual(verdict)
+    expect(networkClassifier(error)).toEqual({ help: 'transient', happened: 'no', why: 'ERR_HTTP2_STREAM_CANCEL' })
   })
 
   it('a session that the server destroys in the middle of an upload: ERR_STREAM_PREMATURE_CLOSE', async () => {

@@ -60,8 +60,17 @@ function isProvenUnsent(code: string, facts: ErrorFacts): boolean {
   if (code === 'UND_ERR_SOCKET') return (facts['socket'] as ErrorFacts | undefined)?.['bytesWritten'] === 0
   // Node adds the address to a reset only where the other side left during the TLS handshake.
   if (code === 'ECONNRESET') return 'localAddress' in facts && 'host' in facts
+  // Node cancels streams that have no number yet with the error of their session. One that did not connect has sent nothing.
+  if (code === 'ERR_HTTP2_STREAM_CANCEL') return isUnconnected(facts['cause'] as ErrorFacts | undefined)
   // RFC 9113, 8.7: a refused stream was not processed, whatever the method.
   return code === 'ERR_HTTP2_STREAM_ERROR' && `${facts['message']}`.endsWith('NGHTTP2_REFUSED_STREAM')
+}
+
+// A host with several addresses fails with the errors of all of them.
+function isUnconnected(cause: ErrorFacts | undefined): boolean {
+  const members = cause?.['errors']
+  const errors: readonly (ErrorFacts | undefined)[] = Array.isArray(members) && members.length > 0 ? members : [cause]
+  return errors.every((error) => beforeSending.test(`${error?.['syscall']}`))
 }
 
 /**
