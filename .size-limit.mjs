@@ -16,7 +16,7 @@ const limits = {
   './identity': '15 kB',
   './kernel': '11.8 kB',
   './retry': '14.2 kB',
-  './simulator': '7.8 kB',
+  './simulator': '9.1 kB',
   './stores/memory': '21.8 kB',
   './stores/postgres': '31.8 kB',
   './stores/sqlite': '30.7 kB',

@@ -4,7 +4,7 @@
 // together. Here jitter survives the cap.
 
 import { maxDurationMs, type Random } from '../kernel/index.js'
-import { demand, demandObject, demandRanges, huge, tiny } from './demand.js'
+import { demand, demandOnly, demandRanges, huge, tiny } from './demand.js'
 
 /** The kinds of backoff; see the constructors. */
 export type BackoffKind = 'none' | 'full' | 'equal' | 'decorrelated' | 'constant' | 'grpc'
@@ -79,11 +79,15 @@ export function constantDelay(delayMs: number): Backoff {
 }
 
 /** min(initial · multiplier^(failures − 1), max) · U(0.8, 1.2), as gRPC proposal A6 has it. */
-export function grpcBackoff({ initialMs, maxMs, multiplier }: GrpcBackoffOptions): Backoff {
+export function grpcBackoff(options: GrpcBackoffOptions): Backoff {
+  demandOnly(options, 'backoff', 'initialMs', 'maxMs', 'multiplier')
+  const { initialMs, maxMs, multiplier } = options
   return backoffFrom({ kind: 'grpc', baseMs: initialMs, capMs: maxMs, multiplier })
 }
 
-function doubling(kind: BackoffKind, { baseMs = 50, capMs = 2000 }: BackoffOptions = {}): Backoff {
+function doubling(kind: BackoffKind, options: BackoffOptions = {}): Backoff {
+  demandOnly(options, 'backoff', 'baseMs', 'capMs')
+  const { baseMs = 50, capMs = 2000 } = options
   return backoffFrom({ kind, baseMs, capMs })
 }
 
@@ -99,7 +103,7 @@ const kinds: Readonly<Record<BackoffKind, readonly [growth: number, least: numbe
 
 /** The backoff that the data describes. Refuses data that cannot be with `POLICY_INVALID`. */
 export function backoffFrom(data: BackoffData): Backoff {
-  demandObject(data, 'backoff')
+  demandOnly(data, 'backoff', 'kind', 'baseMs', 'capMs', 'multiplier')
   const { kind, baseMs, capMs } = data
   demand(Object.hasOwn(kinds, kind), 'backoff.kind')
   const [usual, least, chance] = kinds[kind]

@@ -74,6 +74,8 @@ describe('decide', () => {
       { verdict: transient('busy', 'no', { doNotRepeat: true }) },
     ],
     ['the last attempt', { again: false, reason: 'attempts' }, { failures: 3 }],
+    ['the last attempt at the deadline', { again: false, reason: 'deadline' }, { failures: 3, remainingMs: 0 }],
+    ['the last attempt before it', { again: false, reason: 'attempts' }, { failures: 3, remainingMs: 1 }],
     [
       'overload without a budget',
       { again: false, reason: 'budget-required' },

@@ -62,8 +62,8 @@ export interface Facts {
 }
 
 /**
- * Decides after a failed attempt, in this order: the verdict, the guard, the attempts, the wait against Retry-After and
- * deadline, and the budget last, so that nothing is taken from it for a repeat that is not made. The runner has told the
+ * Decides after a failed attempt, in this order: the verdict, the guard, a deadline that has passed, the attempts, the wait
+ * against Retry-After and deadline, and the budget last, so that nothing is taken from it for a repeat that is not made. The runner has told the
  * budget of the failure before. A wait that the server asked for is never shortened, and where it is asked for exactly, not
  * lengthened either.
  */
@@ -73,6 +73,8 @@ export function decide(rules: PolicyRules<Pick<Budget, 'tryRepeat'>>, facts: Fac
   if (help !== 'transient') return stop(help)
   if (verdict.doNotRepeat) return stop('do-not-repeat')
   if (!facts.guarded && (facts.anyMaybe || verdict.happened !== 'no')) return stop('unguarded')
+  // Before the attempts: what ended the call is its deadline, also where the last attempt was out.
+  if (remainingMs <= 0) return stop('deadline')
   if (facts.failures >= rules.attempts) return stop('attempts')
 
   const fits = (delayMs: number): boolean => {

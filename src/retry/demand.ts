@@ -1,6 +1,6 @@
 // What a part of a policy must satisfy when it is built: refused at once, with the part's name, never at the third failure.
 
-import { RepriseError } from '../kernel/index.js'
+import { demandKnown, RepriseError } from '../kernel/index.js'
 
 /** The least and the most of a number, both included, and whether it must be whole. */
 export type Range = readonly [least: number, most: number, whole?: 'whole']
@@ -18,6 +18,12 @@ export function demand(holds: boolean, path: string): asserts holds {
 /** Demands that a part is an object, so that its members can be asked for. Data from a file may be anything. */
 export function demandObject(part: unknown, path: string): void {
   demand(typeof part === 'object' && part !== null, path)
+}
+
+/** Demands that a part is an object with no other members than those. A misspelt limit would be no limit. */
+export function demandOnly(part: object, path: string, ...known: readonly string[]): void {
+  demandObject(part, path)
+  demandKnown(part, known, path, 'POLICY_INVALID')
 }
 
 /** Whether the value is a number in the range. */

@@ -2,7 +2,7 @@
 // not happen is repeated.
 
 import { type Key, parseKey } from '../identity/index.js'
-import { RepriseError } from '../kernel/index.js'
+import { demandKnown, RepriseError } from '../kernel/index.js'
 
 /** What makes a repeat harmless, cheapest first. */
 export type Rung = 'read' | 'algebra' | 'conditional' | 'sequence' | 'key' | 'atomic'
@@ -22,7 +22,7 @@ export interface Guard {
   readonly key: Key | undefined
 }
 
-type Compare = () => PromiseLike<Comparison<unknown>> | Comparison<unknown>
+type Compare = (signal: AbortSignal) => PromiseLike<Comparison<unknown>> | Comparison<unknown>
 
 // A registered symbol, so that a guard made by another copy of the package is known as one.
 const brand = Symbol.for('reprise.guard')
@@ -71,13 +71,15 @@ export function repeatable(why: string): Guard {
 export interface ConditionalOptions<Result = unknown> {
   /**
    * Called when the precondition failed after an attempt that may have succeeded: reads back, and compares a write token or
-   * the intended representation. Undefined when it cannot tell; the outcome is then unknown. Default: it cannot tell.
+   * the intended representation. Undefined when it cannot tell; the outcome is then unknown. It has until the deadline, or a
+   * minute where there is none; then its signal aborts, and it could not tell. Default: it cannot tell.
    */
-  readonly compare?: () => PromiseLike<Comparison<Result>> | Comparison<Result>
+  readonly compare?: (signal: AbortSignal) => PromiseLike<Comparison<Result>> | Comparison<Result>
 }
 
 /** The call carries a precondition (ETag, version, compare-and-set) that a second success would violate. */
 export function conditional<Result = unknown>(options: ConditionalOptions<Result> = {}): Guard {
+  demandKnown(options, ['compare'], 'conditional')
   return guard('conditional', undefined, options.compare)
 }
 

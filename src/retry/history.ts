@@ -23,6 +23,15 @@ export interface RetryHistory {
   readonly attempts: readonly AttemptRecord[]
   /** Why there was no further attempt: `'attempts'` is exhausted, `'permanent'` would not have helped, and so on. */
   readonly stop: StopReason
+  /** How to classify the failure, where nobody did; absent where somebody did. */
+  readonly hint?: string
+}
+
+/** What is said of a call in which a failure was not classified; undefined where all were. */
+export function hintOn(attempts: readonly AttemptRecord[]): string | undefined {
+  return attempts.some(({ verdict }) => verdict.why === 'unclassified')
+    ? 'Nobody classified the failure: give the policy a `classify` that does.'
+    : undefined
 }
 
 const histories = new WeakMap<object, RetryHistory>()
@@ -33,8 +42,10 @@ export function historyOf(error: unknown): RetryHistory | undefined {
 }
 
 /** Remembers the history of an error. The last call that threw it wins. */
-export function remember(error: unknown, history: RetryHistory): void {
-  if (isObject(error)) histories.set(error, history)
+export function remember(error: unknown, attempts: readonly AttemptRecord[], stop: StopReason): void {
+  if (!isObject(error)) return
+  const hint = hintOn(attempts)
+  histories.set(error, { attempts, stop, ...(hint !== undefined && { hint }) })
 }
 
 function isObject(value: unknown): value is object {

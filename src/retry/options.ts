@@ -1,6 +1,14 @@
 // What a policy and a call can be told, and what a policy is as plain data.
 
-import { type Clock, type Deadline, type Duration, type ErrorCode, type Random, RepriseError } from '../kernel/index.js'
+import {
+  type Clock,
+  type Deadline,
+  type Duration,
+  demandKnown,
+  type ErrorCode,
+  type Random,
+  RepriseError,
+} from '../kernel/index.js'
 import type { Backoff, BackoffData } from './backoff.js'
 import type { Classifier } from './classify/default-classifier.js'
 import type { AttemptRecord } from './history.js'
@@ -64,9 +72,10 @@ export interface RunOptions<Result> {
   readonly onDiscard?: (verdict: Verdict, error: unknown) => Result
   /**
    * Asked when an unguarded attempt may have happened: looks at the world. What it finds ends the call, or proves that
-   * the attempt did not happen, so that it can be repeated. Undefined: it cannot tell either.
+   * the attempt did not happen, so that it can be repeated. Undefined: it cannot tell either. It has until the deadline, or a
+   * minute where there is none; then its signal aborts, and it could not tell.
    */
-  readonly resolve?: (error: unknown) => PromiseLike<Resolution<Result>> | Resolution<Result>
+  readonly resolve?: (error: unknown, signal: AbortSignal) => PromiseLike<Resolution<Result>> | Resolution<Result>
 }
 
 /** What became of an attempt, found out by looking. */
@@ -114,9 +123,18 @@ const has =
   (part) =>
     typeof (part as Record<string, unknown> | null)?.[member] === 'function'
 
-// What an option must be, where it is given. Numbers and durations are judged where they are read.
-const policyParts: Readonly<Record<string, Test>> = {
+// Numbers, durations and words are judged where they are read.
+const any: Test = () => true
+
+// What an option must be, where it is given.
+const policyParts: Readonly<Record<keyof RetryPolicyOptions, Test>> = {
   name: is('string'),
+  attempts: any,
+  deadline: any,
+  attemptTimeout: any,
+  minimumRemainder: any,
+  maxRetryAfter: any,
+  layer: any,
   classify: is('function'),
   innermost: is('boolean'),
   hedge: is('object'),
@@ -126,7 +144,7 @@ const policyParts: Readonly<Record<string, Test>> = {
   clock: has('monotonicMs'),
   random: has('next'),
 }
-const callParts: Readonly<Record<string, Test>> = {
+const callParts: Readonly<Record<keyof RunOptions<unknown>, Test>> = {
   signal: has('addEventListener'),
   history: (part) => Array.isArray(part) && Object.isExtensible(part),
   onDiscard: is('function'),
@@ -134,12 +152,12 @@ const callParts: Readonly<Record<string, Test>> = {
   deadline: (part) => typeof part !== 'object' || Math.abs((part as Deadline | null)?.expiresAtMs as number) >= 0,
 }
 
-/** Refuses what is no option of a policy with `POLICY_INVALID`. Data from a file, and callers without types, may give anything. */
+/** Refuses what is no option of a policy, or not known as one, with `POLICY_INVALID`. Data from a file, and callers without types, may give anything. */
 export function demandPolicyOptions(options: RetryPolicyOptions): void {
   refuse(options, policyParts, 'POLICY_INVALID')
 }
 
-/** Refuses what is no option of a call with `ARGUMENT_INVALID`. */
+/** Refuses what is no option of a call, or not known as one, with `ARGUMENT_INVALID`. */
 export function demandRunOptions<Result>(options: RunOptions<Result>): void {
   refuse(options, callParts, 'ARGUMENT_INVALID')
 }
@@ -151,4 +169,5 @@ function refuse(options: object, parts: Readonly<Record<string, Test>>, code: Er
   }
   const path = is('object')(options) ? Object.entries(parts).find(isWrong)?.[0] : 'options'
   if (path !== undefined) throw new RepriseError(code, `Not valid: ${path}.`, { details: { path } })
+  demandKnown(options, Object.keys(parts), 'options', code)
 }

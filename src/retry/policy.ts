@@ -5,7 +5,7 @@ import { backoffFrom, fullJitter } from './backoff.js'
 import { type Classifier, firstOf } from './classify/classifier.js'
 import { defaultClassifier } from './classify/default-classifier.js'
 import { httpClassifierFor } from './classify/http.js'
-import { demandObject } from './demand.js'
+import { demandObject, demandOnly } from './demand.js'
 import { type Guard, isGuard, notAGuard } from './guard.js'
 import { demandPolicyOptions, type PolicyData, type RetryPolicyOptions, type RunOptions } from './options.js'
 import type { Body } from './run/attempt.js'
@@ -47,6 +47,7 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
   if (layer !== 'inherit' && layer !== 'own') {
     throw new RepriseError('POLICY_INVALID', 'layer is inherit or own.', { details: { path: 'layer' } })
   }
+  if (hedge !== undefined) demandOnly(hedge, 'hedge', 'after')
   const ms = (duration: Duration | undefined): number | undefined =>
     duration === undefined ? undefined : durationMs(duration, { minMs: 1 })
   const budget = options.budget === false ? undefined : (options.budget ?? tokenBudget())
@@ -133,9 +134,25 @@ class Policy implements RetryPolicy {
 /** What plain data cannot hold. */
 export type LiveOptions = Pick<RetryPolicyOptions, 'classify' | 'clock' | 'random'>
 
+// Of PolicyData, each one.
+const members = /* @__PURE__ */ Object.keys({
+  name: 1,
+  attempts: 1,
+  backoff: 1,
+  budget: 1,
+  breaker: 1,
+  deadlineMs: 1,
+  attemptTimeoutMs: 1,
+  minimumRemainderMs: 1,
+  maxRetryAfterMs: 1,
+  hedgeAfterMs: 1,
+  layer: 1,
+  innermost: 1,
+} satisfies Record<keyof PolicyData, 1>)
+
 /** A policy from plain data, as `toJSON` gives it: with a budget and a breaker of its own. */
 export function policyFrom(data: PolicyData, live: LiveOptions = {}): RetryPolicy {
-  demandObject(data, 'policy')
+  demandOnly(data, 'policy', ...members)
   return retryPolicy({
     ...live,
     name: data.name,

@@ -1,7 +1,7 @@
 // The honest answer when an operation may have happened and nothing makes a repeat safe.
 
 import { RepriseError } from '../kernel/index.js'
-import type { AttemptRecord } from './history.js'
+import { type AttemptRecord, hintOn } from './history.js'
 
 /**
  * The operation may or may not have happened. It is neither a success nor a failure, and was not repeated, because nothing
@@ -15,9 +15,9 @@ export class UnknownOutcomeError extends RepriseError {
   readonly attempts: readonly AttemptRecord[]
 
   constructor(cause: unknown, attempts: readonly AttemptRecord[], suppressed: readonly unknown[] = []) {
-    const why = attempts.at(-1)?.verdict.why
-    const hint = why === 'unclassified' ? ' Nobody classified the failure: give the policy a `classify` that does.' : ''
-    super('UNKNOWN_OUTCOME', `The operation may have happened, and nothing makes a repeat safe.${hint}`, {
+    const message = 'The operation may have happened, and nothing makes a repeat safe.'
+    const hint = hintOn(attempts)
+    super('UNKNOWN_OUTCOME', hint === undefined ? message : `${message} ${hint}`, {
       cause,
       suppressed,
       details: { attempts: attempts.length },

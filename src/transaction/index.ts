@@ -11,7 +11,12 @@ export {
 } from './history.js'
 export { type EffectRule, type OpenTransaction, openTransaction, refuseInside } from './open-transaction.js'
 export type { OptimisticUpdate, Updated } from './optimistic.js'
-export type { TransactionDefaults, TransactionKey, TransactOptions } from './options.js'
+export {
+  type TransactionDefaults,
+  type TransactionKey,
+  type TransactOptions,
+  transactionDefaultNames,
+} from './options.js'
 export type { TransactionBody } from './run/attempt.js'
 export { type TransactionFaultPoint, transactionFaultPoints } from './run/fault-points.js'
 export { UnknownCommitError } from './unknown-commit.js'

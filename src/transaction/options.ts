@@ -42,6 +42,21 @@ export interface TransactionDefaults {
   readonly random?: Random
 }
 
+/** The names of {@link TransactionDefaults}, for a store that refuses others. */
+export const transactionDefaultNames: readonly string[] = /* @__PURE__ */ Object.keys({
+  deadline: 1,
+  connectionWait: 1,
+  bodyLimit: 1,
+  lockWait: 1,
+  attempts: 1,
+  backoff: 1,
+  budget: 1,
+  effects: 1,
+  allowOrigins: 1,
+  clock: 1,
+  random: 1,
+} satisfies Record<keyof TransactionDefaults, 1>)
+
 /** What one transaction can be told. */
 export interface TransactOptions
   extends Omit<TransactionDefaults, 'clock' | 'random' | 'deadline' | 'effects' | 'allowOrigins'> {
@@ -56,3 +71,18 @@ export interface TransactOptions
   /** Ends the call, unless COMMIT is on its way: then its outcome is awaited. */
   readonly signal?: AbortSignal
 }
+
+/** The names of {@link TransactOptions}. */
+export const transactOptionNames: readonly string[] = /* @__PURE__ */ Object.keys({
+  deadline: 1,
+  connectionWait: 1,
+  bodyLimit: 1,
+  lockWait: 1,
+  attempts: 1,
+  backoff: 1,
+  budget: 1,
+  key: 1,
+  isolation: 1,
+  readOnly: 1,
+  signal: 1,
+} satisfies Record<keyof TransactOptions, 1>)

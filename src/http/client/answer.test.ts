@@ -7,6 +7,7 @@ import {
   type AttemptRecord,
   constantDelay,
   forCodes,
+  historyOf,
   keyed,
   permanent,
   transient,
@@ -202,6 +203,7 @@ describe('read', () => {
       expect(error).toMatchObject({ code: 'BODY_MALFORMED', details: { status: 201, bytes: 10 } })
       expect((error as Error).message).toContain('answered 201')
       expect(history.map(({ verdict }) => verdict)).toEqual([permanent('http-body', 'maybe')])
+      expect(historyOf(error)).toEqual({ attempts: history, stop: 'permanent' })
       expect(effects).toHaveLength(1)
     })
 
@@ -209,6 +211,7 @@ describe('read', () => {
       const { origin, effects } = await server(answers(200, { body: 'x'.repeat(100) }))
       const error = await failureOf(client({ maxReadBytes: 99 }).read(origin, 'json', post))
       expect(error).toMatchObject({ code: 'BODY_TOO_LARGE', details: { status: 200, maxBytes: 99 } })
+      expect(historyOf(error)).toMatchObject({ stop: 'permanent', attempts: [{ verdict: { why: 'http-body' } }] })
       expect(effects).toHaveLength(1)
     })
 

@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { type MisbehavingServer, misbehavingServer, type Step } from '../../../test/retry/sockets.js'
 import { constantDelay, repeatable, UnknownOutcomeError } from '../../retry/index.js'
+import { manualClock } from '../../testing/index.js'
 import { type HttpClientOptions, httpClient } from './index.js'
 
 interface Account {
@@ -102,6 +103,40 @@ describe('conditionalUpdate', () => {
     expect(requests).toHaveLength(4)
     await hedging.fetch(url)
     expect(requests.length).toBeGreaterThan(5)
+  })
+
+  it('gives up the comparison after a minute, also without a deadline', async () => {
+    const clock = manualClock()
+    let puts = 0
+    let comparing = false
+    const hanging: typeof fetch = (_input, init) => {
+      if (init?.method === 'PUT') {
+        puts += 1
+        return Promise.reject(Object.assign(new Error('lost'), { code: 'ECONNRESET' }))
+      }
+      const answer = new Response('{"balance":100}', { headers: { etag: '"v1"' } })
+      if (puts === 0) return Promise.resolve(answer)
+      comparing = true
+      return new Promise((_resolve, reject) =>
+        init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)),
+      )
+    }
+    const slow = httpClient({ fetch: hanging, policy: { clock, backoff: constantDelay(0) } })
+    let error: unknown
+    const update = slow.conditionalUpdate('http://127.0.0.1/', { change: deposit }).catch((reason: unknown) => {
+      error = reason
+    })
+    while (!comparing) {
+      await clock.advance(1)
+      await new Promise(setImmediate)
+    }
+    await clock.advance(59_000)
+    expect(error).toBeUndefined()
+    await clock.advance(2_000)
+    await update
+    expect(error).toBeInstanceOf(UnknownOutcomeError)
+    expect(puts).toBe(3)
+    expect(clock.pendingTimers).toBe(0)
   })
 
   it('refuses to change what has no body', async () => {

@@ -2,7 +2,14 @@
 // it is known whose change the next 412 is about.
 
 import { keyHeader } from '../../identity/index.js'
-import { type Clock, canonicalJsonOf, deadlineAfter, isRepriseError, RepriseError } from '../../kernel/index.js'
+import {
+  type Clock,
+  canonicalJsonOf,
+  deadlineAfter,
+  demandKnown,
+  isRepriseError,
+  RepriseError,
+} from '../../kernel/index.js'
 import { type AttemptRecord, type Comparison, UnknownOutcomeError } from '../../retry/index.js'
 import type { Answer, Reader } from './answer.js'
 import { letGo } from './body.js'
@@ -47,7 +54,7 @@ type Call = <Value>(url: string | URL, how: Reader<Value> | undefined, init: Cal
 /**
  * GET, change, PUT with `If-Match`. After a 412 the change is decided anew on the new state, unless an earlier attempt may
  * have been the one that changed it: then, and also when the attempts run out, the resource is read and compared with what
- * was intended. What cannot be told apart ends in UNKNOWN_OUTCOME. Nothing of it is hedged, whatever the policy says, and
+ * was intended, which takes a minute at most where `init` has no deadline. What cannot be told apart ends in UNKNOWN_OUTCOME. Nothing of it is hedged, whatever the policy says, and
  * caches are asked to stay out of it (`cache: 'no-store'`).
  *
  * Refuses with ETAG_MISSING (a strong one is needed), HTTP_STATUS (another answer than expected), UPDATE_CONFLICT (the rounds
@@ -59,6 +66,7 @@ export async function conditionalUpdate<Value>(
   url: string | URL,
   options: ConditionalUpdateOptions<Value>,
 ): Promise<ConditionalUpdate<Value>> {
+  demandKnown(options, ['change', 'isOurs', 'rounds', 'init', 'contentType'], 'options')
   const { change, rounds: most = 5 } = options
   if (!Number.isInteger(most) || most < 1 || most > 100) {
     throw new RepriseError('ARGUMENT_INVALID', 'rounds must be a whole number from 1 to 100.')
@@ -79,8 +87,12 @@ export async function conditionalUpdate<Value>(
   })
 }
 
+/** How long the comparison after a lost answer may take where the update has no deadline, in ms. */
+const maxCompareMs = 60_000
+
 class Resource<Value> {
   readonly #call: Call
+  readonly #clock: Clock
   readonly #url: string | URL
   readonly #init: CallInit
   readonly #contentType: string
@@ -91,6 +103,7 @@ class Resource<Value> {
     const { deadline } = init
     demandNoneOfOurs(init)
     this.#call = call
+    this.#clock = clock
     this.#url = url
     // One deadline for everything, not one for each request.
     this.#init =
@@ -102,9 +115,9 @@ class Resource<Value> {
   }
 
   /** The current value, with the answer it came in. */
-  async read(): Promise<Answer<Value> & { readonly ok: true }> {
+  async read(limits: Pick<CallInit, 'deadline'> = {}): Promise<Answer<Value> & { readonly ok: true }> {
     // What a cache kept is not the present state: under its tag every write fails, and our own is not found.
-    const fresh = { cache: 'no-store', ...this.#init }
+    const fresh = { cache: 'no-store', ...this.#init, ...limits } as const
     const answer = await this.#call(this.#url, 'json' as Reader<Value>, fresh)
     // Without a body (204) there is nothing to change.
     if (answer.ok && answer.value !== undefined) return answer
@@ -119,7 +132,8 @@ class Resource<Value> {
     headers.set('if-match', tag)
     headers.set('content-type', this.#contentType)
     const compare = async (): Promise<Comparison<Response>> => {
-      const { response, value } = await this.read()
+      const { deadline = deadlineAfter(maxCompareMs, this.#clock) } = this.#init
+      const { response, value } = await this.read({ deadline })
       const ours = this.#isOurs(value, intended)
       return ours === undefined ? undefined : ours ? { ours, value: response } : { ours }
     }

@@ -1,6 +1,6 @@
 // What a client can be told, and what is refused when it is made.
 
-import { type ErrorCode, RepriseError } from '../../kernel/index.js'
+import { demandKnown, type ErrorCode, RepriseError } from '../../kernel/index.js'
 import type { Breaker, Budget, RetryPolicyOptions } from '../../retry/index.js'
 import type { Origins } from './origins.js'
 
@@ -59,13 +59,14 @@ const demands: Readonly<Record<keyof HttpClientOptions, Demand>> = {
   maxReadBytes: bytes,
 }
 
-/** Refuses what cannot be, by the option's name. Callers without types may give anything. */
+/** Refuses what cannot be, by the option's name, and what is not known. Callers without types may give anything. */
 export function demandClientOptions(options: HttpClientOptions): void {
   if (typeof options !== 'object' || options === null) throw refusal('ARGUMENT_INVALID', 'options', 'must be an object')
   for (const [name, [holds, must]] of Object.entries(demands)) {
     const option = options[name as keyof HttpClientOptions]
     if (option !== undefined && !holds(option)) throw refusal('ARGUMENT_INVALID', name, `must be ${must}`)
   }
+  demandKnown(options, Object.keys(demands), 'options')
   const policy: RetryPolicyOptions = options.policy ?? {}
   for (const part of ['budget', 'breaker'] as const) {
     if (policy[part] === undefined) continue

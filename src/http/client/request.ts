@@ -29,10 +29,10 @@ export interface CallOptions {
   /** Filled with a record of each failed attempt. */
   readonly history?: AttemptRecord[]
   /**
-   * After a 412 that follows an attempt which may have succeeded: whose success was it? Default: nobody can tell, and the
-   * outcome is unknown.
+   * After a 412 that follows an attempt which may have succeeded: whose success was it? It has until the deadline, or a minute
+   * where there is none; then its signal aborts. Default: nobody can tell, and the outcome is unknown.
    */
-  readonly compare?: () => PromiseLike<Comparison<Response>> | Comparison<Response>
+  readonly compare?: (signal: AbortSignal) => PromiseLike<Comparison<Response>> | Comparison<Response>
 }
 
 /** What a call can be told: everything fetch can, and {@link CallOptions}. */

@@ -4,7 +4,7 @@
 // undici and generated SDKs are all understood.
 
 import { readRetryAfter } from '../../identity/index.js'
-import { type Clock, systemClock } from '../../kernel/index.js'
+import { type Clock, demandKnown, systemClock } from '../../kernel/index.js'
 import type { Verdict } from '../verdict.js'
 import { type Classifier, firstOf } from './classifier.js'
 
@@ -94,6 +94,7 @@ export interface HttpClassifierOptions {
  * their `response`.
  */
 export function httpClassifierFor(options: HttpClassifierOptions = {}): Classifier {
+  demandKnown(options, ['clock', 'refusesBeforeProcessing'], 'options')
   const { clock = systemClock, refusesBeforeProcessing = false } = options
   // firstOf answers undefined where this throws: for null, for a getter that throws, for a header that is no text.
   return firstOf((error) => {

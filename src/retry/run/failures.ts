@@ -5,12 +5,13 @@ import { retryAttempt, retryRefused } from '../../telemetry/index.js'
 import { constantDelay } from '../backoff.js'
 import { unclassified } from '../classify/classifier.js'
 import { type Decision, decide, type StopReason } from '../decide.js'
-import { type Comparison, comparisonOf } from '../guard.js'
+import { comparisonOf } from '../guard.js'
 import { type AttemptRecord, remember } from '../history.js'
 import type { Resolution } from '../options.js'
 import { UnknownOutcomeError } from '../unknown-outcome.js'
 import { isVerdict, permanent, type ReturnedVerdict, transient, type Verdict } from '../verdict.js'
 import type { Call } from './call.js'
+import { CallLimits } from './limits.js'
 
 /** How an attempt failed: it threw, or it returned its verdict as a value. */
 export type Failure<Result> =
@@ -37,6 +38,12 @@ function sound(verdict: Verdict | undefined): Verdict {
   if (verdict === undefined || isVerdict(verdict)) return verdict ?? unclassified
   const guess: unknown = { ...(verdict as object), happened: 'maybe' }
   return isVerdict(guess) ? guess : unclassified
+}
+
+// All attempts that are out at the deadline are ended by one and the same error.
+function isSameDeadline(failure: Failure<unknown>, latest: Failure<unknown> | undefined): boolean {
+  if (failure.returned || latest?.returned !== false) return false
+  return failure.error === latest.error && isRepriseError(failure.error, 'DEADLINE_EXCEEDED')
 }
 
 /** Everything that went wrong in one call so far. */
@@ -86,7 +93,7 @@ export class Failures<Result> {
 
   /** The reason for which a call is left before its end, with what is known of it. */
   left(reason: unknown): unknown {
-    remember(reason, { attempts: this.#records, stop: 'aborted' })
+    remember(reason, this.#records, 'aborted')
     return reason
   }
 
@@ -111,13 +118,16 @@ export class Failures<Result> {
       throw this.left(signal.reason)
     }
     this.verdict = this.#verdictOn(failure)
-    if (this.verdict.help === 'transient') breaker?.failed(pass, nowMs)
+    // At its deadline a hedged call fails once, however many attempts it ends.
+    const isCounted = this.#hedged && isSameDeadline(failure, this.#latest)
+    if (this.verdict.help === 'transient' && !isCounted) breaker?.failed(pass, nowMs)
     else breaker?.ignored(pass)
     this.#latest = failure
     const mayBeOurs = this.verdict.conflict && this.#latestMaybe !== undefined && guard?.rung === 'conditional'
     if (mayBeOurs) return this.#compare(number, failure, nowMs)
-    if (this.verdict.happened === 'maybe' && guard === undefined && !failure.returned) {
-      const resolution = await this.#ask<Resolution<Result>>(() => options?.resolve?.(failure.error))
+    const resolve = options?.resolve
+    if (resolve !== undefined && this.verdict.happened === 'maybe' && guard === undefined && !failure.returned) {
+      const resolution = await this.#ask<Resolution<Result>>((signal) => resolve(failure.error, signal))
       this.#leaveIfAborted(number, failure, nowMs)
       if (resolution?.happened === true) {
         this.#record(number, failure, this.verdict, nowMs, { again: false, reason: 'resolved' })
@@ -127,7 +137,7 @@ export class Failures<Result> {
     }
     if (this.verdict.happened === 'maybe') this.#latestMaybe = failure
     // Looking at the world takes time.
-    const decision = this.#decide(made, clock.monotonicMs())
+    const decision = this.#decide(made, clock.monotonicMs(), isCounted)
     this.#record(number, failure, this.verdict, nowMs, decision)
     return !decision.again && decision.reason === 'discard' ? this.#discard(failure) : decision
   }
@@ -159,11 +169,11 @@ export class Failures<Result> {
     return sound(this.#call.machinery.classify(error))
   }
 
-  #decide(made: number, nowMs: number): Decision {
+  #decide(made: number, nowMs: number, isCounted: boolean): Decision {
     const { machinery, guard, deadline, owned } = this.#call
     const { rules, random } = machinery
     const { verdict } = this
-    if (verdict.help === 'transient' || verdict.doNotRepeat) {
+    if (!isCounted && (verdict.help === 'transient' || verdict.doNotRepeat)) {
       rules.budget?.failed(nowMs, this.counted)
       this.counted = true
     }
@@ -213,7 +223,7 @@ export class Failures<Result> {
   async #compare(number: number, failure: Failure<Result>, nowMs: number): Promise<Decision | Ending<Result>> {
     const { guard } = this.#call
     const compare = guard === undefined ? undefined : comparisonOf(guard)
-    const comparison = await this.#ask<Comparison<unknown>>(() => compare?.())
+    const comparison = compare && (await this.#ask(compare))
     this.#leaveIfAborted(number, failure, nowMs)
     this.#record(number, failure, this.verdict, nowMs, { again: false, reason: 'conflict' })
     if (comparison?.ours === true) return { value: comparison.value as Result }
@@ -233,10 +243,10 @@ export class Failures<Result> {
   }
 
   // Looking at the world can fail as well. Then it cannot tell, and its error is kept beside the one that matters.
-  async #ask<Answer>(look: () => PromiseLike<Answer> | Answer | undefined): Promise<Answer | undefined> {
-    const { limits } = this.#call
+  async #ask<Answer>(look: (signal: AbortSignal) => PromiseLike<Answer> | Answer): Promise<Answer | undefined> {
+    const { limits, machinery, deadline } = this.#call
     try {
-      return await (limits === undefined ? look() : limits.within(look))
+      return await (limits ?? new CallLimits(machinery.clock, undefined, undefined)).look(look, deadline)
     } catch (error) {
       this.#suppressed = [...this.#suppressed, error]
       return undefined
@@ -252,11 +262,13 @@ export class Failures<Result> {
   }
 
   #unknown(cause: unknown, stop: StopReason): never {
+    // Whoever takes the cause out, as the HTTP client does after a success, finds the history there as well.
+    remember(cause, this.#records, stop)
     return this.#throw(new UnknownOutcomeError(cause, this.#records, this.#suppressed), stop)
   }
 
   #throw(error: unknown, stop: StopReason): never {
-    remember(error, { attempts: this.#records, stop })
+    remember(error, this.#records, stop)
     throw error
   }
 }

@@ -260,6 +260,41 @@ describe('hedging', () => {
     expect(budget.level(151)).toBe(9)
   })
 
+  it('fails once at its deadline, however many are out, and says that it was the deadline', async () => {
+    const budget = tokenBudget()
+    const breaker = consecutiveBreaker({ failures: 3 })
+    // All three have been sent by then, so that no attempt is left either.
+    const { clock, policy, started, body } = setup({ budget, breaker, deadline: 250 })
+    const watched = policy.run(readOnly(), body).catch((error: unknown) => error)
+    await clock.advance(120)
+    started[0]?.fail(new Error('slow'))
+    await clock.advance(1)
+    expect(started).toHaveLength(3)
+    expect(budget.level(0)).toBe(9)
+    await clock.advance(200)
+    const error = await watched
+    expect(error).toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    expect(historyOf(error)).toMatchObject({
+      stop: 'deadline',
+      attempts: [{ number: 1 }, { number: 2 }, { number: 3 }],
+    })
+    // One for the attempt that failed, and one for the call that ran out of time.
+    expect(budget.level(0)).toBe(8)
+    expect(breaker.state(clock.monotonicMs())).toBe('closed')
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('counts every attempt that failed by itself, also with one and the same error', async () => {
+    const budget = tokenBudget()
+    const { clock, policy, started, body } = setup({ budget, attempts: 2 })
+    const watched = policy.run(readOnly(), body).catch((error: unknown) => error)
+    await clock.advance(150)
+    const same = new Error('slow')
+    for (const { fail } of started) fail(same)
+    expect(historyOf(await watched)).toMatchObject({ stop: 'attempts', attempts: [{ number: 1 }, { number: 2 }] })
+    expect(budget.level(0)).toBe(8)
+  })
+
   it('is refused when the breaker is open, and settles at the deadline', async () => {
     const breaker = consecutiveBreaker({ failures: 1 })
     breaker.open(0)

@@ -45,7 +45,9 @@ class Hedges<Result> {
   start(): void {
     // While attempts are out, each of them hears of a limit by itself.
     this.#limits.watch((reason) => {
-      if (this.#running.size === 0) this.#finish(undefined, () => this.#reject(this.#failures.left(reason)))
+      if (this.#running.size > 0) return
+      if (this.#call.options?.signal?.aborted) this.#finish(undefined, () => this.#reject(this.#failures.left(reason)))
+      else this.#end(undefined, 'deadline')
     })
     this.#go()
   }

@@ -7,6 +7,9 @@ import type { Body, RunningAttempt } from './attempt.js'
 
 type Stop = (reason: unknown) => void
 
+/** How long somebody may look at the world where the call has no deadline, in ms. */
+const maxLookMs = 60_000
+
 /** The limits on one call, from its first attempt until {@link CallLimits.release}. */
 export class CallLimits {
   readonly #clock: Clock
@@ -38,9 +41,21 @@ export class CallLimits {
     )
   }
 
-  /** Waits for other work of the call; rejects early when a limit is reached. */
-  within<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {
-    return this.#bounded(work, undefined, () => undefined)
+  /**
+   * Waits for somebody who looks at the world; rejects early when a limit is reached, and tells through the signal. Without
+   * a deadline of the call, a minute is the limit.
+   */
+  look<Result>(
+    work: (signal: AbortSignal) => PromiseLike<Result> | Result,
+    deadline: Deadline | undefined,
+  ): Promise<Result> {
+    const controller = new AbortController()
+    return this.#bounded(
+      () => work(controller.signal),
+      deadline === undefined ? maxLookMs : undefined,
+      (reason) => controller.abort(reason),
+      'Looking whether it happened',
+    )
   }
 
   /** Calls `stop` when a limit is reached, also one that is reached while no attempt is out. */
@@ -60,6 +75,7 @@ export class CallLimits {
     work: () => PromiseLike<Result> | Result,
     timeoutMs: number | undefined,
     tell: Stop,
+    what?: string,
   ): Promise<Result> {
     if (this.#reached !== undefined) return Promise.reject(this.#reached.reason)
     return new Promise((resolve, reject) => {
@@ -75,7 +91,7 @@ export class CallLimits {
       }
       this.#out.set(stop, () => cancelTimeout?.())
       if (timeoutMs !== undefined)
-        cancelTimeout = this.#clock.setTimer(timeoutMs, () => stop(attemptTimeout(timeoutMs)))
+        cancelTimeout = this.#clock.setTimer(timeoutMs, () => stop(attemptTimeout(timeoutMs, what)))
       const started = async (): Promise<Result> => work()
       started().then(
         (result) => {
@@ -102,9 +118,9 @@ export function deadlineExceeded(cause?: unknown): RepriseError {
   return new RepriseError('DEADLINE_EXCEEDED', 'The deadline passed.', options)
 }
 
-/** The error of an attempt that took too long. */
-export function attemptTimeout(timeoutMs: number): RepriseError {
-  return new RepriseError('ATTEMPT_TIMEOUT', `The attempt took longer than ${timeoutMs} ms.`, {
+/** The error of an attempt, or of a look at the world, that took too long. */
+export function attemptTimeout(timeoutMs: number, what = 'The attempt'): RepriseError {
+  return new RepriseError('ATTEMPT_TIMEOUT', `${what} took longer than ${timeoutMs} ms.`, {
     details: { timeoutMs },
   })
 }

@@ -6,7 +6,7 @@
 import { type Duration, durationMs, maxDurationMs, type Random, systemRandom } from '../../kernel/index.js'
 import { type RetryBreakerEvent, retryBreaker } from '../../telemetry/index.js'
 import { type Backoff, type BackoffData, backoffFrom, constantDelay } from '../backoff.js'
-import { demand, demandObject, demandRanges, tiny, within } from '../demand.js'
+import { demand, demandObject, demandOnly, demandRanges, tiny, within } from '../demand.js'
 import {
   at,
   type BreakerEvent,
@@ -164,14 +164,17 @@ function machineOf(data: BreakerData): Machine {
   demand(openFor.data.kind !== 'full' && openFor.data.baseMs > 0, 'breaker.openFor')
   demandRanges('breaker', data, { probes: [1, most, 'whole'] })
   const machine = { openFor, probes, windowMs: Infinity, length: windowLength }
+  const only = (...known: readonly string[]): void => demandOnly(data, 'breaker', 'kind', 'openFor', 'probes', ...known)
   if (kind === 'consecutive') {
     const { failures } = data
+    only('failures')
     demandRanges('breaker', data, { failures: [1, most, 'whole'] })
     // So many failures in a row are so many latest calls, all of which failed.
     return { ...machine, length: 2 * failures, failureRatio: 1, minimumCalls: failures }
   }
   const counted = kind === 'count'
   demand(counted || kind === 'window', 'breaker.kind')
+  only(counted ? 'size' : 'windowMs', 'failureRatio', 'minimumCalls')
   demandRanges('breaker', data, {
     ...(counted ? { size: [1, most, 'whole'] } : { windowMs: [1, maxDurationMs] }),
     failureRatio: [tiny, 1],

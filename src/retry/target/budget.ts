@@ -4,7 +4,7 @@
 // It is told of each attempt's result, and is then asked last, once nothing else forbids the repeat.
 
 import { type Duration, durationMs, maxDurationMs } from '../../kernel/index.js'
-import { demand, demandObject, demandRanges, huge } from '../demand.js'
+import { demand, demandObject, demandOnly, demandRanges, huge } from '../demand.js'
 import { added, aged, stepAt, total } from './sliding-window.js'
 
 /** A budget after gRPC proposal A6, as plain data. */
@@ -90,7 +90,9 @@ export interface RatioBudgetOptions {
  * The throttle of gRPC proposal A6: starts full, a failure takes 1 token, a success gives `tokenRatio`, and a repeat is
  * allowed while more than half of `maxTokens` is left. A repeat itself takes nothing; its result does.
  */
-export function tokenBudget({ maxTokens = 10, tokenRatio = 0.1 }: TokenBudgetOptions = {}): Budget {
+export function tokenBudget(options: TokenBudgetOptions = {}): Budget {
+  demandOnly(options, 'budget', 'maxTokens', 'tokenRatio')
+  const { maxTokens = 10, tokenRatio = 0.1 } = options
   // A smaller ratio is 0 once truncated, and the budget would never recover.
   demandRanges('budget', { maxTokens, tokenRatio }, { maxTokens: [0.001, 1000], tokenRatio: [0.001, huge] })
   const gain = thousandths(tokenRatio)
@@ -120,6 +122,7 @@ function thousandths(value: number): number {
  * `initial` or 1 if that is more.
  */
 export function ratioBudget(options: RatioBudgetOptions = {}): Budget {
+  demandOnly(options, 'budget', 'ratio', 'window', 'refillPerSecond', 'floorPerSecond', 'initial')
   const { ratio = 0.1, window = '10s', refillPerSecond = 0.01, floorPerSecond = 0, initial = 1 } = options
   const windowMs = durationMs(window)
   const data: RatioBudgetData = { kind: 'ratio', ratio, windowMs, refillPerSecond, floorPerSecond, initial }
@@ -169,7 +172,11 @@ export function ratioBudget(options: RatioBudgetOptions = {}): Budget {
 /** The budget that the data describes, new and with a balance of its own. Refuses data that cannot be with `POLICY_INVALID`. */
 export function budgetFrom(data: BudgetData): Budget {
   demandObject(data, 'budget')
-  if (data.kind === 'token') return tokenBudget(data)
+  if (data.kind === 'token') {
+    const { kind, ...rest } = data
+    return tokenBudget(rest)
+  }
   demand(data.kind === 'ratio', 'budget.kind')
-  return ratioBudget({ ...data, window: data.windowMs })
+  const { kind, windowMs, ...rest } = data
+  return ratioBudget({ ...rest, window: windowMs })
 }

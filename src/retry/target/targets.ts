@@ -1,6 +1,6 @@
 // One budget or breaker per target, for a bounded number of targets.
 
-import { demandRanges } from '../demand.js'
+import { demandOnly, demandRanges } from '../demand.js'
 
 /** Settings of {@link perTarget}. */
 export interface PerTargetOptions {
@@ -13,6 +13,7 @@ export interface PerTargetOptions {
  * that left and comes back starts anew.
  */
 export function perTarget<T>(make: (target: string) => T, options: PerTargetOptions = {}): (target: string) => T {
+  demandOnly(options, 'targets', 'maxTargets')
   const { maxTargets = 100 } = options
   demandRanges('targets', { maxTargets }, { maxTargets: [1, 100_000, 'whole'] })
   // A Map keeps the order of insertion: the first is the least recently used.

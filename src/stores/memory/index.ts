@@ -1,8 +1,8 @@
 // Memory: a store for tests, and for work that ends with its process. The same transactions, markers and savepoints as in a database.
 
 import type { Finding, Row } from '../../atomicity/index.js'
-import { systemClock } from '../../kernel/index.js'
-import { type Domain, domainOf } from '../../transaction/index.js'
+import { demandKnown, systemClock } from '../../kernel/index.js'
+import { type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { MemoryEngine } from './engine.js'
 import type { MemoryTransaction } from './handle.js'
 import type { MemoryOptions } from './options.js'
@@ -32,6 +32,7 @@ export interface MemoryDomain extends Domain<MemoryTransaction> {
 
 /** A domain whose tables live in this process. */
 export function memory(options: MemoryOptions): MemoryDomain {
+  demandKnown(options, ['name', 'queue', ...transactionDefaultNames], 'options')
   const { name, queue, clock = systemClock, ...defaults } = options
   const engine = new MemoryEngine(name, queue, clock)
   return {

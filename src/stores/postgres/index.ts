@@ -1,8 +1,8 @@
 // PostgreSQL: a domain on a pool of the `pg` package that the user passes in.
 
 import type { Finding } from '../../atomicity/index.js'
-import { durationMs, systemClock } from '../../kernel/index.js'
-import { type Domain, domainOf, refuseInside } from '../../transaction/index.js'
+import { demandKnown, durationMs, systemClock } from '../../kernel/index.js'
+import { type Domain, domainOf, refuseInside, transactionDefaultNames } from '../../transaction/index.js'
 import type { MigrationResult } from '../sql/index.js'
 import { connectionsOf } from './connections.js'
 import { examinePostgres } from './doctor.js'
@@ -33,10 +33,13 @@ export interface PostgresDomain<Bound> extends Domain<PostgresTransaction<Bound>
 /** How long migrations wait for another process that migrates, in ms. */
 const migrationWaitMs = 60_000
 
+const own = ['pool', 'name', 'prefix', 'schema', 'bind', 'resolvesUnkeyed']
+
 /** A domain in a PostgreSQL database: `postgres({ pool, name: 'payments' })`. */
 export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   options: PostgresOptions<Pool, Bound>,
 ): PostgresDomain<Bound> {
+  demandKnown(options, [...own, ...transactionDefaultNames], 'options')
   const { pool, name, prefix, schema: schemaName, bind, resolvesUnkeyed = true, ...defaults } = options
   const { clock = systemClock, connectionWait = '1s' } = defaults
   const schema = postgresSchema(prefix, schemaName)

@@ -1,8 +1,8 @@
 // SQLite: a store in one file, marker and effect in one commit, without a server.
 
 import type { Finding } from '../../atomicity/index.js'
-import { systemClock, systemRandom } from '../../kernel/index.js'
-import { type Domain, domainOf, refuseInside } from '../../transaction/index.js'
+import { demandKnown, systemClock, systemRandom } from '../../kernel/index.js'
+import { type Domain, domainOf, refuseInside, transactionDefaultNames } from '../../transaction/index.js'
 import { type MigrationResult, printMigrations } from '../sql/index.js'
 import type { SqliteClient } from './client/client.js'
 import { doctor } from './doctor.js'
@@ -33,10 +33,13 @@ export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>> {
   close(): Promise<void>
 }
 
+const own = ['name', 'open', 'file', 'bind', 'prefix', 'readers', 'queue']
+
 /** A domain in a file of SQLite. Nothing is opened before the first transaction. */
 export function sqlite(options: SqliteOptions<SqliteClient> & { readonly bind?: undefined }): SqliteDomain<SqliteClient>
 export function sqlite<Bound>(options: SqliteOptions<Bound> & { readonly bind: Bind<Bound> }): SqliteDomain<Bound>
 export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound> {
+  demandKnown(options, [...own, ...transactionDefaultNames], 'options')
   const { name, open, file, prefix, readers, queue, clock = systemClock, random = systemRandom, ...defaults } = options
   // Without bind, the overloads say that Bound is the client.
   const bind = options.bind ?? ((client: SqliteClient) => client as unknown as Bound)

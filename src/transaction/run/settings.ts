@@ -6,6 +6,7 @@ import {
   type Clock,
   type Deadline,
   type Duration,
+  demandKnown,
   durationMs,
   earlier,
   type Random,
@@ -16,7 +17,7 @@ import {
 import { type Backoff, type Budget, fullJitter } from '../../retry/index.js'
 import { effectRuleOf } from '../effect-guard/rule.js'
 import type { EffectRule } from '../open-transaction.js'
-import type { TransactionDefaults, TransactOptions } from '../options.js'
+import { type TransactionDefaults, type TransactOptions, transactOptionNames } from '../options.js'
 
 /** The options of one transaction, all of them known. */
 export interface Settings {
@@ -66,6 +67,7 @@ export function settingsOf(
   options: TransactOptions,
   effects: EffectRule = effectRuleOf(defaults),
 ): Settings {
+  demandKnown(options, transactOptionNames, 'options')
   const clock = defaults.clock ?? systemClock
   const readOnly = options.readOnly ?? false
   if (typeof readOnly !== 'boolean') throw invalid('readOnly')
