@@ -143,6 +143,29 @@ describe('hedging', () => {
     expect(historyOf(await watched)?.stop).toBe('deadline')
   })
 
+  it('ends with its own failure also where the timer of the deadline rings before the one it waits for', async () => {
+    const { clock, policy } = setup({
+      classify: () => transient('busy', 'no', { retryAfterMs: 200 }),
+      deadline: 300,
+      budget: false,
+    })
+    const { setTimer } = clock
+    let ring = (): void => undefined
+    Object.assign(clock, {
+      setTimer: (delayMs: number, fire: () => void) => {
+        if (delayMs === 300) ring = fire
+        return setTimer(delayMs, fire)
+      },
+    })
+    const busy = new Error('busy')
+    const watched = policy.run(readOnly(), () => Promise.reject(busy)).catch((error: unknown) => error)
+    await clock.advance(10)
+    ring()
+    expect(await watched).toBe(busy)
+    expect(historyOf(busy)?.stop).toBe('deadline')
+    expect(clock.pendingTimers).toBe(0)
+  })
+
   it('never shortens a wait that was asked for, whatever becomes of others', async () => {
     const { clock, policy } = setup({
       classify: (error) => transient('busy', 'no', (error as Error).message === 'wait' ? { retryAfterMs: 1_000 } : {}),

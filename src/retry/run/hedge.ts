@@ -46,8 +46,10 @@ class Hedges<Result> {
     // While attempts are out, each of them hears of a limit by itself.
     this.#limits.watch((reason) => {
       if (this.#running.size > 0) return
+      this.#cancelNext?.()
+      this.#cancelNext = undefined
       if (this.#call.options?.signal?.aborted) this.#finish(undefined, () => this.#reject(this.#failures.left(reason)))
-      else this.#end(undefined, 'deadline')
+      else this.#refuse('deadline')
     })
     this.#go()
   }
