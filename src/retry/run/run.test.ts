@@ -1,11 +1,39 @@
 import { describe, expect, it, vi } from 'vitest'
 import { Flaky, failing, settle, setup } from '../../../test/retry/virtual-policy.js'
 import { mintKey } from '../../identity/index.js'
+import { seededRandom } from '../../testing/index.js'
 import { when } from '../classify/classifier.js'
 import { keyed, readOnly } from '../guard.js'
 import { type AttemptRecord, historyOf } from '../history.js'
+import { retryPolicy } from '../policy.js'
 import { UnknownOutcomeError } from '../unknown-outcome.js'
 import { discard, failedBecause, permanent, transient } from '../verdict.js'
+
+it('a call that succeeds at once reads no clock, sets no timer, draws nothing and makes no signal', async () => {
+  const { clock } = setup()
+  const used: string[] = []
+  const watch = <Part extends object>(part: Part): Part =>
+    new Proxy(part, {
+      get: (target, name) => {
+        used.push(String(name))
+        return Reflect.get(target, name)
+      },
+    })
+  const controllers = vi.spyOn(globalThis, 'AbortController')
+  try {
+    const policy = retryPolicy({ clock: watch(clock), random: watch(seededRandom(1)) })
+    used.splice(0)
+    expect(await policy.run(readOnly(), () => 'run')).toBe('run')
+    expect(await policy.once(async () => 'once')).toBe('once')
+    expect(used).toEqual([])
+    expect(controllers).not.toHaveBeenCalled()
+    // The same eyes see a call that fails.
+    await expect(policy.run(readOnly(), () => Promise.reject(new Error('x')))).rejects.toThrow('x')
+    expect(used).toContain('monotonicMs')
+  } finally {
+    controllers.mockRestore()
+  }
+})
 
 describe('run', () => {
   it('calls once when the first attempt succeeds, with number and key', async () => {
