@@ -1,16 +1,17 @@
 // What a body gets of a store in memory: repeatable writes over its tables, and savepoints.
 
-import type {
-  HandleLife,
-  InsertedOnce,
-  Match,
-  Row,
-  Rows,
-  TransactionControls,
-  Transition,
-  Transitioned,
+import {
+  HandleControls,
+  type HandleLife,
+  type InsertedOnce,
+  type Match,
+  type Row,
+  type Rows,
+  type TransactionControls,
+  type Transition,
+  type Transitioned,
 } from '../../atomicity/index.js'
-import { type Deadline, RepriseError } from '../../kernel/index.js'
+import { RepriseError } from '../../kernel/index.js'
 import { type SavepointTurns, savepointTurns } from '../sql/savepoint-turns.js'
 import { copyOf, type TableView } from './table.js'
 import type { Views } from './tables.js'
@@ -26,35 +27,18 @@ export function memoryHandle(views: Views, life: HandleLife, controls: Transacti
   return new Handle(views, life, controls)
 }
 
-class Handle implements MemoryTransaction {
+class Handle extends HandleControls implements MemoryTransaction {
   readonly #views: Views
   readonly #life: HandleLife
-  readonly #controls: TransactionControls
   readonly #turns: SavepointTurns
   readonly #rows: PlainRows
 
   constructor(views: Views, life: HandleLife, controls: TransactionControls) {
+    super(controls)
     this.#views = views
     this.#life = life
-    this.#controls = controls
-    this.#turns = savepointTurns()
+    this.#turns = savepointTurns(life)
     this.#rows = rowsOver((name) => views.view(name))
-  }
-
-  get attempt(): number {
-    return this.#controls.attempt
-  }
-
-  get signal(): AbortSignal {
-    return this.#controls.signal
-  }
-
-  get deadline(): Deadline {
-    return this.#controls.deadline
-  }
-
-  afterCommit(work: () => unknown): void {
-    this.#controls.afterCommit(work)
   }
 
   insertOnce(table: string, row: Match, by: readonly string[]): Promise<InsertedOnce> {
