@@ -31,6 +31,7 @@ export type {
   Match,
   Row,
   Rows,
+  TableName,
   Transition,
   Transitioned,
 } from './rows.js'
