@@ -2,7 +2,8 @@
 
 import type { HandleLife, Rows, TransactionControls } from '../../atomicity/index.js'
 import { type SavepointTurns, type SqlAnswer, type SqlExecutor, SqlHandle, savepointTurns } from '../sql/index.js'
-import { clientOf, type SqliteClient, savepointSteps } from './client/client.js'
+import { actOn, clientOf, type SqliteClient, savepointSteps } from './client/client.js'
+import { type Act, answerOf } from './client/statement.js'
 import type { SqliteHandle } from './connection/driver.js'
 
 /** The handle of a transaction in SQLite. */
@@ -45,14 +46,14 @@ class Handle<Bound> extends SqlHandle implements SqliteTransaction<Bound> {
     bind: Bind<Bound>,
   ) {
     const turns = savepointTurns(life)
-    const client = clientOf(handle, life, turns, readOnly)
-    const executor = new Executor(client, life, turns)
+    const act = actOn(handle, life, turns, readOnly)
+    const executor = new Executor(handle, life, turns, act)
     super(controls, executor)
     this.#handle = handle
     this.#life = life
     this.#turns = turns
     this.#executor = executor
-    this.db = bind(client)
+    this.db = bind(clientOf(handle, life, turns, act))
   }
 
   async query<Result>(text: string, values: readonly unknown[] = []): Promise<{ rows: Result[]; rowCount: number }> {
@@ -67,24 +68,22 @@ class Handle<Bound> extends SqlHandle implements SqliteTransaction<Bound> {
 
 class Executor implements SqlExecutor {
   readonly dialect = 'sqlite'
-  readonly #client: SqliteClient
+  readonly #handle: SqliteHandle
   readonly #life: HandleLife
   readonly #turns: SavepointTurns
+  readonly #act: Act
 
-  constructor(client: SqliteClient, life: HandleLife, turns: SavepointTurns) {
-    this.#client = client
+  constructor(handle: SqliteHandle, life: HandleLife, turns: SavepointTurns, act: Act) {
+    this.#handle = handle
     this.#life = life
     this.#turns = turns
+    this.#act = act
   }
 
   // Asked again after each wait: others may have waited for the same savepoint, and one of them may have opened the next.
   async run(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
-    let wait = this.#turns.turn()
-    do {
-      await wait
-      wait = this.#turns.turn()
-    } while (wait !== undefined)
-    return answer(this.#client, text, values)
+    for (let wait = this.#turns.turn(); wait !== undefined; wait = this.#turns.turn()) await wait
+    return answerOf(this.#handle, text, values, this.#act)
   }
 
   // The writer has the whole file to itself, so a row that it sees is locked already.
@@ -95,11 +94,4 @@ class Executor implements SqlExecutor {
   poison(error: unknown): void {
     this.#life.poison(error)
   }
-}
-
-function answer(client: SqliteClient, text: string, values: readonly unknown[]): SqlAnswer {
-  const statement = client.prepare(text)
-  if (!statement.reader) return { rows: [], rowCount: statement.run(values).changes }
-  const rows = statement.all(values) as Record<string, unknown>[]
-  return { rows, rowCount: rows.length }
 }
