@@ -28,7 +28,7 @@
  * @property {boolean} [rates] Whether operations a second are shown and compared, and not their times.
  * @property {Meter[]} [meters] Read before and after every turn. Default: none.
  * @property {Effort} [effort] A full run of this case, where the usual turns are too short for it.
- * @property {string[]} [notes] Lines that belong to the case. Default: none.
+ * @property {string[] | ((times: Readonly<Record<string, number>>) => string[])} [notes] Lines that belong to the case, which may be made of the median times in us, by subject. Default: none.
  */
 /** @typedef {{ rounds: number, turnMs: number, warmUpMs: number }} Effort */
 /** @typedef {{ low: number, median: number, high: number }} Spread Quartiles around a median. */
@@ -86,7 +86,13 @@ async function measureHere({ name, subjects, targets, rates = false, meters = []
     const target = targets.find((candidate) => candidate.against === subject.name)
     return { against: subject.name, ratio, ...judge(ratio.median, target, rates) }
   })
-  return { name, rates, results, ratios, notes }
+  const lines = typeof notes === 'function' ? notes(mediansUs(results)) : notes
+  return { name, rates, results, ratios, notes: lines }
+}
+
+/** @param {{ name: string, nanoseconds: Spread }[]} results */
+function mediansUs(results) {
+  return Object.fromEntries(results.map(({ name, nanoseconds }) => [name, nanoseconds.median / 1e3]))
 }
 
 /**

@@ -24,6 +24,7 @@ const ours = 'transact'
 const bare = 'bare BEGIN, INSERT, COMMIT'
 const keyed = 'transact with a key'
 const untraced = 'transact, resolvesUnkeyed: false'
+const sameBegin = 'bare, with the BEGIN of transact'
 const flush = 'raw fdatasync of 8 kB'
 // Long turns, since flushes vary, and a long warm-up, since a transaction is slow enough for the compiler to take seconds.
 const effort = { rounds: 41, turnMs: 100, warmUpMs: 5000 }
@@ -95,23 +96,15 @@ async function insertCase(pool, version, connections, flushes) {
   /** @type {Record<string, () => Promise<unknown>>} */
   const ways = {
     [ours]: () => db.transact((tx) => tx.query(insert, [text])),
-    [bare]: async () => {
-      const client = await pool.connect()
-      try {
-        await client.query('BEGIN')
-        await client.query(insert, [text])
-        await client.query('COMMIT')
-      } catch (error) {
-        await client.query('ROLLBACK')
-        throw error
-      } finally {
-        client.release()
-      }
-    },
+    [bare]: () => bareInsert(pool, 'BEGIN', insert),
     [untraced]: () => plain.transact((tx) => tx.query(insert, [text])),
     [keyed]: () => db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key() }),
   }
   const count = async () => Number((await pool.query('SELECT count(*) FROM entry')).rows[0].count)
+  // On a connection that was used before; the first BEGIN of each asks for more.
+  await ways[ours]()
+  const [begin] = (await roundTripsOf(pool, ways[ours])).texts
+  ways[sameBegin] = () => bareInsert(pool, begin, insert)
   await check(ways, count)
   const trips = await roundTripNotes(pool, ways)
   const backends = await backendsOf(pool, connections)
@@ -128,11 +121,47 @@ async function insertCase(pool, version, connections, flushes) {
       { name: 'processor time of the server in us', read: () => processorUs(backends) },
     ],
     effort,
-    notes:
-      connections === 1
-        ? ['limit: all in a row, three round trips, the processor time of both sides, one flush of the log', ...trips]
-        : ['limit: the processors, which this process and the server share; commits share flushes'],
+    notes: (/** @type {Readonly<Record<string, number>>} */ us) => [
+      ...limitLines(us, connections),
+      ...(connections === 1 ? trips : []),
+    ],
   }
+}
+
+/**
+ * @param {import('pg').Pool} pool
+ * @param {string} begin
+ * @param {string} insert
+ */
+async function bareInsert(pool, begin, insert) {
+  const client = await pool.connect()
+  try {
+    await client.query(begin)
+    await client.query(insert, [text])
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK')
+    throw error
+  } finally {
+    client.release()
+  }
+}
+
+/**
+ * What a transaction takes longer than the bare one, and where it goes.
+ * @param {Readonly<Record<string, number>>} us
+ * @param {number} connections
+ */
+function limitLines(us, connections) {
+  const begin = us[sameBegin] - us[bare]
+  const steps = us[ours] - us[sameBegin]
+  return [
+    connections === 1
+      ? 'limit: all in a row, three round trips, the processor time of both sides, one flush of the log'
+      : 'limit: the processors, which this process and the server share; commits share flushes',
+    `  ${begin.toFixed(0)} us of each are what its BEGIN asks the server for: three limits of time, the number of the transaction and the backend`,
+    `  ${steps.toFixed(0)} us of each are its own steps here: promises, one timer, the context that the guard of effects looks at`,
+  ]
 }
 
 function ownProcessorUs() {
@@ -260,6 +289,9 @@ async function sqliteCase(db, handle, flushes) {
     ],
     meters: [{ name: 'processor time of this process in us', read: ownProcessorUs }],
     effort,
-    notes: ['limit: one flush of the log, then the processor time of this thread'],
+    notes: (/** @type {Readonly<Record<string, number>>} */ us) => [
+      'limit: one flush of the log, then the processor time of this thread',
+      `  ${(us[ours] - us[once]).toFixed(0)} us of each are its own steps: promises, one timer, the context that the guard of effects looks at`,
+    ],
   }
 }
