@@ -12,10 +12,10 @@ import {
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
 import { migrationMissing } from '../sql/index.js'
-import { runKept } from './client/writes.js'
 import { whileBusy } from './connection/busy.js'
 import type { Taken } from './connection/connections.js'
 import { isOpen, rowsOf, type SqliteHandle } from './connection/driver.js'
+import { runKept } from './connection/writes.js'
 import { type Bind, type SqliteTransaction, sqliteHandle } from './handle.js'
 import { nowMs, type SqliteTables } from './migrations.js'
 

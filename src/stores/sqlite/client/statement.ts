@@ -13,8 +13,8 @@ import {
   type SqliteHandleStatement,
   type SqliteValue,
 } from '../connection/driver.js'
+import { givesRows, runKept } from '../connection/writes.js'
 import { refuseUnpreparable } from './refusals.js'
-import { givesRows, runKept } from './writes.js'
 
 /** What a statement did. */
 export interface SqliteRunResult {
@@ -79,7 +79,11 @@ export function clientStatement(
     reader,
     run: (...given) => {
       const values = valuesOf(given)
-      return act(() => runFor(handle, statement, reader, values))
+      return act(() => {
+        // The rowid counts as a whole number too.
+        if (bigints) readExactly(statement)
+        return runFor(handle, statement, reader, values)
+      })
     },
     get: (...given) => shape(read('get', given)) ?? undefined,
     all: (...given) => (read('all', given) as unknown[]).map(shape),

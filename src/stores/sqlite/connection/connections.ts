@@ -4,6 +4,7 @@ import { type Turn, type Turns, turnsOf } from '../../../atomicity/index.js'
 import { type Clock, type Random, RepriseError } from '../../../kernel/index.js'
 import { type BusyLimits, whileBusy } from './busy.js'
 import { isOpen, rowsOf, type SqliteHandle } from './driver.js'
+import { forgetWrites } from './writes.js'
 
 /** What the connections are made of. */
 export interface ConnectionsOptions {
@@ -204,6 +205,7 @@ function heal(writer: SqliteHandle, metaTable: string): void {
 }
 
 function closeQuietly(handle: SqliteHandle): void {
+  forgetWrites(handle)
   try {
     if (isOpen(handle)) handle.exec('ROLLBACK')
   } catch {

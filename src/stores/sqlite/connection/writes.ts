@@ -3,7 +3,7 @@
 // Only those of `tx.query`, of the repeatable writes and of the marker come here; what a body prepares itself is its own. One that gives rows is prepared each time, since a change of the
 // schema may change its columns.
 
-import { call, type SqliteHandle, type SqliteHandleStatement, type SqliteValue } from '../connection/driver.js'
+import { call, type SqliteHandle, type SqliteHandleStatement, type SqliteValue } from './driver.js'
 
 interface Kept {
   readonly statement: SqliteHandleStatement
@@ -45,6 +45,11 @@ export function runKept<Read>(
     kept.get(handle)?.delete(text)
     throw error
   }
+}
+
+/** Lets go of what was kept on a connection that is being closed: libsql keeps the file open as long as one of its statements is alive. */
+export function forgetWrites(handle: SqliteHandle): void {
+  kept.delete(handle)
 }
 
 /** Whether a statement gives rows. Where the driver does not tell, it is asked for rows, which all statements then answer. */
