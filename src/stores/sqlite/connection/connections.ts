@@ -59,6 +59,12 @@ export class Connections {
 
   /** Waits for a turn and a connection. */
   async take(limits: TakeLimits): Promise<Taken> {
+    // The usual way, in which nobody waits and nothing is to be healed, takes as few promises as can be.
+    if (!limits.readOnly && this.#writer !== undefined && this.#healed === this.#condemned) {
+      limits.signal?.throwIfAborted()
+      const turn = this.#writing.tryTake()
+      if (turn !== undefined) return this.#takenWriter(turn, this.#writer)
+    }
     const { clock, random } = this.#options
     const endMs = clock.monotonicMs() + limits.waitMs
     const turn = await (limits.readOnly ? this.#reading : this.#writing).take(limits)
@@ -83,7 +89,10 @@ export class Connections {
   }
 
   async #takeWriter(turn: Turn, busy: BusyLimits): Promise<Taken> {
-    const handle = await this.#healedWriter(busy)
+    return this.#takenWriter(turn, await this.#healedWriter(busy))
+  }
+
+  #takenWriter(turn: Turn, handle: SqliteHandle): Taken {
     return {
       handle,
       giveBack: (fate) => {
