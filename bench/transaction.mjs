@@ -25,6 +25,8 @@ const bare = 'bare BEGIN, INSERT, COMMIT'
 const keyed = 'transact with a key'
 const untraced = 'transact, resolvesUnkeyed: false'
 const sameBegin = 'bare, with the BEGIN of transact'
+const here = 'processor time of this process in us'
+const there = 'processor time of the server in us'
 const flush = 'raw fdatasync of 8 kB'
 // Long turns, since flushes vary, and a long warm-up, since a transaction is slow enough for the compiler to take seconds.
 const effort = { rounds: 41, turnMs: 100, warmUpMs: 5000 }
@@ -117,12 +119,12 @@ async function insertCase(pool, version, connections, flushes) {
     ],
     targets: [{ against: bare, limit: 0.95 }],
     meters: [
-      { name: 'processor time of this process in us', read: ownProcessorUs },
-      { name: 'processor time of the server in us', read: () => processorUs(backends) },
+      { name: here, read: ownProcessorUs },
+      { name: there, read: () => processorUs(backends) },
     ],
     effort,
-    notes: (/** @type {Readonly<Record<string, number>>} */ us) => [
-      ...limitLines(us, connections),
+    notes: (/** @type {import('./harness.mjs').Used} */ used) => [
+      ...limitLines(used, connections),
       ...(connections === 1 ? trips : []),
     ],
   }
@@ -148,19 +150,19 @@ async function bareInsert(pool, begin, insert) {
 }
 
 /**
- * What a transaction takes longer than the bare one, and where it goes.
- * @param {Readonly<Record<string, number>>} us
+ * What a transaction uses up more than the bare one, and where. By the processor's time: the disk is the same for all, and varies by more than is asked for here.
+ * @param {import('./harness.mjs').Used} used
  * @param {number} connections
  */
-function limitLines(us, connections) {
-  const begin = us[sameBegin] - us[bare]
-  const steps = us[ours] - us[sameBegin]
+function limitLines(used, connections) {
+  const more = (/** @type {string} */ one, /** @type {string} */ other, /** @type {string} */ meter) =>
+    `${(used(one, meter) - used(other, meter)).toFixed(0)} us`
   return [
     connections === 1
       ? 'limit: all in a row, three round trips, the processor time of both sides, one flush of the log'
       : 'limit: the processors, which this process and the server share; commits share flushes',
-    `  ${begin.toFixed(0)} us of each are what its BEGIN asks the server for: three limits of time, the number of the transaction and the backend`,
-    `  ${steps.toFixed(0)} us of each are its own steps here: promises, one timer, the context that the guard of effects looks at`,
+    `  its BEGIN (three limits of time, the number of the transaction, the backend): ${more(sameBegin, bare, here)} here, ${more(sameBegin, bare, there)} in the server`,
+    `  its own steps, beside the same statements: ${more(ours, sameBegin, here)} here, ${more(ours, sameBegin, there)} in the server`,
   ]
 }
 
@@ -287,11 +289,11 @@ async function sqliteCase(db, handle, flushes) {
       { against: bare, limit: 0.9 },
       { against: once, limit: 0.9 },
     ],
-    meters: [{ name: 'processor time of this process in us', read: ownProcessorUs }],
+    meters: [{ name: here, read: ownProcessorUs }],
     effort,
-    notes: (/** @type {Readonly<Record<string, number>>} */ us) => [
+    notes: (/** @type {import('./harness.mjs').Used} */ used) => [
       'limit: one flush of the log, then the processor time of this thread',
-      `  ${(us[ours] - us[once]).toFixed(0)} us of each are its own steps: promises, one timer, the context that the guard of effects looks at`,
+      `  its own steps, beside the same statements: ${(used(ours, here) - used(once, here)).toFixed(0)} us`,
     ],
   }
 }
