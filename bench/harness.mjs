@@ -28,8 +28,9 @@
  * @property {boolean} [rates] Whether operations a second are shown and compared, and not their times.
  * @property {Meter[]} [meters] Read before and after every turn. Default: none.
  * @property {Effort} [effort] A full run of this case, where the usual turns are too short for it.
- * @property {string[]} [notes] Lines that belong to the case. Default: none.
+ * @property {string[] | ((used: Used) => string[])} [notes] Lines that belong to the case, which may be made of what the meters read. Default: none.
  */
+/** @typedef {(subject: string, meter: string) => number} Used The median that a meter read for an operation of a subject. */
 /** @typedef {{ rounds: number, turnMs: number, warmUpMs: number }} Effort */
 /** @typedef {{ low: number, median: number, high: number }} Spread Quartiles around a median. */
 
@@ -86,7 +87,16 @@ async function measureHere({ name, subjects, targets, rates = false, meters = []
     const target = targets.find((candidate) => candidate.against === subject.name)
     return { against: subject.name, ratio, ...judge(ratio.median, target, rates) }
   })
-  return { name, rates, results, ratios, notes }
+  const lines = typeof notes === 'function' ? notes(usedBy(results)) : notes
+  return { name, rates, results, ratios, notes: lines }
+}
+
+/**
+ * @param {{ name: string, used?: Record<string, Spread> }[]} results
+ * @returns {Used}
+ */
+function usedBy(results) {
+  return (subject, meter) => results.find(({ name }) => name === subject)?.used?.[meter]?.median ?? Number.NaN
 }
 
 /**

@@ -24,6 +24,9 @@ const ours = 'transact'
 const bare = 'bare BEGIN, INSERT, COMMIT'
 const keyed = 'transact with a key'
 const untraced = 'transact, resolvesUnkeyed: false'
+const sameBegin = 'bare, with the BEGIN of transact'
+const here = 'processor time of this process in us'
+const there = 'processor time of the server in us'
 const flush = 'raw fdatasync of 8 kB'
 // Long turns, since flushes vary, and a long warm-up, since a transaction is slow enough for the compiler to take seconds.
 const effort = { rounds: 41, turnMs: 100, warmUpMs: 5000 }
@@ -95,23 +98,15 @@ async function insertCase(pool, version, connections, flushes) {
   /** @type {Record<string, () => Promise<unknown>>} */
   const ways = {
     [ours]: () => db.transact((tx) => tx.query(insert, [text])),
-    [bare]: async () => {
-      const client = await pool.connect()
-      try {
-        await client.query('BEGIN')
-        await client.query(insert, [text])
-        await client.query('COMMIT')
-      } catch (error) {
-        await client.query('ROLLBACK')
-        throw error
-      } finally {
-        client.release()
-      }
-    },
+    [bare]: () => bareInsert(pool, 'BEGIN', insert),
     [untraced]: () => plain.transact((tx) => tx.query(insert, [text])),
     [keyed]: () => db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key() }),
   }
   const count = async () => Number((await pool.query('SELECT count(*) FROM entry')).rows[0].count)
+  // On a connection that was used before; the first BEGIN of each asks for more.
+  await ways[ours]()
+  const [begin] = (await roundTripsOf(pool, ways[ours])).texts
+  ways[sameBegin] = () => bareInsert(pool, begin, insert)
   await check(ways, count)
   const trips = await roundTripNotes(pool, ways)
   const backends = await backendsOf(pool, connections)
@@ -124,15 +119,51 @@ async function insertCase(pool, version, connections, flushes) {
     ],
     targets: [{ against: bare, limit: 0.95 }],
     meters: [
-      { name: 'processor time of this process in us', read: ownProcessorUs },
-      { name: 'processor time of the server in us', read: () => processorUs(backends) },
+      { name: here, read: ownProcessorUs },
+      { name: there, read: () => processorUs(backends) },
     ],
     effort,
-    notes:
-      connections === 1
-        ? ['limit: all in a row, three round trips, the processor time of both sides, one flush of the log', ...trips]
-        : ['limit: the processors, which this process and the server share; commits share flushes'],
+    notes: (/** @type {import('./harness.mjs').Used} */ used) => [
+      ...limitLines(used, connections),
+      ...(connections === 1 ? trips : []),
+    ],
   }
+}
+
+/**
+ * @param {import('pg').Pool} pool
+ * @param {string} begin
+ * @param {string} insert
+ */
+async function bareInsert(pool, begin, insert) {
+  const client = await pool.connect()
+  try {
+    await client.query(begin)
+    await client.query(insert, [text])
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK')
+    throw error
+  } finally {
+    client.release()
+  }
+}
+
+/**
+ * What a transaction uses up more than the bare one, and where. By the processor's time: the disk is the same for all, and varies by more than is asked for here.
+ * @param {import('./harness.mjs').Used} used
+ * @param {number} connections
+ */
+function limitLines(used, connections) {
+  const more = (/** @type {string} */ one, /** @type {string} */ other, /** @type {string} */ meter) =>
+    `${(used(one, meter) - used(other, meter)).toFixed(0)} us`
+  return [
+    connections === 1
+      ? 'limit: all in a row, three round trips, the processor time of both sides, one flush of the log'
+      : 'limit: the processors, which this process and the server share; commits share flushes',
+    `  its BEGIN (three limits of time, the number of the transaction, the backend): ${more(sameBegin, bare, here)} here, ${more(sameBegin, bare, there)} in the server`,
+    `  its own steps, beside the same statements: ${more(ours, sameBegin, here)} here, ${more(ours, sameBegin, there)} in the server`,
+  ]
 }
 
 function ownProcessorUs() {
@@ -258,8 +289,11 @@ async function sqliteCase(db, handle, flushes) {
       { against: bare, limit: 0.9 },
       { against: once, limit: 0.9 },
     ],
-    meters: [{ name: 'processor time of this process in us', read: ownProcessorUs }],
+    meters: [{ name: here, read: ownProcessorUs }],
     effort,
-    notes: ['limit: one flush of the log, then the processor time of this thread'],
+    notes: (/** @type {import('./harness.mjs').Used} */ used) => [
+      'limit: one flush of the log, then the processor time of this thread',
+      `  its own steps, beside the same statements: ${(used(ours, here) - used(once, here)).toFixed(0)} us`,
+    ],
   }
 }

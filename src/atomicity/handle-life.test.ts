@@ -98,3 +98,14 @@ it('refuses the result of a savepoint that outlived its transaction', async () =
   await expect(late).rejects.toMatchObject({ code: 'TRANSACTION_OVER' })
   expect(steps.calls).toEqual(['open reprise_1'])
 })
+
+it('tells of its end once, and at once where it is over', () => {
+  const life = handleLife()
+  const told: string[] = []
+  life.whenOver(() => told.push('early'))
+  expect(told).toEqual([])
+  life.end()
+  life.end()
+  life.whenOver(() => told.push('late'))
+  expect(told).toEqual(['early', 'late'])
+})

@@ -36,6 +36,8 @@ export interface HandleLife {
   end(): void
   /** Whether `end` was called. */
   readonly over: boolean
+  /** Calls `work` when `end` is called, or now where it was. */
+  whenOver(work: () => void): void
   /**
    * Refuses to commit while a savepoint is open, with SAVEPOINT_ORDER: the body did not await it, so half of its work would be stored.
    * Otherwise the same as `check`.
@@ -63,6 +65,7 @@ class Life implements HandleLife {
   // From the call on until its promise settles: one that is being opened or released is not over either.
   #underway = 0
   #over = false
+  #whenOver: (() => void)[] | undefined
   #poisoned: { readonly error: unknown } | undefined
 
   get poisoned(): { readonly error: unknown } | undefined {
@@ -99,6 +102,18 @@ class Life implements HandleLife {
 
   end(): void {
     this.#over = true
+    const due = this.#whenOver
+    this.#whenOver = undefined
+    if (due !== undefined) for (const work of due) work()
+  }
+
+  whenOver(work: () => void): void {
+    if (this.#over) {
+      work()
+      return
+    }
+    this.#whenOver ??= []
+    this.#whenOver.push(work)
   }
 
   async savepoint<Result>(steps: SavepointSteps, work: () => PromiseLike<Result> | Result): Promise<Result> {

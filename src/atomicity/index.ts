@@ -11,6 +11,7 @@ export type {
   TransactionControls,
 } from './engine.js'
 export type { Finding } from './finding.js'
+export { HandleControls } from './handle-controls.js'
 export { type HandleLife, handleLife, type SavepointSteps, type SynchronousSavepointSteps } from './handle-life.js'
 export type { Capability, Isolation, Manifest } from './manifest.js'
 export {
@@ -30,6 +31,7 @@ export type {
   Match,
   Row,
   Rows,
+  TableName,
   Transition,
   Transitioned,
 } from './rows.js'

@@ -8,6 +8,16 @@ export type ColumnValue = string | number | bigint | boolean | null | Uint8Array
 /** A row, by column names. */
 export type Row = Readonly<Record<string, unknown>>
 
+/** A table: its name, with its schema before a dot where there is one, or the two apart, for a name that has a dot of its own. */
+export type TableName =
+  | string
+  | {
+      /** The schema. Default: where the engine looks for a table without one. */
+      readonly schema?: string
+      /** The table's own name, taken as it is. */
+      readonly table: string
+    }
+
 /** Columns and the values they must have. */
 export type Match = Readonly<Record<string, ColumnValue>>
 
@@ -65,13 +75,13 @@ export interface Blocker {
 /** Repeatable writes inside a transaction. */
 export interface Rows {
   /** Inserts a row unless one with the same natural key is there; the unique index over `by` decides, never a check before. */
-  insertOnce(table: string, row: Match, by: readonly string[]): Promise<InsertedOnce>
+  insertOnce(table: TableName, row: Match, by: readonly string[]): Promise<InsertedOnce>
   /** Changes a state if the row is in a state it may start from. */
-  transition(table: string, transition: Transition): Promise<Transitioned>
+  transition(table: TableName, transition: Transition): Promise<Transitioned>
   /** Locks one row until the end of the transaction, and reads it. Undefined: there is no such row, and nothing is locked. LOCK_TIMEOUT: somebody else holds it. */
-  lockRow(table: string, where: Match, options?: LockOptions): Promise<Row | undefined>
+  lockRow(table: TableName, where: Match, options?: LockOptions): Promise<Row | undefined>
   /** Reads one row. */
-  readRow(table: string, where: Match): Promise<Row | undefined>
+  readRow(table: TableName, where: Match): Promise<Row | undefined>
   /** Updates the rows that match, and says how many there were. */
-  updateRows(table: string, where: Match, set: Match): Promise<number>
+  updateRows(table: TableName, where: Match, set: Match): Promise<number>
 }

@@ -125,3 +125,18 @@ it('keeps a thousand waiting turns cheap to give up', async () => {
   expect((await settled).every((end) => end.status === 'rejected')).toBe(true)
   expect(turns.waiting).toBe(0)
 })
+
+it('takes a turn without waiting where one is free, and none where nobody would have one', async () => {
+  const turns = turnsOf()
+  const first = turns.tryTake()
+  expect(first).toBeDefined()
+  expect(turns.tryTake()).toBeUndefined()
+  const waiting = turns.take({ waitMs: 1_000 })
+  first?.done()
+  // The place went to the one who waited.
+  expect(turns.tryTake()).toBeUndefined()
+  ;(await waiting).done()
+  turns.tryTake()?.done()
+  await turns.close()
+  expect(() => turns.tryTake()).toThrow(expect.objectContaining({ code: 'STORE_CLOSED' }))
+})

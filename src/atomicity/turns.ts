@@ -30,6 +30,8 @@ export interface Turn {
 export interface Turns {
   /** Waits for a turn: POOL_EXHAUSTED after `waitMs`, QUEUE_FULL where too many wait already, STORE_CLOSED after `close`. */
   take(limits: TurnLimits): Promise<Turn>
+  /** A turn that is free now, or undefined: for those who can do without the promise. Nobody waits in front of it then. STORE_CLOSED after `close`. */
+  tryTake(): Turn | undefined
   /** How many turns are out. */
   readonly taken: number
   /** How many wait. */
@@ -71,6 +73,13 @@ export function turnsOf(options: TurnsOptions = {}): Turns {
     }
   }
 
+  const tryTake = (): Turn | undefined => {
+    if (closed) throw closedError()
+    if (taken >= places) return undefined
+    taken += 1
+    return turn()
+  }
+
   return {
     get taken() {
       return taken
@@ -78,13 +87,11 @@ export function turnsOf(options: TurnsOptions = {}): Turns {
     get waiting() {
       return waiters.size
     },
+    tryTake,
     async take({ waitMs, signal }) {
       signal?.throwIfAborted()
-      if (closed) throw closedError()
-      if (taken < places) {
-        taken += 1
-        return turn()
-      }
+      const free = tryTake()
+      if (free !== undefined) return free
       if (waitMs <= 0) throw exhausted(places, 0)
       if (waiters.size >= queue) {
         throw new RepriseError('QUEUE_FULL', `All places are taken, and ${queue} wait already.`, {

@@ -1,6 +1,6 @@
 // An optimistic update: read, decide, write if the version is still the one that was read. A lost answer is not a mismatch.
 
-import type { Match, Row, Rows, TransactionControls } from '../atomicity/index.js'
+import type { Match, Row, Rows, TableName, TransactionControls } from '../atomicity/index.js'
 import { RepriseError, uuidv4 } from '../kernel/index.js'
 import type { TransactOptions } from './options.js'
 import type { TransactionBody } from './run/attempt.js'
@@ -9,7 +9,7 @@ import { UnknownCommitError } from './unknown-commit.js'
 /** An update that is decided anew whenever somebody else was quicker. */
 export interface OptimisticUpdate {
   /** The table. */
-  readonly table: string
+  readonly table: TableName
   /** The row, by a unique key. */
   readonly where: Match
   /** The column that counts versions: a whole number. Default `'version'`. */

@@ -1,27 +1,15 @@
 import diagnostics from 'node:diagnostics_channel'
 import http from 'node:http'
 import net from 'node:net'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { eventLoopTurn } from '../../src/kernel/index.js'
 import { allowEffect, type Domain, domainOf, type TransactionDefaults } from '../../src/transaction/index.js'
 import { EngineError, type Script, type ScriptedHandle, scripted } from '../transaction/scripted-engine.js'
 import { rejection } from '../transaction/scripted-world.js'
-import { type CountingServer, countingListener, countingServer } from './counting-server.js'
+import { countingListener } from './counting-server.js'
+import { watchedServer } from './watched-server.js'
 
-let server: CountingServer
-const events: unknown[] = []
-const listen = (event: unknown): void => void events.push(event)
-
-beforeAll(async () => {
-  server = await countingServer()
-})
-afterAll(() => server.close())
-beforeEach(() => {
-  events.length = 0
-  server.arrived.length = 0
-  diagnostics.subscribe('reprise.transaction.effect', listen)
-})
-afterEach(() => void diagnostics.unsubscribe('reprise.transaction.effect', listen))
+const { server, events } = await watchedServer()
 
 function domain(
   defaults: TransactionDefaults = {},

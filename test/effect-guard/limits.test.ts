@@ -2,7 +2,6 @@
 
 import { execFile } from 'node:child_process'
 import dgram from 'node:dgram'
-import diagnostics from 'node:diagnostics_channel'
 import { mkdtempSync, rmSync } from 'node:fs'
 import http, { ClientRequest, createServer } from 'node:http'
 import http2 from 'node:http2'
@@ -11,26 +10,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { domainOf, type TransactionDefaults } from '../../src/transaction/index.js'
 import { scripted } from '../transaction/scripted-engine.js'
 import { rejection } from '../transaction/scripted-world.js'
-import { type CountingServer, countingServer } from './counting-server.js'
+import { watchedServer } from './watched-server.js'
 
-let server: CountingServer
-const events: unknown[] = []
-const listen = (event: unknown): void => void events.push(event)
-
-beforeAll(async () => {
-  server = await countingServer()
-})
-afterAll(() => server.close())
-beforeEach(() => {
-  events.length = 0
-  server.arrived.length = 0
-  diagnostics.subscribe('reprise.transaction.effect', listen)
-})
-afterEach(() => void diagnostics.unsubscribe('reprise.transaction.effect', listen))
+const { server, events } = await watchedServer()
 
 const inside = <Result>(work: () => Promise<Result>, defaults: TransactionDefaults = {}): Promise<Result> =>
   domainOf(scripted(), { effects: 'poison', ...defaults }).transact(work)

@@ -204,7 +204,7 @@ function guessing(lane: Lane, guess: Guess): Domain<PostgresTransaction<PoolClie
   return domainOf({ ...engine, resolve: () => guess(lane) })
 }
 
-describe('the same cells with the resolver replaced by a guess', () => {
+describe('the same cells without a key, with the resolver replaced by a guess', () => {
   it.each(Object.entries(guesses))('%s: duplicates, and the checker names them', async (name, guess) => {
     const struck = cells.filter(({ ambiguous }) => ambiguous === 'always')
     const tallies = struck.map(tallyOf)
@@ -221,7 +221,11 @@ describe('the same cells with the resolver replaced by a guess', () => {
     })
     const { findings, endedAs } = await judge(intents)
     const duplicates = findings.filter(({ kind }) => kind === 'duplicate')
-    console.log(`${name}: ${duplicates.length} duplicates in ${sum(tallies, 'ambiguous')} ambiguous commits`)
+    const ambiguous = sum(tallies, 'ambiguous')
+    // A key would be in the way of a second effect whatever is guessed, so the guesses are shown where nothing else protects.
+    console.log(
+      `${name}, transactions without a key: ${duplicates.length} duplicates in ${ambiguous} ambiguous commits`,
+    )
     expect(tallies.filter(({ runs, fired }) => fired !== runs).map(({ cell }) => cell.name)).toEqual([])
     expect(duplicates.length).toBeGreaterThan(0)
     expect(endedAs.committed).toBe(intents.length)

@@ -1,16 +1,18 @@
 // What a body gets of a store in memory: repeatable writes over its tables, and savepoints.
 
-import type {
-  HandleLife,
-  InsertedOnce,
-  Match,
-  Row,
-  Rows,
-  TransactionControls,
-  Transition,
-  Transitioned,
+import {
+  HandleControls,
+  type HandleLife,
+  type InsertedOnce,
+  type Match,
+  type Row,
+  type Rows,
+  type TableName,
+  type TransactionControls,
+  type Transition,
+  type Transitioned,
 } from '../../atomicity/index.js'
-import { type Deadline, RepriseError } from '../../kernel/index.js'
+import { RepriseError } from '../../kernel/index.js'
 import { type SavepointTurns, savepointTurns } from '../sql/savepoint-turns.js'
 import { copyOf, type TableView } from './table.js'
 import type { Views } from './tables.js'
@@ -26,55 +28,38 @@ export function memoryHandle(views: Views, life: HandleLife, controls: Transacti
   return new Handle(views, life, controls)
 }
 
-class Handle implements MemoryTransaction {
+class Handle extends HandleControls implements MemoryTransaction {
   readonly #views: Views
   readonly #life: HandleLife
-  readonly #controls: TransactionControls
   readonly #turns: SavepointTurns
   readonly #rows: PlainRows
 
   constructor(views: Views, life: HandleLife, controls: TransactionControls) {
+    super(controls)
     this.#views = views
     this.#life = life
-    this.#controls = controls
-    this.#turns = savepointTurns()
-    this.#rows = rowsOver((name) => views.view(name))
+    this.#turns = savepointTurns(life)
+    this.#rows = rowsOver((table) => views.view(nameOf(table)))
   }
 
-  get attempt(): number {
-    return this.#controls.attempt
-  }
-
-  get signal(): AbortSignal {
-    return this.#controls.signal
-  }
-
-  get deadline(): Deadline {
-    return this.#controls.deadline
-  }
-
-  afterCommit(work: () => unknown): void {
-    this.#controls.afterCommit(work)
-  }
-
-  insertOnce(table: string, row: Match, by: readonly string[]): Promise<InsertedOnce> {
+  insertOnce(table: TableName, row: Match, by: readonly string[]): Promise<InsertedOnce> {
     return this.#act(() => this.#rows.insertOnce(table, row, by))
   }
 
-  transition(table: string, transition: Transition): Promise<Transitioned> {
+  transition(table: TableName, transition: Transition): Promise<Transitioned> {
     return this.#act(() => this.#rows.transition(table, transition))
   }
 
   // The writer has the store to itself, so a row that it sees is locked already.
-  lockRow(table: string, where: Match): Promise<Row | undefined> {
+  lockRow(table: TableName, where: Match): Promise<Row | undefined> {
     return this.#act(() => this.#rows.readRow(table, where))
   }
 
-  readRow(table: string, where: Match): Promise<Row | undefined> {
+  readRow(table: TableName, where: Match): Promise<Row | undefined> {
     return this.#act(() => this.#rows.readRow(table, where))
   }
 
-  updateRows(table: string, where: Match, set: Match): Promise<number> {
+  updateRows(table: TableName, where: Match, set: Match): Promise<number> {
     return this.#act(() => this.#rows.updateRows(table, where, set))
   }
 
@@ -84,11 +69,7 @@ class Handle implements MemoryTransaction {
 
   async #act<Result>(work: () => Result): Promise<Result> {
     // Asked again after each wait: others may have waited for the same savepoint, and one of them may have opened the next.
-    let wait = this.#turns.turn()
-    do {
-      await wait
-      wait = this.#turns.turn()
-    } while (wait !== undefined)
+    for (let wait = this.#turns.turn(); wait !== undefined; wait = this.#turns.turn()) await wait
     this.#life.check()
     try {
       return work()
@@ -100,14 +81,20 @@ class Handle implements MemoryTransaction {
 }
 
 interface PlainRows {
-  insertOnce(table: string, row: Match, by: readonly string[]): InsertedOnce
-  transition(table: string, transition: Transition): Transitioned
-  readRow(table: string, where: Match): Row | undefined
-  updateRows(table: string, where: Match, set: Match): number
+  insertOnce(table: TableName, row: Match, by: readonly string[]): InsertedOnce
+  transition(table: TableName, transition: Transition): Transitioned
+  readRow(table: TableName, where: Match): Row | undefined
+  updateRows(table: TableName, where: Match, set: Match): number
 }
 
-function rowsOver(view: (name: string) => TableView): PlainRows {
-  const readRow = (table: string, where: Match): Row | undefined => {
+// Here a schema is a part of the name like any other.
+function nameOf(table: TableName): string {
+  if (typeof table === 'string') return table
+  return table.schema === undefined ? table.table : `${table.schema}.${table.table}`
+}
+
+function rowsOver(view: (table: TableName) => TableView): PlainRows {
+  const readRow = (table: TableName, where: Match): Row | undefined => {
     const found = view(table)
     const ids = found.find(where)
     if (ids.length > 1) throw new RepriseError('ARGUMENT_INVALID', 'More than one row matches; a unique key is needed.')
@@ -115,7 +102,7 @@ function rowsOver(view: (name: string) => TableView): PlainRows {
     const row = id === undefined ? undefined : found.row(id)
     return row === undefined ? undefined : copyOf(row)
   }
-  const updateRows = (table: string, where: Match, set: Match): number => {
+  const updateRows = (table: TableName, where: Match, set: Match): number => {
     const found = view(table)
     const ids = found.find(where)
     for (const id of ids) found.update(id, set)

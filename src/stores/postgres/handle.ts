@@ -1,9 +1,8 @@
 // What a body works with: the handle, and the client inside it that a query builder can be bound to.
 
 import type { Rows, TransactionControls } from '../../atomicity/index.js'
-import type { Deadline } from '../../kernel/index.js'
 import { RepriseError } from '../../kernel/index.js'
-import { refuseTransactionStatements, type SqlExecutor, sqlRows } from '../sql/index.js'
+import { refuseTransactionStatements, type SqlExecutor, SqlHandle } from '../sql/index.js'
 import type { PostgresAnswer } from './options.js'
 
 /** What a body of a PostgreSQL transaction gets. */
@@ -40,13 +39,10 @@ export function postgresHandle<Bound>(
   return new Handle(port, executor, controls, bind)
 }
 
-class Handle<Bound> implements PostgresTransaction<Bound> {
+class Handle<Bound> extends SqlHandle implements PostgresTransaction<Bound> {
   readonly #port: StatementPort
-  readonly #controls: TransactionControls
-  readonly #executor: SqlExecutor
   readonly #bind: (client: TransactionClient, pool: TransactionPool) => Bound
   #bound: { readonly db: Bound } | undefined
-  #lazyRows: Rows | undefined
 
   constructor(
     port: StatementPort,
@@ -54,22 +50,9 @@ class Handle<Bound> implements PostgresTransaction<Bound> {
     controls: TransactionControls,
     bind: (client: TransactionClient, pool: TransactionPool) => Bound,
   ) {
+    super(controls, executor)
     this.#port = port
-    this.#controls = controls
-    this.#executor = executor
     this.#bind = bind
-  }
-
-  get attempt(): number {
-    return this.#controls.attempt
-  }
-
-  get signal(): AbortSignal {
-    return this.#controls.signal
-  }
-
-  get deadline(): Deadline {
-    return this.#controls.deadline
   }
 
   // Most bodies need one of the two, db or query, so the query builder is only made when it is asked for.
@@ -78,10 +61,6 @@ class Handle<Bound> implements PostgresTransaction<Bound> {
       this.#bound = { db: this.#bind(new TransactionClient(this.#port), new TransactionPool(this.#port)) }
     }
     return this.#bound.db
-  }
-
-  afterCommit(work: () => unknown): void {
-    this.#controls.afterCommit(work)
   }
 
   async query<Row>(text: string, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }> {
@@ -93,32 +72,6 @@ class Handle<Bound> implements PostgresTransaction<Bound> {
 
   savepoint<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#port.savepoint(work)
-  }
-
-  insertOnce(...values: Parameters<Rows['insertOnce']>): ReturnType<Rows['insertOnce']> {
-    return this.#rows.insertOnce(...values)
-  }
-
-  transition(...values: Parameters<Rows['transition']>): ReturnType<Rows['transition']> {
-    return this.#rows.transition(...values)
-  }
-
-  lockRow(...values: Parameters<Rows['lockRow']>): ReturnType<Rows['lockRow']> {
-    return this.#rows.lockRow(...values)
-  }
-
-  readRow(...values: Parameters<Rows['readRow']>): ReturnType<Rows['readRow']> {
-    return this.#rows.readRow(...values)
-  }
-
-  updateRows(...values: Parameters<Rows['updateRows']>): ReturnType<Rows['updateRows']> {
-    return this.#rows.updateRows(...values)
-  }
-
-  // Most bodies use none of these.
-  get #rows(): Rows {
-    this.#lazyRows ??= sqlRows(this.#executor)
-    return this.#lazyRows
   }
 }
 

@@ -144,6 +144,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   }
 
   async record(id: StoredKey, value: string): Promise<void> {
+    // Else it would wait for a savepoint that the body did not, and then commit.
+    this.#life.checkBeforeCommit()
     const { rowCount } = await this.run(`UPDATE ${this.#context.marker} SET value = $2 WHERE id = $1`, [id, value])
     if (rowCount !== 1) throw new RepriseError('MARKER_INVALID', 'The marker that this transaction claimed is gone.')
   }

@@ -27,7 +27,7 @@ export class Wire {
   /** The backend, where it is known: then it is asked who blocks it. */
   pid: string | undefined
   readonly #parts: WireParts
-  readonly #turns: SavepointTurns = savepointTurns()
+  readonly #turns: SavepointTurns
   readonly #queue: (() => void)[] = []
   #pending = 0
   #whenIdle: (() => void) | undefined
@@ -35,6 +35,7 @@ export class Wire {
 
   constructor(parts: WireParts) {
     this.#parts = parts
+    this.#turns = savepointTurns(parts.life)
   }
 
   /** Whether nothing is under way. */

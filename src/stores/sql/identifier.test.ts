@@ -22,6 +22,14 @@ describe('names', () => {
     expect(() => quoteTable('.b')).toThrow(refused)
   })
 
+  it('of tables are taken as they are where they come apart from their schema', () => {
+    expect(quoteTable({ table: 'shop.orders' })).toBe('"shop.orders"')
+    expect(quoteTable({ schema: 'a.b', table: 'c.d"e' })).toBe('"a.b"."c.d""e"')
+    for (const table of [{ table: '' }, { schema: '', table: 'a' }, {}, null, 7]) {
+      expect(() => quoteTable(table as never)).toThrow(refused)
+    }
+  })
+
   it('begin with a prefix that needs no quoting', () => {
     expect(checkPrefix('reprise_')).toBe('reprise_')
     expect(checkPrefix('')).toBe('')

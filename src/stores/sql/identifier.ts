@@ -1,5 +1,6 @@
 // Names in SQL: quoted, so that no name can be read as anything else.
 
+import type { TableName } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 
 /** The longest name PostgreSQL keeps, in bytes (NAMEDATALEN - 1); a longer one is cut silently there, and refused here. */
@@ -19,12 +20,19 @@ export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
-/** A table's name, with its schema before a dot where there is one: `'shop.orders'` gives `"shop"."orders"`. */
-export function quoteTable(table: string): string {
+/** A table's name, with its schema before a dot where there is one: `'shop.orders'` gives `"shop"."orders"`; `{ table: 'shop.orders' }` gives `"shop.orders"`. */
+export function quoteTable(table: TableName): string {
+  if (typeof table === 'object' && table !== null) {
+    const { schema } = table
+    return schema === undefined ? quoteName(table.table) : `${quoteName(schema)}.${quoteName(table.table)}`
+  }
   if (typeof table !== 'string') throw new RepriseError('ARGUMENT_INVALID', 'The name of a table must be text.')
   const parts = table.split('.')
   if (parts.length > 2)
-    throw new RepriseError('ARGUMENT_INVALID', 'The name of a table has at most one dot, after its schema.')
+    throw new RepriseError(
+      'ARGUMENT_INVALID',
+      'The name of a table has at most one dot, after its schema; one with a dot of its own is given as { table }.',
+    )
   return parts.map(quoteName).join('.')
 }
 

@@ -16,4 +16,5 @@ export {
 } from './migrations.js'
 export { sqlRows } from './rows.js'
 export { type SavepointTurns, savepointTurns } from './savepoint-turns.js'
+export { SqlHandle } from './sql-handle.js'
 export { refuseTransactionStatements, statementsOf, transactionStatementIn } from './statements.js'

@@ -43,6 +43,13 @@ describe('insertOnce', () => {
     expect(second).toMatchObject({ inserted: false, row: { id: 'c', amount: 3 } })
   })
 
+  it('reaches a table whose name has a dot', async () => {
+    database.exec('create table "shop.orders" (id text primary key)')
+    await rows.insertOnce({ table: 'shop.orders' }, { id: 'z' }, ['id'])
+    expect(await rows.readRow({ schema: 'main', table: 'shop.orders' }, { id: 'z' })).toMatchObject({ id: 'z' })
+    await expect(rows.readRow('shop.orders', { id: 'z' })).rejects.toThrow(/no such table/)
+  })
+
   it('does not hide a violation of another key', async () => {
     await expect(rows.insertOnce('orders', { id: 'a', ref: 'new' }, ['ref'])).rejects.toThrow(/UNIQUE/)
   })

@@ -1,6 +1,15 @@
 // Writes that can be repeated, as SQL, once for all engines that speak it.
 
-import type { InsertedOnce, LockOptions, Match, Row, Rows, Transition, Transitioned } from '../../atomicity/index.js'
+import type {
+  InsertedOnce,
+  LockOptions,
+  Match,
+  Row,
+  Rows,
+  TableName,
+  Transition,
+  Transitioned,
+} from '../../atomicity/index.js'
 import { durationMs, RepriseError } from '../../kernel/index.js'
 import { placeholder } from './dialect.js'
 import type { SqlAnswer, SqlExecutor } from './executor.js'
@@ -53,7 +62,7 @@ class Statement {
 
 async function insertOnce(
   executor: SqlExecutor,
-  table: string,
+  table: TableName,
   row: Match,
   by: readonly string[],
 ): Promise<InsertedOnce> {
@@ -75,7 +84,7 @@ async function insertOnce(
   throw restless()
 }
 
-async function transit(executor: SqlExecutor, table: string, transition: Transition): Promise<Transitioned> {
+async function transit(executor: SqlExecutor, table: TableName, transition: Transition): Promise<Transitioned> {
   const { where, column = 'state', to, command, commandColumn = 'last_command', set = {} } = transition
   checkUniqueMatch(where)
   const from = typeof transition.from === 'string' ? [transition.from] : transition.from
@@ -107,7 +116,7 @@ async function transit(executor: SqlExecutor, table: string, transition: Transit
 
 async function lockRow(
   executor: SqlExecutor,
-  table: string,
+  table: TableName,
   where: Match,
   options: LockOptions = {},
 ): Promise<Row | undefined> {
@@ -118,13 +127,13 @@ async function lockRow(
   return onlyRow(await executor.lock(text, select.values, wait))
 }
 
-async function readRow(executor: SqlExecutor, table: string, where: Match): Promise<Row | undefined> {
+async function readRow(executor: SqlExecutor, table: TableName, where: Match): Promise<Row | undefined> {
   checkMatch(where)
   const select = new Statement(executor)
   return onlyRow(await select.run(`SELECT * FROM ${quoteTable(table)} WHERE ${select.conditions(where)} LIMIT 2`))
 }
 
-async function updateRows(executor: SqlExecutor, table: string, where: Match, set: Match): Promise<number> {
+async function updateRows(executor: SqlExecutor, table: TableName, where: Match, set: Match): Promise<number> {
   checkMatch(where)
   if (Object.keys(set).length === 0) throw new RepriseError('ARGUMENT_INVALID', 'There is no column to set.')
   const update = new Statement(executor)

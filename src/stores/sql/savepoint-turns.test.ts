@@ -1,6 +1,19 @@
-import { describe, expect, it } from 'vitest'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { type HandleLife, handleLife } from '../../atomicity/index.js'
 import { eventLoopTurn } from '../../kernel/index.js'
 import { LockTimeoutError, savepointTurns } from './index.js'
+
+const lives: HandleLife[] = []
+afterEach(() => {
+  for (const life of lives.splice(0)) life.end()
+})
+
+function newTurns() {
+  const life = handleLife()
+  lives.push(life)
+  return savepointTurns(life)
+}
 
 function gate() {
   let open: () => void = () => undefined
@@ -12,11 +25,11 @@ function gate() {
 
 describe('savepoint turns', () => {
   it('lets statements through at once where nobody uses savepoints', () => {
-    expect(savepointTurns().turn()).toBeUndefined()
+    expect(newTurns().turn()).toBeUndefined()
   })
 
   it('makes what is outside wait until the savepoint is over, and lets its own work through', async () => {
-    const turns = savepointTurns()
+    const turns = newTurns()
     const { open, opened } = gate()
     const order: string[] = []
     const inside = turns.enter(async () => {
@@ -33,7 +46,7 @@ describe('savepoint turns', () => {
   })
 
   it('runs savepoints that were begun side by side one after the other, and nested ones at once', async () => {
-    const turns = savepointTurns()
+    const turns = newTurns()
     const order: string[] = []
     const one = (name: string) =>
       turns.enter(async () => {
@@ -49,13 +62,13 @@ describe('savepoint turns', () => {
   })
 
   it('goes on after work that failed', async () => {
-    const turns = savepointTurns()
+    const turns = newTurns()
     await expect(turns.enter(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(turns.turn()).toBeUndefined()
   })
 
   it('refuses statements of work whose savepoint is over', async () => {
-    const turns = savepointTurns()
+    const turns = newTurns()
     const { open, opened } = gate()
     let late: Promise<unknown> = Promise.resolve()
     await turns.enter(async () => {
@@ -65,9 +78,23 @@ describe('savepoint turns', () => {
     await expect(late).rejects.toThrow(expect.objectContaining({ code: 'TRANSACTION_OVER' }))
   })
 
+  it('lets the storage rest after the transaction, also where work never ended', async () => {
+    const disable = vi.spyOn(AsyncLocalStorage.prototype, 'disable')
+    const life = handleLife()
+    const turns = savepointTurns(life)
+    await turns.enter(async () => undefined)
+    void turns.enter(() => new Promise(() => undefined))
+    await eventLoopTurn()
+    expect(disable).not.toHaveBeenCalled()
+    life.end()
+    await eventLoopTurn()
+    expect(disable).toHaveBeenCalledOnce()
+    disable.mockRestore()
+  })
+
   it('keeps two transactions apart', async () => {
-    const first = savepointTurns()
-    const second = savepointTurns()
+    const first = newTurns()
+    const second = newTurns()
     await first.enter(async () => {
       await second.enter(async () => {
         expect(first.turn()).toBeUndefined()

@@ -1,8 +1,8 @@
 // Who is inside which savepoint. A savepoint belongs to all statements of its connection, so what is not part of its work has to wait
 // until it is over: else it would be undone with it.
 
-import { AsyncLocalStorage } from 'node:async_hooks'
-import { RepriseError } from '../../kernel/index.js'
+import type { HandleLife } from '../../atomicity/index.js'
+import { type OpenScope, RepriseError, type ScopeKind, scopeKind } from '../../kernel/index.js'
 
 interface Place {
   /** The transaction it belongs to. */
@@ -14,8 +14,7 @@ interface Place {
   open: boolean
 }
 
-// One for all transactions: each instance of its own would make every await of the process dearer.
-let places: AsyncLocalStorage<Place> | undefined
+const places: ScopeKind<Place> = /* @__PURE__ */ scopeKind<Place>('reprise.savepoint')
 
 /** The savepoints of one transaction, one inside the other, never side by side. */
 export interface SavepointTurns {
@@ -28,17 +27,23 @@ export interface SavepointTurns {
   enter<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** The turns of a new transaction. */
-export function savepointTurns(): SavepointTurns {
-  return new Turns()
+/** The turns of a new transaction, whose handle lives as `life` says. */
+export function savepointTurns(life: Pick<HandleLife, 'over' | 'whenOver'>): SavepointTurns {
+  return new Turns(life)
 }
 
 class Turns implements SavepointTurns {
+  readonly #life: Pick<HandleLife, 'over' | 'whenOver'>
   readonly #open: Place[] = []
   #used = false
 
+  constructor(life: Pick<HandleLife, 'over' | 'whenOver'>) {
+    this.#life = life
+  }
+
   turn(): Promise<void> | undefined {
-    if (!this.#used) return undefined
+    // After the end nobody is kept waiting: the handle refuses what comes.
+    if (!this.#used || this.#life.over) return undefined
     const here = this.#here()
     const top = this.#open.at(-1)
     return top === here ? undefined : top?.ended
@@ -46,16 +51,18 @@ class Turns implements SavepointTurns {
 
   async enter<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#used = true
-    places ??= new AsyncLocalStorage()
     for (let wait = this.turn(); wait !== undefined; wait = this.turn()) await wait
     let end: () => void = () => undefined
     const ended = new Promise<void>((resolve) => {
       end = resolve
     })
-    const place: Place = { turns: this, around: places.getStore(), ended, open: true }
+    const place: Place = { turns: this, around: places.current(), ended, open: true }
+    // The scope ends with the transaction and not with the savepoint: what the work left behind is still known to come out of it, and refused.
+    const scope: OpenScope = places.open(place)
+    this.#life.whenOver(() => scope.end())
     this.#open.push(place)
     try {
-      return await places.run(place, work)
+      return await scope.call(work)
     } finally {
       place.open = false
       this.#open.splice(this.#open.indexOf(place), 1)
@@ -65,7 +72,7 @@ class Turns implements SavepointTurns {
 
   // The innermost savepoint of this transaction that the caller's code runs in.
   #here(): Place | undefined {
-    let place = places?.getStore()
+    let place = places.current()
     while (place !== undefined && place.turns !== this) place = place.around
     if (place === undefined || place.open) return place
     throw new RepriseError('TRANSACTION_OVER', 'The savepoint that this statement belonged to has ended.')

@@ -30,7 +30,7 @@ export function statementsOf(text: string, dialect: SqlDialect): readonly SqlSta
  * setting of PostgreSQL (backslashes in ordinary strings), it is read both ways.
  */
 export function transactionStatementIn(text: string, dialect: SqlDialect): string | undefined {
-  // A keyword cannot be written otherwise, so a text without any of these letters in a row needs no closer look.
+  // A keyword cannot be written otherwise, so a text without any of these words needs no closer look. Only letters of ASCII around them make another word of them for sure.
   if (!(dialect === 'postgres' ? postgresHint : sqliteHint).test(text)) return undefined
   const found = forbiddenIn(scan(text, { dialect }), dialect)
   if (found !== undefined || dialect === 'sqlite' || !text.includes('\\')) return found
@@ -48,8 +48,8 @@ export function refuseTransactionStatements(text: string, dialect: SqlDialect): 
   )
 }
 
-const postgresHint = /begin|start|commit|end|rollback|abort|savepoint|release|prepare/i
-const sqliteHint = /begin|commit|end|rollback|savepoint|release|attach|detach|pragma/i
+const postgresHint = /(?<![a-z_])(?:begin|start|commit|end|rollback|abort|savepoint|release|prepare)(?![a-z0-9_])/i
+const sqliteHint = /(?<![a-z_])(?:begin|commit|end|rollback|savepoint|release|attach|detach|pragma)(?![a-z0-9_])/i
 
 const alone: Readonly<Record<SqlDialect, ReadonlySet<string>>> = {
   postgres: new Set(['begin', 'commit', 'end', 'rollback', 'abort', 'savepoint', 'release']),

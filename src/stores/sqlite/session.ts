@@ -14,7 +14,8 @@ import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
 import { migrationMissing } from '../sql/index.js'
 import { whileBusy } from './connection/busy.js'
 import type { Taken } from './connection/connections.js'
-import { call, isOpen, rowsOf, type SqliteHandle } from './connection/driver.js'
+import { isOpen, rowsOf, type SqliteHandle } from './connection/driver.js'
+import { runKept } from './connection/writes.js'
 import { type Bind, type SqliteTransaction, sqliteHandle } from './handle.js'
 import { nowMs, type SqliteTables } from './migrations.js'
 
@@ -136,10 +137,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   }
 
   #write(text: string, values: readonly string[]): number {
-    return this.#act(() => {
-      const { changes } = call(this.#handle.prepare(text), 'run', values) as { readonly changes: number | bigint }
-      return Number(changes)
-    })
+    return this.#act(() => runKept(this.#handle, text, values, () => 0))
   }
 
   #act<Result>(work: () => Result): Result {

@@ -165,8 +165,6 @@ class Attempt<Handle extends TransactionControls, Result> {
     try {
       return await bounded({ clock: this.#timer, limitMs, expired, signal }, () => insideTransaction(transaction, work))
     } catch (error) {
-      // Also a body that still runs can do nothing more.
-      this.#controls.abort(error)
       throw new BodyFailed(error)
     } finally {
       this.#controls.end()
@@ -201,6 +199,8 @@ class Attempt<Handle extends TransactionControls, Result> {
     const suppressed: unknown[] = []
     if (session !== undefined) {
       session.poison(error)
+      // After it: a body that still runs, and goes on when it hears of this, can do nothing more.
+      if (thrown instanceof BodyFailed) this.#controls.abort(error)
       const sound = ruling.connection === 'keep' && ruling.outcome === 'aborted'
       if (sound) suppressed.push(...(await this.#rollback(session)))
       else session.release('discard')

@@ -5,9 +5,9 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import type { CaseOutcome } from '../../../src/testing/index.js'
 import { findSqliteDrivers } from '../../../tools/sqlite-drivers.mjs'
+import { bundleInto } from '../bundle.js'
 import type { StoreUnderTest } from './store-under-test.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '')
@@ -81,18 +81,9 @@ async function runCases(node: string, driver: string, folder: string): Promise<R
 async function bundled(): Promise<string> {
   mkdirSync(join(root, '.cache'), { recursive: true })
   const outdir = mkdtempSync(join(root, '.cache', 'conformance-'))
-  await build({
-    entryPoints: {
-      'sqlite-world': fileURLToPath(new URL('./sqlite-world.ts', import.meta.url)),
-      testing: join(root, 'src', 'testing', 'index.ts'),
-    },
-    outdir,
-    bundle: true,
-    splitting: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    logLevel: 'error',
+  await bundleInto(outdir, {
+    'sqlite-world': fileURLToPath(new URL('./sqlite-world.ts', import.meta.url)),
+    testing: join(root, 'src', 'testing', 'index.ts'),
   })
   return outdir
 }

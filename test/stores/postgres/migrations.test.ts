@@ -96,7 +96,10 @@ describe('migrations', () => {
 
   it('make what the printed SQL makes, which is the SQL that is kept here', async () => {
     await withPool(async (pool) => {
-      const kept = readFileSync(fileURLToPath(new URL('schema.sql', import.meta.url)), 'utf8')
+      const kept = readFileSync(
+        fileURLToPath(new URL('../../../docs/reference/schema/postgres.sql', import.meta.url)),
+        'utf8',
+      )
       expect(postgres({ pool, name: 'printed' }).migrationSql()).toBe(kept)
       const printed = postgres({ pool, name: 'printed', schema: 'printed', prefix: 'p_' })
       await pool.query(printed.migrationSql())

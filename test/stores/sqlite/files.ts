@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import Database from 'libsql'
 import { afterAll, afterEach } from 'vitest'
 import { systemClock, systemRandom } from '../../../src/kernel/index.js'
 import { SqliteEngine } from '../../../src/stores/sqlite/engine.js'
 import { type SqliteClient, type SqliteDomain, type SqliteOptions, sqlite } from '../../../src/stores/sqlite/index.js'
+import { bundleInto } from '../bundle.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'reprise-sqlite-'))
 const opened: { close(): unknown }[] = []
@@ -127,29 +127,20 @@ export function start(
 
 let bundled: Promise<string> | undefined
 
-/** The sources as JavaScript for other processes: the path of a folder with `index.js`, `engine.js` and `kernel.js`. */
+/** The sources as JavaScript for other processes: the path of a folder with `index.js`, `engine.js`, `kernel.js` and `identity.js`. */
 export function bundle(): Promise<string> {
-  bundled ??= bundleInto(fileURLToPath(new URL(`../../../.cache/sqlite-processes-${process.pid}`, import.meta.url)))
+  bundled ??= bundleSources(fileURLToPath(new URL(`../../../.cache/sqlite-processes-${process.pid}`, import.meta.url)))
   return bundled
 }
 
-async function bundleInto(outdir: string): Promise<string> {
+async function bundleSources(outdir: string): Promise<string> {
   leftovers.push(outdir)
   const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}`, import.meta.url))
-  await build({
-    entryPoints: {
-      index: source('stores/sqlite/index.ts'),
-      engine: source('stores/sqlite/engine.ts'),
-      kernel: source('kernel/index.ts'),
-      identity: source('identity/index.ts'),
-    },
-    outdir,
-    bundle: true,
-    splitting: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    logLevel: 'error',
+  await bundleInto(outdir, {
+    index: source('stores/sqlite/index.ts'),
+    engine: source('stores/sqlite/engine.ts'),
+    kernel: source('kernel/index.ts'),
+    identity: source('identity/index.ts'),
   })
   return outdir
 }

@@ -5,7 +5,7 @@ import { RepriseError } from '../../../kernel/index.js'
 import type { SavepointTurns } from '../../sql/index.js'
 import { isOpen, type SqliteHandle, signsOf } from '../connection/driver.js'
 import { refuseInside, refuseUnpreparable } from './refusals.js'
-import { clientStatement, type SqliteClientStatement } from './statement.js'
+import { type Act, clientStatement, type SqliteClientStatement } from './statement.js'
 
 /** What better-sqlite3 calls a transaction: here a savepoint, since one is open already. */
 export interface SqliteClientTransaction<Values extends readonly unknown[], Result> {
@@ -42,26 +42,21 @@ export interface SqliteClient {
 }
 
 /** The client over a connection, alive as long as the transaction is. */
-export function clientOf(
-  handle: SqliteHandle,
-  life: HandleLife,
-  turns: SavepointTurns,
-  readOnly: boolean,
-): SqliteClient {
-  return new Client(handle, life, turns, readOnly)
+export function clientOf(handle: SqliteHandle, life: HandleLife, turns: SavepointTurns, act: Act): SqliteClient {
+  return new Client(handle, life, turns, act)
 }
 
 class Client implements SqliteClient {
   readonly #handle: SqliteHandle
   readonly #life: HandleLife
   readonly #turns: SavepointTurns
-  readonly #readOnly: boolean
+  readonly #act: Act
 
-  constructor(handle: SqliteHandle, life: HandleLife, turns: SavepointTurns, readOnly: boolean) {
+  constructor(handle: SqliteHandle, life: HandleLife, turns: SavepointTurns, act: Act) {
     this.#handle = handle
     this.#life = life
     this.#turns = turns
-    this.#readOnly = readOnly
+    this.#act = act
   }
 
   get open(): boolean {
@@ -103,17 +98,20 @@ class Client implements SqliteClient {
   close(): never {
     throw new RepriseError('STATEMENT_UNSUPPORTED', 'The connection belongs to the store; close the store instead.')
   }
+}
 
-  readonly #act = <Result>(work: () => Result): Result => {
-    this.#life.check()
-    refuseOutOfTurn(this.#turns)
+/** Acts on a connection as long as the transaction lives and it is the caller's turn, and notes what fails. */
+export function actOn(handle: SqliteHandle, life: HandleLife, turns: SavepointTurns, readOnly: boolean): Act {
+  return (work) => {
+    life.check()
+    refuseOutOfTurn(turns)
     try {
       return work()
     } catch (error) {
-      const shown = this.#readOnly ? readOnlyError(error) : error
+      const shown = readOnly ? readOnlyError(error) : error
       // Some errors end the transaction on their own (disk full, I/O, OR ROLLBACK); what came after would commit by itself.
-      if (isStillOpen(this.#handle)) this.#life.failed(shown)
-      else this.#life.poison(shown)
+      if (isStillOpen(handle)) life.failed(shown)
+      else life.poison(shown)
       throw shown
     }
   }

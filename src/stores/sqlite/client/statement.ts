@@ -1,15 +1,20 @@
 // A prepared statement of the client: values checked, rows plain, whatever the driver.
 
 import { RepriseError } from '../../../kernel/index.js'
+import type { SqlAnswer } from '../../sql/index.js'
 import {
   bindable,
   call,
   firstOf,
   plain,
+  readExactly,
+  rowsOf,
   type SqliteHandle,
   type SqliteHandleStatement,
   type SqliteValue,
 } from '../connection/driver.js'
+import { givesRows, runKept } from '../connection/writes.js'
+import { refuseUnpreparable } from './refusals.js'
 
 /** What a statement did. */
 export interface SqliteRunResult {
@@ -37,7 +42,7 @@ export interface SqliteClientStatement {
   raw(toggle?: boolean): this
   /** The first column alone from now on. Default of the switch: true. */
   pluck(toggle?: boolean): this
-  /** Whole numbers as bigint from now on. Default of the switch: true. */
+  /** All whole numbers as bigint from now on; otherwise those beyond 2^53 alone, which a number could not hold. Default of the switch: true. */
   safeIntegers(toggle?: boolean): this
   /** The columns of its rows. */
   columns(): readonly { readonly name: string }[]
@@ -55,16 +60,18 @@ export function clientStatement(
 ): SqliteClientStatement {
   let lists = false
   let first = false
+  let bigints = false
   const reader = givesRows(statement)
   const read = (method: 'all' | 'get', given: readonly unknown[]): unknown => {
     const values = valuesOf(given)
     return act(() => {
       asLists(statement, lists, reader)
+      if (reader) readExactly(statement)
       return method === 'all' ? call(statement, 'all', values) : firstOf(statement, values)
     })
   }
   const shape = (row: unknown): unknown => {
-    const cells = plain(row)
+    const cells = plain(row, bigints)
     return first && typeof cells === 'object' && cells !== null ? Object.values(cells)[0] : cells
   }
   const client: SqliteClientStatement = {
@@ -72,11 +79,15 @@ export function clientStatement(
     reader,
     run: (...given) => {
       const values = valuesOf(given)
-      return act(() => runFor(handle, statement, reader, values))
+      return act(() => {
+        // The rowid counts as a whole number too.
+        if (bigints) readExactly(statement)
+        return runFor(handle, statement, reader, values)
+      })
     },
     get: (...given) => shape(read('get', given)) ?? undefined,
     all: (...given) => (read('all', given) as unknown[]).map(shape),
-    iterate: (...given) => client.all(...given)[Symbol.iterator](),
+    iterate: (...given) => oneByOne(client.all(...given), act),
     raw(toggle = true) {
       lists = toggle
       return client
@@ -86,10 +97,7 @@ export function clientStatement(
       return client
     },
     safeIntegers(toggle = true) {
-      act(() => {
-        if (statement.safeIntegers !== undefined) statement.safeIntegers(toggle)
-        else statement.setReadBigInts?.(toggle)
-      })
+      bigints = toggle
       return client
     },
     columns: () => act(() => statement.columns?.() ?? []),
@@ -97,10 +105,26 @@ export function clientStatement(
   return client
 }
 
+// They were read while it lived, and are handed out only as long as it does.
+function* oneByOne(rows: readonly unknown[], act: Act): Generator<unknown> {
+  for (const row of rows) yield act(() => row)
+}
+
+/** Runs one statement with its values, prepared anew or kept from before. */
+export function answerOf(handle: SqliteHandle, text: string, values: readonly unknown[], act: Act): SqlAnswer {
+  refuseUnpreparable(text)
+  const given = boundValues(values)
+  const found = act(() => runKept(handle, text, given, (statement) => rowsOf(statement, given)))
+  return typeof found === 'number' ? { rows: [], rowCount: found } : { rows: found, rowCount: found.length }
+}
+
 /** The values of a call, given one by one or as one list. */
 function valuesOf(given: readonly unknown[]): readonly SqliteValue[] {
   const [only] = given
-  const values: readonly unknown[] = given.length === 1 && Array.isArray(only) ? only : given
+  return boundValues(given.length === 1 && Array.isArray(only) ? only : given)
+}
+
+function boundValues(values: readonly unknown[]): readonly SqliteValue[] {
   return values.map((value, position) => {
     // Drizzle and Kysely number their values; names would have to be looked up differently in each driver.
     if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array)) {
@@ -110,12 +134,6 @@ function valuesOf(given: readonly unknown[]): readonly SqliteValue[] {
     }
     return bindable(value, position)
   })
-}
-
-/** Whether a statement gives rows. Where the driver does not tell, it is asked for rows, which all statements then answer. */
-function givesRows(statement: SqliteHandleStatement): boolean {
-  if (statement.reader !== undefined) return statement.reader
-  return statement.columns === undefined || statement.columns().length > 0
 }
 
 // libsql leaves a statement with RETURNING unfinished when it is run for its effect, and COMMIT is then refused: its rows are read instead.
@@ -131,7 +149,8 @@ function runFor(
   }
   call(statement, 'all', values)
   const counted = handle.prepare('SELECT changes() AS changes, last_insert_rowid() AS rowid')
-  const row = firstOf(counted, []) as { readonly changes: number; readonly rowid: number }
+  readExactly(counted)
+  const row = plain(firstOf(counted, [])) as { readonly changes: number; readonly rowid: number | bigint }
   return { changes: Number(row.changes), lastInsertRowid: row.rowid }
 }
 

@@ -4,6 +4,7 @@ import { type Turn, type Turns, turnsOf } from '../../../atomicity/index.js'
 import { type Clock, type Random, RepriseError } from '../../../kernel/index.js'
 import { type BusyLimits, whileBusy } from './busy.js'
 import { isOpen, rowsOf, type SqliteHandle } from './driver.js'
+import { forgetWrites } from './writes.js'
 
 /** What the connections are made of. */
 export interface ConnectionsOptions {
@@ -58,6 +59,12 @@ export class Connections {
 
   /** Waits for a turn and a connection. */
   async take(limits: TakeLimits): Promise<Taken> {
+    // The usual way, in which nobody waits and nothing is to be healed, takes as few promises as can be.
+    if (!limits.readOnly && this.#writer !== undefined && this.#healed === this.#condemned) {
+      limits.signal?.throwIfAborted()
+      const turn = this.#writing.tryTake()
+      if (turn !== undefined) return this.#takenWriter(turn, this.#writer)
+    }
     const { clock, random } = this.#options
     const endMs = clock.monotonicMs() + limits.waitMs
     const turn = await (limits.readOnly ? this.#reading : this.#writing).take(limits)
@@ -82,7 +89,10 @@ export class Connections {
   }
 
   async #takeWriter(turn: Turn, busy: BusyLimits): Promise<Taken> {
-    const handle = await this.#healedWriter(busy)
+    return this.#takenWriter(turn, await this.#healedWriter(busy))
+  }
+
+  #takenWriter(turn: Turn, handle: SqliteHandle): Taken {
     return {
       handle,
       giveBack: (fate) => {
@@ -204,6 +214,7 @@ function heal(writer: SqliteHandle, metaTable: string): void {
 }
 
 function closeQuietly(handle: SqliteHandle): void {
+  forgetWrites(handle)
   try {
     if (isOpen(handle)) handle.exec('ROLLBACK')
   } catch {

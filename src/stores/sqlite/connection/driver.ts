@@ -127,10 +127,11 @@ export function isOpen(handle: SqliteHandle): boolean {
   return false
 }
 
-/** Runs a statement; rows as plain objects, with bytes as `Uint8Array` whatever the driver makes of them. */
+/** Runs a statement; rows as plain objects, with bytes as `Uint8Array` and whole numbers exact, whatever the driver makes of them. */
 export function rowsOf(statement: SqliteHandleStatement, values: readonly SqliteValue[]): Record<string, unknown>[] {
+  readExactly(statement)
   const rows = call(statement, 'all', values) as Record<string, unknown>[]
-  return rows.map(plain)
+  return rows.map((row) => plain(row))
 }
 
 /** Calls a method of a statement with values, in the way its driver takes them. */
@@ -155,15 +156,30 @@ export function firstOf(statement: SqliteHandleStatement, values: readonly Sqlit
   return sound ? call(statement, 'get', values) : (call(statement, 'all', values) as unknown[])[0]
 }
 
-/** A plain object with bytes as `Uint8Array`: libsql gives an `ArrayBuffer`, and rows of `node:sqlite` have no prototype. */
-export function plain<Result>(row: Result): Result {
+/**
+ * Lets a statement give whole numbers as bigint. As numbers libsql and better-sqlite3 would round those beyond 2^53 without a word, and `node:sqlite` refuses
+ * the whole row.
+ */
+export function readExactly(statement: SqliteHandleStatement): void {
+  if (statement.safeIntegers !== undefined) statement.safeIntegers(true)
+  else statement.setReadBigInts?.(true)
+}
+
+/** A plain object (rows of `node:sqlite` have no prototype) with bytes as `Uint8Array`, which libsql gives as `ArrayBuffer`, and whole numbers as numbers where they fit, unless all are wanted as bigint. */
+export function plain<Result>(row: Result, bigints = false): Result {
   if (typeof row !== 'object' || row === null) return row
   const cells = (Object.getPrototypeOf(row) === null ? { ...row } : row) as Record<string, unknown>
   for (const name of Object.keys(cells)) {
     const value = cells[name]
     if (value instanceof ArrayBuffer) cells[name] = new Uint8Array(value)
+    else if (typeof value === 'bigint' && !bigints) cells[name] = fitting(value)
   }
   return cells as Result
+}
+
+function fitting(value: bigint): number | bigint {
+  const number = Number(value)
+  return Number.isSafeInteger(number) ? number : value
 }
 
 /**
