@@ -101,7 +101,7 @@ describe('drivers', () => {
       Array.prototype,
     ])
     for (const row of handed) expect(Object.values(row)).toEqual(['a', new Uint8Array([7]), 'a column'])
-    expect([null, undefined, 7].map(plain)).toEqual([null, undefined, 7])
+    expect([null, undefined, 7].map((value) => plain(value))).toEqual([null, undefined, 7])
   })
 
   it('get no value that one of them cannot take', () => {
