@@ -95,7 +95,7 @@ describe('a statement before COMMIT, cut in every way', () => {
       if (fault.statement === 'startup') await emptied(lane.pool)
       const armed = lane.proxy.arm(fault)
       for (let calls = 0; calls < 5 && armed.fired.length === 0; calls += 1) {
-        if ((await tried.call(lane.db, '1s')) === 'committed')
+        if ((await tried.call(lane.db, '2.5s')) === 'committed')
           await until(() => armed.fired.length > 0, 'the fault strikes', 5_000)
       }
       armed.disarm()
