@@ -9,19 +9,21 @@ import { doorsOf } from './tools/doors.mjs'
 
 const limits = {
   '.': '22.2 kB',
-  './atomicity': '2.3 kB',
+  './atomicity': '3.1 kB',
   './effect-guard': '2.1 kB',
   './grpc': '12.8 kB',
   './http/client': '27.5 kB',
+  './idempotency': '39 kB',
   './identity': '15 kB',
-  './kernel': '11.8 kB',
+  './kernel': '13.5 kB',
   './retry': '14.2 kB',
   './simulator': '9.1 kB',
-  './stores/memory': '21.8 kB',
-  './stores/postgres': '31.8 kB',
-  './stores/sqlite': '30.7 kB',
-  './telemetry': '0.4 kB',
-  './testing': '13.8 kB',
+  './stores/callback': '45 kB',
+  './stores/memory': '40 kB',
+  './stores/postgres': '54 kB',
+  './stores/sqlite': '52 kB',
+  './telemetry': '0.5 kB',
+  './testing': '50 kB',
   './transaction': '17.4 kB',
 }
 

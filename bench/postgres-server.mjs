@@ -1,8 +1,9 @@
 // A PostgreSQL for a bench: that of the tests, of its own, with fsync on, gone with the bench.
 
-import { readFileSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import pg from 'pg'
 import { ensureServers, findPostgres } from '../tools/servers.mjs'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
@@ -35,17 +36,31 @@ export async function startPostgres() {
 }
 
 /**
- * The time that processes have spent on a processor, in us; 0 where the system does not tell.
- * @param {readonly number[]} pids
+ * Lends a pool whose connections stay open.
+ * @template Case
+ * @param {string} url
+ * @param {number} connections
+ * @param {(pool: pg.Pool) => AsyncIterable<Case>} make
  */
-export function processorUs(pids) {
-  let nanoseconds = 0
-  for (const pid of pids) {
-    try {
-      nanoseconds += Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0])
-    } catch {
-      // Not Linux, or the process has ended.
-    }
+export async function* withPool(url, connections, make) {
+  const pool = new pg.Pool({ connectionString: url, max: connections, min: connections, idleTimeoutMillis: 0 })
+  try {
+    yield* make(pool)
+  } finally {
+    await pool.end()
   }
-  return nanoseconds / 1e3
+}
+
+/**
+ * The server's processes behind the connections of a pool, all of them open from here on.
+ * @param {pg.Pool} pool
+ * @param {number} connections
+ */
+export async function backendsOf(pool, connections) {
+  const clients = await Promise.all(Array.from({ length: connections }, () => pool.connect()))
+  const pids = await Promise.all(
+    clients.map(async (client) => (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid),
+  )
+  for (const client of clients) client.release()
+  return pids
 }

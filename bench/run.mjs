@@ -1,22 +1,28 @@
-// Runs benches: node bench/run.mjs [names] [--json] [--gate] [--smoke]. Needs the built package and bench's own lock installed.
+// Runs benches: node bench/run.mjs [names] [--json] [--gate] [--smoke] [--curve]. Needs the built package and bench's own lock installed.
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { sizeLine } from './door-size.mjs'
 import { fullEffort, lines, measure, smokeEffort } from './harness.mjs'
 
-// One file per room. Each exports `peers` (package names), `cases()`, which first checks that its subjects do what they claim, and
+// One file per room. Each exports `peers` (package names), `cases(options)`, which first checks that its subjects do what they claim, and
 // perhaps `peersFolder` (where its peers are installed) and `sizes()`. A case that measures otherwise than all brings `measure` and `lines`.
-const benches = { identity: './identity.mjs', retry: './retry.mjs', transaction: './transaction.mjs' }
+const benches = {
+  identity: './identity.mjs',
+  retry: './retry.mjs',
+  transaction: './transaction.mjs',
+  operation: './operation.mjs',
+}
 
-const usage = `usage: npm run bench -- [bench ...] [--json] [--gate] [--smoke]
+const usage = `usage: npm run bench -- [bench ...] [--json] [--gate] [--smoke] [--curve]
   --json   print one JSON document and nothing else
   --gate   exit 1 when a target is missed
   --smoke  a short run that shows that everything works and agrees; nothing is judged
+  --curve  also what takes many minutes and has no target: ten million old records (operation)
 benches: ${Object.keys(benches).join(', ')} (default: all)`
 
-const options = ['json', 'gate', 'smoke']
+const options = ['json', 'gate', 'smoke', 'curve']
 
 /** Reads the command line, or explains it and exits with 2. */
 function readArguments() {
@@ -34,7 +40,8 @@ function readArguments() {
     process.exit(2)
   }
   const names = positionals.length > 0 ? [...new Set(positionals)] : Object.keys(benches)
-  return { names, json: values.json === true, gate: values.gate === true, smoke: values.smoke === true }
+  const isSet = (/** @type {string} */ name) => values[name] === true
+  return { names, json: isSet('json'), gate: isSet('gate'), smoke: isSet('smoke'), curve: isSet('curve') }
 }
 
 /**
@@ -42,11 +49,15 @@ function readArguments() {
  * @param {URL | string} folder
  */
 function peerVersion(name, folder) {
-  const manifest = new URL(`./node_modules/${name}/package.json`, folder)
+  // Drivers are dependencies of the project itself.
+  const manifests = [folder, new URL('../', import.meta.url)].map(
+    (place) => new URL(`./node_modules/${name}/package.json`, place),
+  )
+  const manifest = manifests.find((candidate) => existsSync(candidate)) ?? manifests[0]
   return JSON.parse(readFileSync(manifest, 'utf8')).version
 }
 
-const { names, json, gate, smoke } = readArguments()
+const { names, json, gate, smoke, curve } = readArguments()
 const report = {
   node: process.version,
   cpu: cpus()[0]?.model ?? 'unknown',
@@ -63,7 +74,7 @@ for (const name of names) {
   const versions = Object.fromEntries(peers.map((peer) => [peer, peerVersion(peer, peersFolder)]))
   print(`\n${name}, against ${peers.map((peer) => `${peer} ${versions[peer]}`).join(', ')}`)
   const measured = []
-  for await (const one of cases()) {
+  for await (const one of cases({ smoke, curve })) {
     const own = one.measure ?? measure
     const result = await (smoke ? own({ ...one, targets: [] }, smokeEffort) : own(one, fullEffort))
     measured.push(result)

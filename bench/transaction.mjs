@@ -5,16 +5,15 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'libsql'
-import pg from 'pg'
 import { parseKey, scope } from '../dist/identity/index.js'
 import { postgres } from '../dist/stores/postgres/index.js'
 import { sqlite } from '../dist/stores/sqlite/index.js'
 import { contentionCase } from './contention.mjs'
-import { processorUs, startPostgres } from './postgres-server.mjs'
+import { withDisk } from './disk.mjs'
+import { backendsOf, startPostgres, withPool } from './postgres-server.mjs'
+import { ownProcessorUs, processorUs } from './processor-time.mjs'
 import { roundTripsOf } from './round-trips.mjs'
 
 export const peers = ['pg', 'libsql']
@@ -27,31 +26,16 @@ const untraced = 'transact, resolvesUnkeyed: false'
 const sameBegin = 'bare, with the BEGIN of transact'
 const here = 'processor time of this process in us'
 const there = 'processor time of the server in us'
-const flush = 'raw fdatasync of 8 kB'
 // Long turns, since flushes vary, and a long warm-up, since a transaction is slow enough for the compiler to take seconds.
 const effort = { rounds: 41, turnMs: 100, warmUpMs: 5000 }
 const text = 'one row'
 
 /** The cases of this bench, each after a check that all its subjects do what their names say. */
 export async function* cases() {
-  const folder = mkdtempSync(join(tmpdir(), 'reprise-bench-'))
-  const file = openSync(join(folder, 'flushed'), 'w')
-  try {
-    const flushes = { name: flush, run: () => flushOnce(file) }
+  yield* withDisk(async function* (folder, flushes) {
     yield* postgresCases(flushes)
     yield* sqliteCases(flushes, folder)
-  } finally {
-    closeSync(file)
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-const page = Buffer.alloc(8192, 1)
-
-/** @param {number} file */
-function flushOnce(file) {
-  writeSync(file, page, 0, page.length, 0)
-  fdatasyncSync(file)
+  })
 }
 
 /** @param {import('./harness.mjs').Subject} flushes */
@@ -59,31 +43,20 @@ async function* postgresCases(flushes) {
   const server = await startPostgres()
   try {
     for (const connections of [1, 16]) {
-      yield* withPool(server.url, connections, (pool) => insertCase(pool, server.version, connections, flushes))
+      yield* withPool(server.url, connections, async function* (pool) {
+        yield await insertCase(pool, server.version, connections, flushes)
+      })
     }
-    yield* withPool(server.url, 50, async (pool) => contentionCase(pool, postgres({ pool, name: 'bench' })))
+    yield* withPool(server.url, 50, async function* (pool) {
+      yield await contentionCase(pool, postgres({ pool, name: 'bench' }))
+    })
   } finally {
     await server.dispose()
   }
 }
 
 /**
- * @template Case
- * @param {string} url
- * @param {number} connections
- * @param {(pool: pg.Pool) => Promise<Case>} make
- */
-async function* withPool(url, connections, make) {
-  const pool = new pg.Pool({ connectionString: url, max: connections, min: connections, idleTimeoutMillis: 0 })
-  try {
-    yield await make(pool)
-  } finally {
-    await pool.end()
-  }
-}
-
-/**
- * @param {pg.Pool} pool
+ * @param {import('pg').Pool} pool
  * @param {number} version
  * @param {number} connections
  * @param {import('./harness.mjs').Subject} flushes
@@ -166,11 +139,6 @@ function limitLines(used, connections) {
   ]
 }
 
-function ownProcessorUs() {
-  const { user, system } = process.cpuUsage()
-  return user + system
-}
-
 function keys() {
   const tenant = scope('bench', randomUUID())
   let number = 0
@@ -195,7 +163,7 @@ async function check(ways, count) {
 
 /**
  * The round trips of each way on a connection that was used before; ours must not have more than the bare one.
- * @param {pg.Pool} pool
+ * @param {import('pg').Pool} pool
  * @param {Record<string, () => Promise<unknown>>} ways
  */
 async function roundTripNotes(pool, ways) {
@@ -208,20 +176,6 @@ async function roundTripNotes(pool, ways) {
   }
   assert.ok(counts.get(ours) <= counts.get(bare), `${counts.get(ours)} round trips`)
   return notes
-}
-
-/**
- * The server's processes behind the connections of a pool, all of them open from here on.
- * @param {pg.Pool} pool
- * @param {number} connections
- */
-async function backendsOf(pool, connections) {
-  const clients = await Promise.all(Array.from({ length: connections }, () => pool.connect()))
-  const pids = await Promise.all(
-    clients.map(async (client) => (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid),
-  )
-  for (const client of clients) client.release()
-  return pids
 }
 
 /**

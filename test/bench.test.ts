@@ -31,6 +31,14 @@ describe('npm run bench', () => {
     expect(status).toBe(0)
   })
 
+  it('runs every subject of operation once and finds that all agree', { timeout: 300_000 }, () => {
+    const { status, stdout, stderr } = bench('operation', '--smoke', '--curve')
+    expect(stdout, stderr).toContain('all subjects ran and agreed')
+    expect(stdout).toContain('round trips of operation: 3')
+    expect(stdout).toContain('round trips of replay: 1')
+    expect(status).toBe(0)
+  })
+
   it('writes nothing but JSON when asked to', { timeout: 300_000 }, () => {
     const { stdout } = bench('identity', '--smoke', '--json')
     expect(JSON.parse(stdout)).toBeTypeOf('object')

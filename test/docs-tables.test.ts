@@ -2,6 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { leasedFaultPoints, operationFaultPoints } from '../src/idempotency/index.js'
 import { type PostgresPool, postgres } from '../src/stores/postgres/index.js'
 import { sqlite } from '../src/stores/sqlite/index.js'
 import { transactionFaultPoints } from '../src/transaction/index.js'
@@ -75,7 +76,7 @@ describe('lists written by hand are complete', () => {
   })
 
   it('options of stores', () => {
-    const files = ['memory', 'sqlite', 'postgres'].map((store) => read(`src/stores/${store}/options.ts`))
+    const files = ['memory', 'sqlite', 'postgres', 'callback'].map((store) => read(`src/stores/${store}/options.ts`))
     const options = files.flatMap((text) =>
       found(text.slice(text.lastIndexOf('TransactionDefaults {')), /^ {2}readonly (\w+)\??:/gm),
     )
@@ -83,20 +84,53 @@ describe('lists written by hand are complete', () => {
     expect(found(stores, /^\| `(\w+)` \| /gm)).toEqual(expect.arrayContaining(options))
   })
 
-  it('channels and members of events', () => {
-    const source = read('src/telemetry/transaction-events.ts')
-    const page = read('docs/reference/transaction-events.md')
-    const names = [
-      ...found(source, /'(reprise\.transaction\.[\w.-]+)'/g),
-      ...found(source, /^ {2}readonly (\w+)\??:/gm),
-    ]
+  it.each([
+    ['transaction', ['transaction-events']],
+    ['operation', ['operation-events', 'lease-events']],
+  ] as const)('channels and members of events: %s', (what, files) => {
+    const source = files.map((file) => read(`src/telemetry/${file}.ts`)).join('\n')
+    const page = read(`docs/reference/${what}-events.md`)
+    const names = [...found(source, /'(reprise\.\w+\.[\w.-]+)'/g), ...found(source, /^ {2}readonly (\w+)\??:/gm)]
     expect(names.length).toBeGreaterThan(12)
     expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([])
   })
 
-  it('fault points of the runner', () => {
+  it('options of operations, their bodies and their upkeep', () => {
+    const page = read('docs/reference/operations.md')
+    const room = 'src/idempotency'
+    const optionsOf = (path: string, name: string): string[] => {
+      const [, body = ''] = read(`${room}/${path}`).split(`interface ${name}`)
+      return found(body.split('\n}')[0] ?? '', /^ {2}(?:readonly )?(\w+)(?:\??:|<|\()/gm)
+    }
+    const names = [
+      ...optionsOf('definition.ts', 'OperationOptions'),
+      ...optionsOf('definition.ts', 'CallOptions'),
+      ...optionsOf('leased/plan.ts', 'LeasedOptions'),
+      ...optionsOf('leased/lease.ts', 'Lease '),
+      ...optionsOf('leased/recovery.ts', 'ResolveCall').filter((name) => name !== 'key'),
+      ...optionsOf('upkeep/loop.ts', 'LoopOptions').filter((name) => name !== 'clock'),
+      ...optionsOf('upkeep/sweep.ts', 'SweepOptions').filter((name) => !['random', 'operations'].includes(name)),
+      ...optionsOf('upkeep/purge.ts', 'PurgeOptions').filter((name) => name !== 'random'),
+      ...optionsOf('upkeep/settle.ts', 'SettleOptions'),
+    ]
+    expect(names.length).toBeGreaterThan(45)
+    expect(names.filter((name) => !new RegExp(`\`${name}[\`(]`).test(page))).toEqual([])
+  })
+
+  it('options of the commands', () => {
+    const page = read('docs/reference/commands.md')
+    const files = ['migrate', 'doctor', 'inspect', 'sweep', 'purge', 'settle'].map((name) => `${name}-command`)
+    const names = [...files, 'open-store', 'output', 'which-record'].flatMap((name) =>
+      found(read(`src/cli/store/${name}.ts`), /name: '([\w-]+)'/g),
+    )
+    expect(names.length).toBeGreaterThan(20)
+    expect(names.filter((name) => !page.includes(`\`--${name}\``))).toEqual([])
+  })
+
+  it('fault points of the runners', () => {
     const page = read('docs/reference/testing.md')
-    expect(transactionFaultPoints.filter((point) => !page.includes(`\`${point}\``))).toEqual([])
+    const points = [...transactionFaultPoints, ...operationFaultPoints, ...leasedFaultPoints]
+    expect(points.filter((point) => !page.includes(`\`${point}\``))).toEqual([])
   })
 })
 

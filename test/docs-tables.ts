@@ -1,10 +1,18 @@
 // Tables in the documentation that are made from data: what stands between two marks in a page is what the code says.
 
 import type { ClassificationRow, Evidence, Manifest, RulingWord } from '../src/atomicity/index.js'
+import { callbackClassification, callbackManifests } from '../src/stores/callback/index.js'
 import { memoryClassification, memoryManifest } from '../src/stores/memory/index.js'
 import { postgresClassification, postgresManifest } from '../src/stores/postgres/index.js'
 import { sqliteClassification, sqliteManifest } from '../src/stores/sqlite/index.js'
-import { type ConformanceCase, keyCases, rowCases, transactionCases } from '../src/testing/index.js'
+import {
+  type ConformanceCase,
+  keyCases,
+  operationCases,
+  recordCases,
+  rowCases,
+  transactionCases,
+} from '../src/testing/index.js'
 
 /** A table of a page, by the name that stands in its marks. */
 export interface MadeTable {
@@ -20,6 +28,8 @@ const manifests: readonly (readonly [store: string, manifest: Manifest])[] = [
   ['memory', memoryManifest],
   ['SQLite', sqliteManifest],
   ['PostgreSQL', postgresManifest],
+  ['callback on PostgreSQL', callbackManifests.postgres],
+  ['callback on SQLite', callbackManifests.sqlite],
 ]
 
 /** Every table that is made. */
@@ -37,6 +47,7 @@ export const madeTables: readonly MadeTable[] = [
     name: 'postgres',
     lines: () => classificationTable(postgresClassification),
   },
+  { page: 'docs/reference/stores.md', name: 'callback', lines: () => classificationTable(callbackClassification) },
   { page: 'docs/reference/testing.md', name: 'conformance', lines: conformanceTable },
 ]
 
@@ -93,7 +104,7 @@ function evidenceText(evidence: Evidence): string {
 function conformanceTable(): readonly string[] {
   const cell = ({ deniedBy }: ConformanceCase, manifest: Manifest): string =>
     deniedBy?.(manifest) === undefined ? 'run' : 'refused'
-  const rows = [...transactionCases, ...keyCases, ...rowCases].map((subject) => [
+  const rows = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases].map((subject) => [
     `\`${subject.id}\``,
     subject.title,
     ...manifests.map(([, manifest]) => cell(subject, manifest)),

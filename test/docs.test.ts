@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { pagesWithCommands } from './cli/pages-with-commands.js'
 import { type Fence, fences, fencesOf, pages, root } from './markdown.js'
 
 // Inside the package, so that `reprise` is found by its own name, as built.
@@ -92,6 +93,7 @@ describe('commands in the documentation', () => {
     'npm run bench -- identity': { in: 'test/bench.test.ts', words: "bench('identity', " },
     'npm run test:matrix': { in: 'test/tools/run.test.ts', words: "project.run(['test:matrix'], " },
     'npm pack': { check: 'package-contents' },
+    'npm run bench -- operation': { in: 'test/bench.test.ts', words: "bench('operation', " },
     'npm run bench -- retry': { in: 'test/bench.test.ts', words: "bench('retry', " },
     'npm run bench -- transaction': { in: 'test/bench.test.ts', words: "bench('transaction', " },
     'npx reprise simulate storm --attempts 6 --budget none': {
@@ -103,8 +105,9 @@ describe('commands in the documentation', () => {
       words: "'simulate', 'storm', '--attempts', '6', '--seconds'",
     },
   }
+  // The commands about a store are run page by page: test/cli/pages.test.ts.
   const shown = blocks
-    .filter(({ info }) => info === 'sh')
+    .filter(({ info, page }) => info === 'sh' && !pagesWithCommands.includes(page))
     .flatMap(({ text }) => text.trim().split('\n'))
     .map((line) => line.replace(/\s+#.*$/, ''))
 

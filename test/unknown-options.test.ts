@@ -21,6 +21,7 @@ import {
   tokenBudget,
   windowBreaker,
 } from '../src/retry/index.js'
+import { callback } from '../src/stores/callback/index.js'
 import { memory } from '../src/stores/memory/index.js'
 import { postgres } from '../src/stores/postgres/index.js'
 import { sqlite } from '../src/stores/sqlite/index.js'
@@ -56,6 +57,11 @@ const takers: readonly (readonly [name: string, code: string, use: (more: object
   ['memory', 'ARGUMENT_INVALID', (more) => memory({ name: 'a', attempts: 2, ...more })],
   ['sqlite', 'ARGUMENT_INVALID', (more) => sqlite({ name: 'a', file: 'a.db', attempts: 2, ...more })],
   ['postgres', 'ARGUMENT_INVALID', (more) => postgres({ name: 'a', pool: pool as never, attempts: 2, ...more })],
+  [
+    'callback',
+    'ARGUMENT_INVALID',
+    (more) => callback({ name: 'a', dialect: 'sqlite', transaction: never, query: never, attempts: 2, ...more }),
+  ],
 ]
 const pool = { on() {}, removeListener() {}, connect: never, totalCount: 0, idleCount: 0, waitingCount: 0 }
 

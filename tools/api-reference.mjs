@@ -1,8 +1,8 @@
 // The API reference: typedoc writes it from the doc comments of every door into docs/reference/api.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { filesBelow } from './build.mjs'
 import { doorsOf } from './doors.mjs'
 import { packageScript, plainEnvironment, Refusal, runNode, say } from './process.mjs'
@@ -25,10 +25,12 @@ async function generate(/** @type {string} */ root, /** @type {string} */ out) {
 /** The markdown plugin numbers some anchors as if a heading stood twice; where it stands once, the number goes. */
 function mendAnchors(/** @type {string} */ page) {
   const text = readFileSync(page, 'utf8')
-  const anchors = anchorsOf(text)
-  const mended = text.replace(/\(#([^)]+?)-\d+\)/g, (link, plain) =>
-    anchors.has(link.slice(2, -1)) || !anchors.has(plain) ? link : `(#${plain})`,
-  )
+  const mended = text.replace(/\(([\w./-]*)#([^)]+?)(-\d+)\)/g, (link, /** @type {string} */ path, plain, number) => {
+    const target = path === '' ? page : join(dirname(page), path)
+    if (!existsSync(target)) return link
+    const anchors = anchorsOf(target === page ? text : readFileSync(target, 'utf8'))
+    return anchors.has(plain + number) || !anchors.has(plain) ? link : `(${path}#${plain})`
+  })
   if (mended !== text) writeFileSync(page, mended)
 }
 

@@ -1,9 +1,11 @@
-// The port: what the transaction runner needs of a store. Six methods a session, two an engine.
+// The port: what the transaction runner needs of a store. Seven methods a session, two an engine; what else is there is for engines that know more, or see less.
 
 import type { StoredKey } from '../identity/index.js'
 import type { Deadline } from '../kernel/index.js'
 import type { Isolation, Manifest } from './manifest.js'
 import type { Phase, Ruling } from './phase.js'
+import type { Expected, RecordDraft, StoredRecord } from './record.js'
+import type { Records } from './records.js'
 
 /** A store, as the runner sees it. `Handle` is what the caller's body gets. */
 export interface Engine<Handle extends TransactionControls> {
@@ -16,10 +18,14 @@ export interface Engine<Handle extends TransactionControls> {
    * made. Aborting the signal ends the wait. What arrives too late is given back, never leaked.
    */
   acquire(limits: AcquireLimits): Promise<Session<Handle>>
+  /** The same without a promise, or undefined where somebody would have to wait. Default: there always is a promise. */
+  acquireAtOnce?(limits: AcquireLimits): Session<Handle> | undefined
   /** What an error means in a phase. Pure, and total: an error it does not know gets the ruling of the unlisted. */
   classify(error: unknown, phase: Phase): Ruling
   /** Finds out what became of a transaction without a key. Only where the manifest says `resolvesUnkeyed`. Never guesses. */
   resolve?(trace: Trace, limits: AcquireLimits): Promise<'committed' | 'aborted' | 'unknown'>
+  /** The store's records, for operations. Undefined: the store keeps none, and operations on it are refused. */
+  readonly records?: Records
 }
 
 /** How long a wait may take. */
@@ -35,21 +41,29 @@ export interface AcquireLimits {
 /** What identifies a transaction on its server, as plain data, so that it can travel in a resolve token. */
 export type Trace = Readonly<Record<string, string>>
 
-/** One connection, for one transaction. The runner calls begin, then claim and record where there is a key, then commit or rollback, then release. */
+/**
+ * One connection, for one transaction. The runner calls begin, then claim and record where there is a key, then commit or rollback, then release. What can be
+ * answered at once may be: a promise is only waited for where there is one.
+ */
 export interface Session<Handle> {
   /** Opens the transaction and hands out what the body works with. */
-  begin(settings: BeginSettings, controls: TransactionControls): Promise<Handle>
+  begin(settings: BeginSettings, controls: TransactionControls): Promise<Handle> | Handle
   /**
-   * Inserts the marker of a key, the unique index deciding. Answers `claimed`, or what was stored when the transaction that holds the key committed.
-   * Waits for one that is still open, at most `waitMs` of the settings, then fails with the engine's lock time-out.
+   * Inserts the claim of a key, the unique index deciding. Answers `claimed`, or the record that is there when the transaction that holds the key committed.
+   * Waits for one that is still open, at most the lock wait of the settings, then fails with the engine's lock time-out.
    */
-  claim(id: StoredKey): Promise<'claimed' | Stored>
-  /** Writes the outcome beside the marker of a key that this transaction claimed. */
-  record(id: StoredKey, value: string): Promise<void>
+  claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> | 'claimed' | Stored
+  /**
+   * Makes the claim one's own in place of a committed record whose memory has ended. False: it is no longer the one that was read. Waits for a
+   * transaction that is changing it, so the answer also tells what became of that one.
+   */
+  reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> | boolean
+  /** Writes the outcome into the record of a key that this transaction claimed. It may be sent together with COMMIT; then COMMIT fails where this does. */
+  record(id: StoredKey, outcome: RecordOutcome): Promise<void> | void
   /** Sends COMMIT, checks its answer, and says how durable it is. Anything but a sound answer is an error, to be classified in phase `committing`. */
-  commit(): Promise<Receipt>
+  commit(): Promise<Receipt> | Receipt
   /** Rolls back. */
-  rollback(): Promise<void>
+  rollback(): Promise<void> | void
   /** Gives the connection back, or destroys it. From here on handle and session refuse every call. Never throws. */
   release(fate: 'keep' | 'discard'): void
   /**
@@ -57,6 +71,11 @@ export interface Session<Handle> {
    * stays. Engines poison their handle on their own at the first engine error outside a savepoint, and at any event of the connection.
    */
   poison(error: unknown): void
+  /**
+   * Told what the body threw, before it is ruled upon. An engine that does not see every statement of its body recognises its own errors here, and poisons the handle with
+   * them; else they would count as the body's. Default: none, since a handle that is watched knows already.
+   */
+  bodyThrew?(error: unknown): void
   /** The first thing that poisoned the handle, or undefined: then the transaction may commit. */
   readonly poisoned: { readonly error: unknown } | undefined
   /** What identifies the transaction on its server; known from `begin` on, where the engine can tell. */
@@ -75,12 +94,36 @@ export interface BeginSettings {
   readonly lockWaitMs: number
   /** Whether a lost commit would have to be resolved by its trace; one with a key has no need of it, and saves its price. Default true. */
   readonly traced?: boolean
+  /** The claim that `claim` will ask for next, so that an engine can send it together with BEGIN. Default: none. */
+  readonly claim?: {
+    readonly id: StoredKey
+    readonly draft: RecordDraft
+    /**
+     * The longest that BEGIN and the claim wait for somebody else, in ms, where that is shorter than `lockWaitMs`; from the body on `lockWaitMs` counts.
+     * Default: `lockWaitMs`.
+     */
+    readonly waitMs?: number
+  }
 }
 
 /** What was stored with a key. */
 export interface Stored {
-  /** The outcome's value, as text. */
-  readonly value: string
+  /** The record, committed by another transaction. */
+  readonly record: StoredRecord
+  /** The store's clock when it was read, in ms since 1970. */
+  readonly nowMs: number
+}
+
+/** How an operation ended, as it is written into its record. */
+export interface RecordOutcome {
+  /** Whether it did what was asked. */
+  readonly state: 'succeeded' | 'failed'
+  /** How `value` is to be read; absent: JSON. */
+  readonly codec?: string
+  /** The outcome, as text; undefined: it was too large to keep, and `codec` says so. */
+  readonly value: string | undefined
+  /** How long it is remembered from now on, in ms; `Infinity`: for ever. */
+  readonly rememberedMs: number
 }
 
 /** The answer to a commit. */

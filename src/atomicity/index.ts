@@ -5,6 +5,7 @@ export type {
   BeginSettings,
   Engine,
   Receipt,
+  RecordOutcome,
   Session,
   Stored,
   Trace,
@@ -23,6 +24,29 @@ export {
   ruleBy,
   rulingOf,
 } from './phase.js'
+export {
+  type AuditEntry,
+  type AuditNote,
+  type Expected,
+  type RecordChange,
+  type RecordDraft,
+  type RecordMode,
+  type RecordState,
+  recordFormat,
+  type StoredRecord,
+} from './record.js'
+export { changedRecord, draftedRecord, isStill } from './record-writes.js'
+export type {
+  DueQuery,
+  NamedRecord,
+  Purged,
+  PurgeQuery,
+  RecordLimits,
+  RecordQuery,
+  Records,
+  Seen,
+  Written,
+} from './records.js'
 export type {
   Blocker,
   ColumnValue,

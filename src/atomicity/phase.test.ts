@@ -32,6 +32,12 @@ describe('a classification table', () => {
     expect(ruleBy(table, signs, phase)).toMatchObject({ outcome, help })
   })
 
+  it('says of what was blocked by a lock that it was, and of nothing else', () => {
+    const locks = [{ ...table[0], sign: '55P03', body: 'repeat', blocked: true } as (typeof table)[number], ...table]
+    expect(ruleBy(locks, ['55P03'], 'body')).toEqual({ ...rulingOf('repeat', '55P03'), blocked: true })
+    expect(ruleBy(locks, ['40001'], 'committing')).not.toHaveProperty('blocked')
+  })
+
   it('lets the longest sign win', () => {
     expect(ruleBy(table, ['23505'], 'body')).toMatchObject({ alarm: true })
     expect(ruleBy(table, ['23505'], 'committing')).toMatchObject({ outcome: 'aborted', alarm: false })

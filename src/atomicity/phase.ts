@@ -18,6 +18,8 @@ export interface Ruling {
   readonly alarm: boolean
   /** The word by which it was found in the table, such as `40001` or `connection-lost`. */
   readonly sign: string
+  /** Present: somebody else held a lock for longer than the wait for it. */
+  readonly blocked?: true
 }
 
 /** How a row of a classification table is known to be true. */
@@ -29,6 +31,8 @@ export interface ClassificationRow {
   readonly sign: string
   /** What it is called. */
   readonly name: string
+  /** Present: it says that somebody else held a lock for longer than the wait for it. */
+  readonly blocked?: true
   /** What it means while connecting or beginning; absent: cannot come there, treated as unlisted. */
   readonly connecting?: RulingWord
   /** What it means in the body. */
@@ -69,8 +73,9 @@ const rulings: Readonly<Record<RulingWord, Omit<Ruling, 'sign'>>> = {
 export function ruleBy(table: readonly ClassificationRow[], signs: readonly string[], phase: Phase): Ruling {
   const column = phase === 'committing' || phase === 'body' ? phase : 'connecting'
   for (const sign of signs) {
-    const word = bestRow(table, sign, column)?.[column]
-    if (word !== undefined) return rulingOf(word, sign)
+    const row = bestRow(table, sign, column)
+    const word = row?.[column]
+    if (word !== undefined) return row?.blocked ? { ...rulingOf(word, sign), blocked: true } : rulingOf(word, sign)
   }
   return rulingOf(column === 'committing' ? 'resolve' : 'surface', signs[0] ?? 'unlisted')
 }

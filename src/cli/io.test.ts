@@ -35,3 +35,15 @@ it('asks whether a file can be written, and leaves it alone', async () => {
     await rm(folder, { recursive: true })
   }
 })
+
+it('hears a wish to end while a command runs, and leaves it to the process afterwards', () => {
+  const before = process.listenerCount('SIGTERM')
+  const io = processIo()
+  const signal = io.untilEnded?.()
+  expect(process.listenerCount('SIGTERM')).toBe(before + 1)
+  process.emit('SIGTERM')
+  expect(signal?.aborted).toBe(true)
+  io.untilEnded?.()
+  io.over?.()
+  expect([process.listenerCount('SIGTERM'), process.listenerCount('SIGINT')]).toEqual([before, before])
+})

@@ -22,7 +22,13 @@ export interface Io {
   checkWritable?(path: string): Promise<void>
   /** Loads an ESM module from a file. */
   importModule(path: string): Promise<unknown>
-  /** Says how the command ended: 0 well, 1 something failed, 2 used wrongly. */
+  /** A variable of the environment. Default: none is set. */
+  environment?(name: string): string | undefined
+  /** Aborted when the user asks the command to end (Ctrl-C, SIGTERM), from the first call on. Default: never. */
+  untilEnded?(): AbortSignal
+  /** The command is over: from now on such a wish ends the process as usual, also where a module of the user's keeps it alive. */
+  over?(): void
+  /** Says how the command ended: 0 well, 1 something failed, 2 used wrongly; more where its help says so. */
   exit(code: number): void
 }
 
@@ -40,6 +46,7 @@ export function processIo(): Io {
   stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
   })
+  const wishes = new Set<() => void>()
   return {
     write: (text) => void stdout.write(text),
     complain: (text) => void stderr.write(text),
@@ -50,6 +57,20 @@ export function processIo(): Io {
     writeText: (path, text) => writeFile(path, text),
     checkWritable,
     importModule: (path) => import(pathToFileURL(resolve(path)).href),
+    environment: (name) => env[name],
+    over: () => {
+      for (const name of ['SIGINT', 'SIGTERM'] as const) for (const end of wishes) process.removeListener(name, end)
+      wishes.clear()
+    },
+    untilEnded() {
+      const controller = new AbortController()
+      const end = (): void => controller.abort(new Error('ended by a signal'))
+      // Once each: a second Ctrl-C ends the process at once, as it would without us.
+      wishes.add(end)
+      process.once('SIGINT', end)
+      process.once('SIGTERM', end)
+      return controller.signal
+    },
     // Not process.exit(): what was written to a pipe would be cut off.
     exit: (code) => {
       process.exitCode = code

@@ -6,8 +6,8 @@ import type { ErrorCode } from '../kernel/index.js'
 export interface Option {
   /** Its name, without dashes. */
   readonly name: string
-  /** What it takes. `maybe-text` is a text that may be missing. */
-  readonly kind: 'number' | 'choice' | 'text' | 'maybe-text' | 'flag'
+  /** What it takes. `maybe-text` is a text that may be missing; `texts` may be given more than once. */
+  readonly kind: 'number' | 'choice' | 'text' | 'maybe-text' | 'texts' | 'flag'
   /** For a choice: what it may be. */
   readonly choices?: readonly string[]
   /** For a flag: the name of the one that says the opposite. */
@@ -38,11 +38,13 @@ export class UsageError extends Error {
   }
 }
 
+type OptionValue = string | number | boolean | readonly string[]
+
 /** Options as they were given. */
 export class GivenOptions {
-  readonly #values: ReadonlyMap<string, string | number | boolean>
+  readonly #values: ReadonlyMap<string, OptionValue>
 
-  constructor(values: ReadonlyMap<string, string | number | boolean>) {
+  constructor(values: ReadonlyMap<string, OptionValue>) {
     this.#values = values
   }
 
@@ -59,6 +61,11 @@ export class GivenOptions {
   /** The value of a choice or text, if given; a text that may be missing is empty then. */
   text(name: string): string | undefined {
     return this.#values.get(name) as string | undefined
+  }
+
+  /** All values of an option that may be given more than once, in order, if any. */
+  texts(name: string): readonly string[] | undefined {
+    return this.#values.get(name) as readonly string[] | undefined
   }
 
   /** The value of a flag, if it or its opposite was given. */
@@ -80,13 +87,14 @@ export class GivenOptions {
 /** Reads a command line against the table. Throws {@link UsageError}. */
 export function readOptions(args: readonly string[], groups: readonly OptionGroup[]): GivenOptions {
   const options = groups.flatMap((group) => group.options)
-  const values = new Map<string, string | number | boolean>()
+  const values = new Map<string, OptionValue>()
   for (let place = 0; place < args.length; place += 1) {
     const [, written, , inline] = /^--([^=]+)(=(.*))?$/s.exec(args[place] as string) ?? []
     if (written === undefined) throw new UsageError(`Unexpected argument: ${args[place]}`)
     const option = options.find(({ name, opposite }) => name === written || opposite === written)
     if (option === undefined) throw new UsageError(unknown(written, options))
-    if (values.has(option.name)) throw new UsageError(`--${option.name} is given twice`)
+    const before = values.get(option.name)
+    if (before !== undefined && option.kind !== 'texts') throw new UsageError(`--${option.name} is given twice`)
     if (option.kind === 'flag') {
       if (inline !== undefined) throw new UsageError(`--${written} takes no value`)
       values.set(option.name, written === option.name)
@@ -95,7 +103,8 @@ export function readOptions(args: readonly string[], groups: readonly OptionGrou
     const following = args[place + 1]
     const follows = inline === undefined && following !== undefined && !/^--/.test(following)
     if (follows) place += 1
-    values.set(option.name, readValue(option, inline ?? (follows ? following : undefined)))
+    const value = readValue(option, inline ?? (follows ? following : undefined))
+    values.set(option.name, option.kind === 'texts' ? [...((before as readonly string[]) ?? []), String(value)] : value)
   }
   return new GivenOptions(values)
 }

@@ -7,10 +7,20 @@ async function run(line: string, io: Seen = ioInMemory()): Promise<Seen> {
   return io
 }
 
+const helps = ['migrate', 'doctor', 'inspect', 'sweep', 'purge', 'settle', 'simulate storm', 'simulate jitter']
+
 describe('help', () => {
   it.each(['', '--help', 'simulate --help', '-h'])('"%s" names the commands', async (line) => {
     const { out, code } = await run(line)
     expect(out).toContain('reprise simulate storm')
+    expect(code).toBe(0)
+  })
+
+  it.each(helps.filter((name) => !name.startsWith('simulate')))('%s teaches with an example', async (name) => {
+    const { out, code } = await run(`${name} --help`)
+    expect(out).toMatch(new RegExp(`^ {2}reprise ${name} --\\w+ \\S`, 'm'))
+    expect(out).toContain('\nExit codes: 0 ')
+    expect(out).toContain('  --json')
     expect(code).toBe(0)
   })
 
@@ -22,7 +32,7 @@ describe('help', () => {
   })
 })
 
-it.each(['', 'simulate storm --help', 'simulate jitter --help'])('"%s" fits into any terminal', async (line) => {
+it.each(['', ...helps.map((name) => `${name} --help`)])('"%s" fits into any terminal', async (line) => {
   for (const columns of [20, 30, 39, 80]) {
     const { out } = await run(line, ioInMemory({ columns }))
     for (const written of out.split('\n')) expect(written.length).toBeLessThanOrEqual(columns)
@@ -32,6 +42,15 @@ it.each(['', 'simulate storm --help', 'simulate jitter --help'])('"%s" fits into
 describe('used wrongly', () => {
   it.each([
     ['fly', 'Unknown command: fly'],
+    ['constructor', 'Unknown command: constructor'],
+    ['postgres://app:s3cret@db.example/app', 'Unknown command: postgres://…@db.example/app'],
+  ])('%s', async (line, message) => {
+    const { err, out, code } = await run(line)
+    expect(err).toBe(`reprise: ${message}\nSee reprise --help.\n`)
+    expect({ out, code }).toEqual({ out: '', code: 2 })
+  })
+
+  it.each([
     ['simulate', 'simulate what? storm or jitter'],
     ['simulate weather', 'Cannot simulate weather: storm or jitter'],
     ['simulate storm --lod 3', 'Unknown option: --lod; did you mean --load?'],

@@ -1,11 +1,17 @@
 // The commands, and what happens when one is used wrongly.
 
-import { isRepriseError } from '../kernel/index.js'
-import { type Io, printable } from './io.js'
+import { complaintOf } from './complaint.js'
+import type { Io } from './io.js'
 import { type GivenOptions, type OptionGroup, readOptions, UsageError } from './option-table.js'
 import { jitterCommand, jitterHelp, jitterOptions } from './simulate/jitter-command.js'
 import { stormCommand, stormHelp, stormOptions } from './simulate/storm-command.js'
 import { fitted } from './simulate/terminal-plot.js'
+import { doctorCommand, doctorHelp, doctorOptions } from './store/doctor-command.js'
+import { inspectCommand, inspectHelp, inspectOptions } from './store/inspect-command.js'
+import { migrateCommand, migrateHelp, migrateOptions } from './store/migrate-command.js'
+import { purgeCommand, purgeHelp, purgeOptions } from './store/purge-command.js'
+import { settleCommand, settleHelp, settleOptions } from './store/settle-command.js'
+import { sweepCommand, sweepHelp, sweepOptions } from './store/sweep-command.js'
 
 interface Command {
   readonly options: readonly OptionGroup[]
@@ -13,43 +19,67 @@ interface Command {
   readonly run: (given: GivenOptions, io: Io) => Promise<void>
 }
 
-const simulations: Readonly<Record<string, Command>> = {
-  storm: { options: stormOptions, help: stormHelp, run: stormCommand },
-  jitter: { options: jitterOptions, help: jitterHelp, run: jitterCommand },
+/** By their words. */
+const commands: Readonly<Record<string, Command>> = {
+  migrate: { options: migrateOptions, help: migrateHelp, run: migrateCommand },
+  doctor: { options: doctorOptions, help: doctorHelp, run: doctorCommand },
+  inspect: { options: inspectOptions, help: inspectHelp, run: inspectCommand },
+  sweep: { options: sweepOptions, help: sweepHelp, run: sweepCommand },
+  purge: { options: purgeOptions, help: purgeHelp, run: purgeCommand },
+  settle: { options: settleOptions, help: settleHelp, run: settleCommand },
+  'simulate storm': { options: stormOptions, help: stormHelp, run: stormCommand },
+  'simulate jitter': { options: jitterOptions, help: jitterHelp, run: jitterCommand },
 }
 
-const usage = `reprise simulate storm    what a policy does to a service that is in trouble
+const usage = `reprise migrate           makes or extends Reprise's tables in a database
+reprise doctor            what in its settings would break a promise
+reprise inspect           what is known of a key, or which records there are
+reprise sweep             drives claims whose owner is gone to an outcome
+reprise purge             forgets what is past its window
+reprise settle            decides an unknown outcome, with a reason
+reprise simulate storm    what a policy does to a service that is in trouble
 reprise simulate jitter   how contending clients get on, by kind of backoff
 
-For example: reprise simulate storm --attempts 6 --budget none
+For example: reprise inspect --url sqlite:data/app.db --state unknown
 Each command explains itself with --help.
 `
 
-/** Runs a command line (without the program's name). Ends with 0, or 2 if it was used wrongly, or 1 if something failed. */
+/** Runs a command line (without the program's name). Ends with 0, or 1 if something failed, 2 if it was used wrongly, or what its help says. */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<void> {
   io.exit(0)
   try {
     await dispatch(args, io)
   } catch (error) {
-    const wrong = error instanceof UsageError || isRepriseError(error)
-    const code = wrong && error.code !== undefined ? ` [${error.code}]` : ''
-    io.complain(`reprise: ${error instanceof Error ? printable(error.message) : 'something failed'}${code}\n`)
-    if (wrong) io.complain('See reprise simulate storm --help.\n'.replace('storm', simulationOf(args) ?? 'storm'))
-    io.exit(wrong ? 2 : 1)
+    const { line, exitCode } = complaintOf(error)
+    io.complain(`reprise: ${line}\n`)
+    if (exitCode === 2) io.complain(`See ${['reprise', helpFor(args), '--help'].filter(Boolean).join(' ')}.\n`)
+    io.exit(exitCode)
+  } finally {
+    io.over?.()
   }
 }
 
-function simulationOf([first, second = '']: readonly string[]): string | undefined {
-  return first === 'simulate' && Object.hasOwn(simulations, second) ? second : undefined
+function commandOf([first = '', second = '']: readonly string[]):
+  | { readonly name: string; readonly command: Command; readonly words: number }
+  | undefined {
+  for (const [name, words] of [[`${first} ${second}`, 2] as const, [first, 1] as const]) {
+    const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+    if (command !== undefined) return { name, command, words }
+  }
+  return undefined
+}
+
+function helpFor(args: readonly string[]): string {
+  return commandOf(args)?.name ?? (args[0] === 'simulate' ? 'simulate storm' : '')
 }
 
 async function dispatch(args: readonly string[], io: Io): Promise<void> {
   const asked = args.includes('--help') || args.includes('-h')
-  const name = simulationOf(args)
-  if (name !== undefined) {
-    const { options, help, run } = simulations[name] as Command
+  const found = commandOf(args)
+  if (found !== undefined) {
+    const { options, help, run } = found.command
     if (asked) io.write(fitted(help(), io.columns))
-    else await run(readOptions(args.slice(2), options), io)
+    else await run(readOptions(args.slice(found.words), options), io)
     return
   }
   const [first, second] = args

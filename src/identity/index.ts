@@ -16,7 +16,7 @@ export {
   retryAfterHeader,
   retryOwnerHeader,
 } from './headers.js'
-export { currentDeadline, currentIntent, deriveKey, type Intent, withIntent } from './intent.js'
+export { currentDeadline, currentIntent, deriveKey, type Intent, keyScope, withIntent } from './intent.js'
 export { type Key, type KeyLimits, keyAgeMs, maxKeyLength, mintKey, parseKey } from './key.js'
 export { type KeyFieldOptions, parseKeyField, printKeyField } from './key-field.js'
 export { type Scope, type StoredKey, scope, storedKey } from './scope.js'

@@ -1,6 +1,6 @@
 // The intent in flight: its key and its deadline, carried through async code so that calls below can derive from it.
 
-import { type Deadline, earlier, RepriseError, scopeKind } from '../kernel/index.js'
+import { type Deadline, earlier, RepriseError, type ScopeValue, scopeKind } from '../kernel/index.js'
 import { derive } from './derive.js'
 import type { Key } from './key.js'
 
@@ -27,6 +27,11 @@ export function withIntent<Result>(intent: Intent, work: () => Result): Result {
   if (deadline === undefined) return withKey()
   const outer = deadlines.current()
   return deadlines.run(outer === undefined ? deadline : earlier(outer, deadline), withKey)
+}
+
+/** The key of an intent, to be opened as a scope together with others; for runners. */
+export function keyScope(key: Key): ScopeValue {
+  return keys.with(key)
 }
 
 /** The intent in whose behalf this code runs, or undefined when there is none. */

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { scopeKind } from './live-scope.js'
+import { openScopes, scopeKind } from './live-scope.js'
 import { eventLoopTurn } from './time/turn.js'
 
 const colour = scopeKind<string>('colour')
@@ -72,4 +72,20 @@ describe('a scope in the hands of its opener', () => {
     await eventLoopTurn()
     expect(disable).toHaveBeenCalledOnce()
   })
+})
+
+it('opens several kinds together, seen inside and gone at once', async () => {
+  const [one, two] = [scopeKind<number>('one'), scopeKind<string>('two')]
+  const outer = one.open(1)
+  const scope = outer.call(() => openScopes([one.with(2), two.with('b')]))
+  expect([one.current(), two.current()]).toEqual([undefined, undefined])
+  let left: Promise<unknown> | undefined
+  await scope.call(async () => {
+    await Promise.resolve()
+    expect([one.current(), two.current()]).toEqual([2, 'b'])
+    left = eventLoopTurn().then(() => [one.current(), two.current()])
+  })
+  scope.end()
+  expect(await left).toEqual([1, undefined])
+  outer.end()
 })

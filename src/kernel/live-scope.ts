@@ -26,8 +26,23 @@ export interface ScopeKind<Value> {
    * Until then it counts as live, so it must be ended on every way out.
    */
   open(value: Value): OpenScope
+  /** The value as one of those that {@link openScopes} opens together. */
+  with(value: Value): ScopeValue
   /** The value of the nearest live scope of this kind around this code, or undefined. */
   current(): Value | undefined
+}
+
+/** A value of some kind, in no scope yet. */
+export interface ScopeValue {
+  /** Its kind. */
+  readonly kind: unknown
+  /** The value. */
+  readonly value: unknown
+}
+
+/** Opens scopes of several kinds, each inside the one before it, that are entered and ended together: at the price of one. */
+export function openScopes(values: readonly ScopeValue[]): OpenScope {
+  return new Frames(values)
 }
 
 /** A scope in the hands of whoever opened it. */
@@ -43,6 +58,7 @@ export function scopeKind<Value>(name: string): ScopeKind<Value> {
   const kind: ScopeKind<Value> = {
     run: (value, work) => runInFrame(new Frame(kind, value), work),
     open: (value) => new Frame(kind, value),
+    with: (value) => ({ kind, value }),
     current() {
       // The common case, where nobody uses context, touches nothing.
       if (liveFrames === 0) return undefined
@@ -66,11 +82,10 @@ class Frame implements OpenScope {
   value: unknown
   parent: Frame | undefined
 
-  constructor(kind: unknown, value: unknown) {
-    storage ??= openStorage()
+  constructor(kind: unknown, value: unknown, parent: Frame | undefined = currentFrame()) {
     this.kind = kind
     this.value = value
-    this.parent = liveFrames === 0 ? undefined : nearestLive(storage.getStore())
+    this.parent = parent
     liveFrames += 1
   }
 
@@ -88,6 +103,33 @@ class Frame implements OpenScope {
     liveFrames -= 1
     if (liveFrames === 0) planRest()
   }
+}
+
+class Frames implements OpenScope {
+  readonly #innermost: Frame | undefined
+  readonly #frames: Frame[] = []
+
+  constructor(values: readonly ScopeValue[]) {
+    let frame = currentFrame()
+    for (const { kind, value } of values) {
+      frame = new Frame(kind, value, frame)
+      this.#frames.push(frame)
+    }
+    this.#innermost = frame
+  }
+
+  call<Result>(work: () => Result): Result {
+    return (storage as FrameStorage).run(this.#innermost, work)
+  }
+
+  end(): void {
+    for (const frame of this.#frames) frame.end()
+  }
+}
+
+function currentFrame(): Frame | undefined {
+  storage ??= openStorage()
+  return liveFrames === 0 ? undefined : nearestLive(storage.getStore())
 }
 
 function nearestLive(frame: Frame | undefined): Frame | undefined {

@@ -1,6 +1,18 @@
 // Telemetry: the vocabulary of events, on channels that cost nothing while nobody listens.
 
 export { type EventChannel, eventChannel } from './channels.js'
+export { type OperationLeaseEvent, type OperationSweepEvent, operationLease, operationSweep } from './lease-events.js'
+export {
+  type OperationClaimedEvent,
+  type OperationEvent,
+  type OperationRefusedEvent,
+  type OperationReplayedEvent,
+  operationClaimed,
+  operationExecuted,
+  operationFailed,
+  operationRefused,
+  operationReplayed,
+} from './operation-events.js'
 export {
   type BreakerMode,
   type RetryAttemptEvent,

@@ -15,10 +15,13 @@ export {
 export {
   type CaseOutcome,
   type ConformanceCase,
+  type ConformanceDomain,
   ConformanceFailure,
   type ConformanceHandle,
   type ConformanceItem,
   keyCases,
+  operationCases,
+  recordCases,
   rowCases,
   runConformanceCase,
   type StoreWorld,

@@ -1,17 +1,24 @@
 // A domain: one store in which marker and effect commit together, as a user sees it.
 
 import type { Engine, Manifest, Rows, TransactionControls } from '../atomicity/index.js'
-import { type Duration, deadlineAfter, RepriseError, systemClock, systemRandom } from '../kernel/index.js'
+import {
+  type Deadline,
+  type Duration,
+  deadlineAfter,
+  RepriseError,
+  systemClock,
+  systemRandom,
+} from '../kernel/index.js'
 import { effectRuleOf } from './effect-guard/rule.js'
 import { refuseInside } from './open-transaction.js'
 import { type OptimisticUpdate, type Updated, updateOptimistically } from './optimistic.js'
 import type { TransactionDefaults, TransactOptions } from './options.js'
 import type { TransactionBody } from './run/attempt.js'
 import { type Resolved, resolveOutcome } from './run/closing.js'
+import type { Keyed } from './run/keyed.js'
 import { parseResolveToken } from './run/resolve-token.js'
 import { runTransaction } from './run/run.js'
-import { type Settings, settingsOf } from './run/settings.js'
-import { parseValue } from './run/stored-value.js'
+import { type Settings, settingsOf, settingsOfCall } from './run/settings.js'
 
 /** What became of a transaction that was unknown. */
 export type TransactionOutcome =
@@ -73,9 +80,27 @@ export function domainOf<Handle extends TransactionControls & Rows>(
   }
 }
 
+/** Runs transactions whose key means more than a plain one; for the rooms above. */
+export type KeyedTransactions<Handle> = <Result>(
+  keyed: Keyed<Result>,
+  body: TransactionBody<Handle, Result>,
+  limits: { readonly deadline: Deadline; readonly signal: AbortSignal | undefined },
+) => Promise<Result>
+
+/** The transactions of a domain, with keys of the caller's own making and the same options for all: these are read once. */
+export function keyedTransactions<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  defaults: TransactionDefaults = {},
+  options: Omit<TransactOptions, 'key' | 'readOnly' | 'deadline' | 'signal'> = {},
+): KeyedTransactions<Handle> {
+  const shared = settingsOf(engine.manifest, defaults, options)
+  return async (keyed, body, { deadline, signal }) =>
+    runTransaction(engine, settingsOfCall(shared, keyed as Keyed<unknown>, deadline, signal), body)
+}
+
 function outcomeOf(resolved: Resolved): TransactionOutcome {
   if (resolved.outcome !== 'committed') return { outcome: resolved.outcome }
   return resolved.stored === undefined
     ? { outcome: 'committed' }
-    : { outcome: 'committed', value: parseValue(resolved.stored) }
+    : { outcome: 'committed', value: resolved.stored.value }
 }

@@ -1,7 +1,7 @@
 // Transactions: whole ones are repeated, in phases that are known, and a commit whose answer is lost is resolved, never guessed.
 
 export { transactionClassifier } from './classifier.js'
-export { type Domain, domainOf, type TransactionOutcome } from './domain.js'
+export { type Domain, domainOf, type KeyedTransactions, keyedTransactions, type TransactionOutcome } from './domain.js'
 export { allowEffect, effect } from './effect-guard/effect.js'
 export {
   type FailedTransaction,
@@ -19,4 +19,5 @@ export {
 } from './options.js'
 export type { TransactionBody } from './run/attempt.js'
 export { type TransactionFaultPoint, transactionFaultPoints } from './run/fault-points.js'
+export type { Keyed, Met } from './run/keyed.js'
 export { UnknownCommitError } from './unknown-commit.js'

@@ -1,6 +1,6 @@
 // The transaction that is open around some code. When its body settles it is gone, also for timers that were started inside.
 
-import { RepriseError, type ScopeKind, scopeKind } from '../kernel/index.js'
+import { RepriseError, type ScopeKind, type ScopeValue, scopeKind } from '../kernel/index.js'
 
 /** What becomes of a transaction in whose body an effect leaves the process. */
 export interface EffectRule {
@@ -27,7 +27,12 @@ export function openTransaction(): OpenTransaction | undefined {
   return open.current()
 }
 
-/** Runs the body of a transaction. */
+/** The scope of a transaction's body, to be opened with others. */
+export function transactionScope(transaction: OpenTransaction): ScopeValue {
+  return open.with(transaction)
+}
+
+/** Runs work inside a transaction. */
 export function insideTransaction<Result>(transaction: OpenTransaction, work: () => Result): Result {
   return open.run(transaction, work)
 }

@@ -58,6 +58,48 @@ describe('an optimistic update', () => {
     expect(world.row).toMatchObject({ amount: 6, version: 2 })
   })
 
+  it('decides again where its write did not happen', async () => {
+    const world = oneRow({ id: 'x', amount: 5, version: 1 }, (count) => {
+      if (count > 1) return
+      world.change({ amount: 5, version: 1, token: 'before' })
+      lost()
+    })
+    await expect(updateOptimistically(world.transact, addOne)).resolves.toMatchObject({ result: 'written', rounds: 2 })
+    expect(world.row).toMatchObject({ amount: 6, version: 2 })
+  })
+
+  it('never applies a change twice: where somebody else wrote after the lost answer, the outcome stays unknown', async () => {
+    const world = oneRow({ id: 'x', amount: 5, version: 1 }, (count) => {
+      if (count > 1) return
+      world.change({ amount: 106, version: 3, token: 'of another' })
+      lost()
+    })
+    await expect(updateOptimistically(world.transact, addOne)).rejects.toBeInstanceOf(UnknownCommitError)
+    expect(world.row).toMatchObject({ amount: 106, version: 3 })
+  })
+
+  it('stays unknown where the row is gone after the lost answer', async () => {
+    const world = oneRow({ id: 'x', amount: 5, version: 1 }, (count) => {
+      if (count > 1) return
+      world.change({ id: 'gone' })
+      lost()
+    })
+    await expect(updateOptimistically(world.transact, addOne)).rejects.toBeInstanceOf(UnknownCommitError)
+  })
+
+  it('stays unknown, with its token and history, where nobody can look', async () => {
+    const unknown = new UnknownCommitError('rt1.x', [], [])
+    const away = new Error('away')
+    const world = oneRow({ id: 'x', amount: 5, version: 1 }, (count) => {
+      throw count === 1 ? unknown : away
+    })
+    await expect(updateOptimistically(world.transact, addOne)).rejects.toMatchObject({
+      code: 'UNKNOWN_OUTCOME',
+      resolveToken: 'rt1.x',
+      suppressed: [away],
+    })
+  })
+
   it('without a token column hands on that the outcome is unknown', async () => {
     const world = oneRow({ id: 'x', amount: 5, version: 1 }, lost)
     const { tokenColumn: _, ...blind } = addOne

@@ -44,13 +44,13 @@ export async function updateOptimistically<Handle extends TransactionControls & 
     throw new RepriseError('ARGUMENT_INVALID', 'rounds must be a whole number from 1 to 100.')
   }
   for (let round = 1; round <= rounds; round++) {
-    const token = uuidv4()
+    const attempt: Round = { number: round, token: uuidv4(), over: undefined }
     try {
-      return await transact((tx) => oneRound(tx, update, token, round), options)
+      return await transact((tx) => oneRound(tx, update, attempt), options)
     } catch (error) {
       if (error instanceof UnknownCommitError && tokenColumn !== undefined) {
-        const found = await afterLostAnswer(transact, update, tokenColumn, token, round, options)
-        if (found !== undefined) return found
+        const found = await afterLostAnswer(transact, update, tokenColumn, attempt, error, options)
+        if (found !== 'not-written') return found
       } else if (!(error instanceof Mismatch)) throw error
     }
   }
@@ -59,12 +59,20 @@ export async function updateOptimistically<Handle extends TransactionControls & 
   })
 }
 
+interface Round {
+  readonly number: number
+  readonly token: string
+  /** The version that its write stands on; undefined: it wrote nothing. */
+  over: number | undefined
+}
+
 async function oneRound(
   tx: Rows,
   { table, where, versionColumn = 'version', tokenColumn, decide }: OptimisticUpdate,
-  token: string,
-  rounds: number,
+  round: Round,
 ): Promise<Updated> {
+  const { token, number: rounds } = round
+  round.over = undefined
   const row = await tx.readRow(table, where)
   if (row === undefined) return { result: 'absent' }
   const version = versionOf(row, versionColumn)
@@ -72,28 +80,34 @@ async function oneRound(
   if (changes === undefined) return { result: 'unchanged', row, rounds }
   const marks = { [versionColumn]: version + 1, ...(tokenColumn === undefined ? {} : { [tokenColumn]: token }) }
   const set = { ...changes, ...marks }
+  round.over = version
   const written = await tx.updateRows(table, { ...where, [versionColumn]: version }, set)
   if (written === 0) throw new Mismatch()
   if (written > 1) throw new RepriseError('ARGUMENT_INVALID', 'The condition matches more than one row.')
   return { result: 'written', row: { ...row, ...set }, rounds }
 }
 
-// Locking the row waits for the write whose answer was lost, so that it has either happened or never will.
+// Locking the row waits for the write whose answer was lost, so that it has either happened or never will. What cannot be told stays unknown: somebody who wrote after us has left his own token.
 async function afterLostAnswer<Handle extends TransactionControls & Rows>(
   transact: Transact<Handle>,
-  { table, where }: OptimisticUpdate,
+  { table, where, versionColumn = 'version' }: OptimisticUpdate,
   tokenColumn: string,
-  token: string,
-  rounds: number,
+  { token, over, number: rounds }: Round,
+  unknown: UnknownCommitError,
   options: TransactOptions | undefined,
-): Promise<Updated | undefined> {
+): Promise<Updated | 'not-written'> {
+  if (over === undefined) throw unknown
   // Without the key: looking is not the work that the key names.
   const { key: _, ...plain } = options ?? {}
-  return transact(async (tx) => {
-    const row = await tx.lockRow(table, where)
-    if (row === undefined) return { result: 'absent' }
-    return row[tokenColumn] === token ? { result: 'written', row, rounds } : undefined
-  }, plain)
+  let row: Row | undefined
+  try {
+    row = await transact((tx) => tx.lockRow(table, where), plain)
+  } catch (later) {
+    throw new UnknownCommitError(unknown.resolveToken, unknown.transactions, [...unknown.suppressed, later])
+  }
+  if (row?.[tokenColumn] === token) return { result: 'written', row, rounds }
+  if (row !== undefined && versionOf(row, versionColumn) === over) return 'not-written'
+  throw unknown
 }
 
 function versionOf(row: Row, column: string): number {

@@ -4,11 +4,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import type { ClassificationRow } from '../../src/atomicity/index.js'
+import { callbackClassification } from '../../src/stores/callback/index.js'
 import { memoryClassification } from '../../src/stores/memory/index.js'
 import { postgresClassification } from '../../src/stores/postgres/index.js'
 import { sqliteClassification } from '../../src/stores/sqlite/index.js'
 
 const tables: Readonly<Record<string, readonly ClassificationRow[]>> = {
+  callback: callbackClassification,
   memory: memoryClassification,
   postgres: postgresClassification,
   sqlite: sqliteClassification,

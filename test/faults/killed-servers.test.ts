@@ -68,7 +68,7 @@ const resultsOf = (intent: string): Promise<string[]> =>
 
 /** The backend whose COMMIT has written its record and waits for a replica. */
 async function waitingForReplica(): Promise<number> {
-  const text = `select pid from pg_stat_activity where wait_event = 'SyncRep' and query = 'COMMIT'`
+  const text = `select pid from pg_stat_activity where wait_event = 'SyncRep' and query like '%COMMIT'`
   let pid = 0
   await withClient(server.url, (client) =>
     until(async () => {

@@ -41,7 +41,7 @@ export async function committing(raw: pg.Client): Promise<number[]> {
   let pids: number[] = []
   await until(async () => {
     const { rows } = await raw.query<{ pid: number }>(
-      `select pid from pg_stat_activity where datname = current_database() and query = 'COMMIT' and state = 'active'`,
+      `select pid from pg_stat_activity where datname = current_database() and query like '%COMMIT' and state = 'active'`,
     )
     pids = rows.map(({ pid }) => pid)
     return pids.length > 0

@@ -6,6 +6,7 @@ import {
   type Manifest,
   type Phase,
   type Receipt,
+  type RecordOutcome,
   type Row,
   type Rows,
   type RulingWord,
@@ -140,7 +141,12 @@ class ScriptedSession implements Session<ScriptedHandle> {
     return (await this.#script.claim?.(this.#number)) ?? 'claimed'
   }
 
-  async record(_id: string, value: string): Promise<void> {
+  async reclaim(): Promise<boolean> {
+    this.#log.push('reclaim')
+    return true
+  }
+
+  async record(_id: string, { value }: RecordOutcome): Promise<void> {
     this.#log.push(`record ${value}`)
   }
 

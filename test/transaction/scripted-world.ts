@@ -1,6 +1,7 @@
 // A domain over a scripted engine in virtual time, as the runner's tests use it.
 
 import { expect } from 'vitest'
+import { changedRecord, draftedRecord, type Stored } from '../../src/atomicity/index.js'
 import { type Key, scope } from '../../src/identity/index.js'
 import { seededRandom } from '../../src/kernel/index.js'
 import { manualClock } from '../../src/testing/index.js'
@@ -9,6 +10,13 @@ import { EngineError, type Script, type Scripted, type ScriptedHandle, scripted 
 
 /** The intent of the tests. */
 export const key = { scope: scope('tests'), key: 'intent-1' as Key }
+/** What is found under a key whose transaction committed with this value. */
+export function storedAs(value: string): Stored {
+  const noFence = (): never => expect.unreachable('an atomic claim has no fence')
+  const claim = draftedRecord({ mode: 'atomic', token: 'of another' }, 1, noFence)
+  const change = { state: 'succeeded', value, remembered: Number.POSITIVE_INFINITY } as const
+  return { record: changedRecord(claim, change, 2, noFence), nowMs: 3 }
+}
 /** Throws what another try may cure. */
 export const transient = (): never => {
   throw new EngineError('repeat')

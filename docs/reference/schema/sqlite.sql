@@ -4,3 +4,30 @@ CREATE TABLE IF NOT EXISTS "reprise_migration" (number INTEGER PRIMARY KEY, name
 CREATE TABLE "reprise_marker" (id TEXT NOT NULL PRIMARY KEY, format INTEGER NOT NULL DEFAULT 1, value TEXT, claimed_at_ms INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS "reprise_meta" (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 INSERT INTO "reprise_migration" (number, name, applied_at_ms) VALUES (1, 'markers of keys', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER));
+
+-- 2: records of operations, audit notes, fences
+ALTER TABLE "reprise_marker" ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE "reprise_marker" ADD COLUMN mode TEXT NOT NULL DEFAULT 'atomic';
+ALTER TABLE "reprise_marker" ADD COLUMN operation TEXT;
+ALTER TABLE "reprise_marker" ADD COLUMN scope TEXT;
+ALTER TABLE "reprise_marker" ADD COLUMN fingerprint TEXT;
+ALTER TABLE "reprise_marker" ADD COLUMN state TEXT NOT NULL DEFAULT 'succeeded';
+ALTER TABLE "reprise_marker" ADD COLUMN token TEXT;
+ALTER TABLE "reprise_marker" ADD COLUMN fence INTEGER;
+ALTER TABLE "reprise_marker" ADD COLUMN first_claimed_at_ms INTEGER;
+ALTER TABLE "reprise_marker" ADD COLUMN due_at_ms INTEGER;
+ALTER TABLE "reprise_marker" ADD COLUMN completed_at_ms INTEGER;
+ALTER TABLE "reprise_marker" ADD COLUMN expires_at_ms INTEGER;
+ALTER TABLE "reprise_marker" ADD COLUMN claims INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE "reprise_marker" ADD COLUMN looks INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE "reprise_marker" ADD COLUMN codec TEXT;
+ALTER TABLE "reprise_marker" ADD COLUMN input TEXT;
+ALTER TABLE "reprise_marker" ADD COLUMN because TEXT;
+CREATE INDEX "reprise_marker_due" ON "reprise_marker" (due_at_ms) WHERE due_at_ms IS NOT NULL;
+CREATE INDEX "reprise_marker_expires" ON "reprise_marker" (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
+CREATE TABLE "reprise_audit" (number INTEGER PRIMARY KEY, id TEXT NOT NULL, at_ms INTEGER NOT NULL, action TEXT NOT NULL, actor TEXT NOT NULL, reason TEXT NOT NULL, from_state TEXT NOT NULL, to_state TEXT NOT NULL);
+CREATE INDEX "reprise_audit_id" ON "reprise_audit" (id, number);
+CREATE INDEX "reprise_audit_at" ON "reprise_audit" (at_ms);
+CREATE TABLE "reprise_fence" (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
+INSERT INTO "reprise_fence" (one, number) VALUES (1, 0);
+INSERT INTO "reprise_migration" (number, name, applied_at_ms) VALUES (2, 'records of operations, audit notes, fences', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER));

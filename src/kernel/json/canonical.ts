@@ -1,7 +1,7 @@
 // From raw text to canonical text by one pass over the bytes: nothing becomes a value, so nothing is lost in one.
 
 import { isRepriseError, RepriseError } from '../errors.js'
-import { byteCount, isBytes, isWellFormed } from '../well-formed.js'
+import { byteCount, isBytes, isWellFormed } from '../text/well-formed.js'
 import { type JsonLimits, resolveLimits, tooLarge } from './limits.js'
 import { giveBack, takeWorkspace, type Workspace } from './workspace.js'
 

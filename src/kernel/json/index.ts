@@ -7,4 +7,4 @@
 
 export { canonicalJson } from './canonical.js'
 export type { JsonLimits } from './limits.js'
-export { canonicalJsonOf } from './value.js'
+export { canonicalJsonOf, readableJsonOf } from './value.js'

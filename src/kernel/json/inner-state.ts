@@ -18,9 +18,12 @@ const otherKind = 'object with an inner state'
  * prototype was changed, as far as the runtime can tell: Node can, a browser goes by the tag.
  */
 export function innerKind(object: object): string | undefined {
-  const tag = Object.prototype.toString.call(object).slice('[object '.length, -1)
-  // The tag may be any text of the caller's, so only those that are known are repeated.
-  if (tag !== 'Object') return knownTags.has(tag) ? tag : otherKind
+  const printed = Object.prototype.toString.call(object)
+  if (printed !== '[object Object]') {
+    const tag = printed.slice('[object '.length, -1)
+    // The tag may be any text of the caller's, so only those that are known are repeated.
+    return knownTags.has(tag) ? tag : otherKind
+  }
   types ??= builtin('node:util')?.types ?? 'unknown'
   return types !== 'unknown' && isDisguised(object, types) ? otherKind : undefined
 }

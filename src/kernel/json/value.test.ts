@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { property } from '../../../test/property.js'
 import { isRepriseError, type RepriseError } from '../errors.js'
-import { canonicalJson, canonicalJsonOf, type JsonLimits } from './index.js'
+import { canonicalJson, canonicalJsonOf, type JsonLimits, readableJsonOf } from './index.js'
 
 function refusal(value: unknown, limits?: JsonLimits): RepriseError {
   try {
@@ -250,3 +250,34 @@ describe('agreement with canonicalJson', () => {
     },
   )
 })
+
+describe('readableJsonOf', () => {
+  it.each([1n, 9_007_199_254_740_992n, 10n ** 20n, 10n ** 21n, -5n])(
+    'keeps %s, which JSON.parse gives back',
+    (value) => {
+      expect(canonicalJsonOf(JSON.parse(readableJsonOf({ value })))).toBe(readableJsonOf({ value }))
+    },
+  )
+
+  it.each([9_007_199_254_740_993n, 2n ** 60n, 10n ** 400n])('refuses %s, which would come back as another', (value) => {
+    expect(() => readableJsonOf([value])).toThrow(expect.objectContaining({ code: 'JSON_VALUE_UNSUPPORTED' }))
+  })
+})
+
+it.each([1, 15, 16, 17, 40])(
+  'sees a cycle that closes %i levels above, and no cycle in what is only shared',
+  (levels) => {
+    const top: Record<string, unknown> = {}
+    let inner = top
+    for (let level = 1; level < levels; level += 1) {
+      const next: Record<string, unknown> = {}
+      inner['next'] = next
+      inner = next
+    }
+    const shared = {}
+    inner['twice'] = [shared, shared]
+    expect(canonicalJsonOf(top)).toContain('"twice":[{},{}]')
+    inner['again'] = top
+    expect(() => canonicalJsonOf(top)).toThrow(expect.objectContaining({ code: 'JSON_VALUE_UNSUPPORTED' }))
+  },
+)

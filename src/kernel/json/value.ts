@@ -1,7 +1,7 @@
 // From values to canonical text: what JSON.stringify keeps is written, what it would drop or change is refused.
 
 import { RepriseError } from '../errors.js'
-import { utf8Length } from '../well-formed.js'
+import { utf8Length } from '../text/well-formed.js'
 import { canonicalJson } from './canonical.js'
 import { innerKind } from './inner-state.js'
 import { type JsonLimits, resolveLimits, tooDeep, tooLarge } from './limits.js'
@@ -21,92 +21,92 @@ import { type JsonLimits, resolveLimits, tooDeep, tooLarge } from './limits.js'
  * An error thrown by a getter, a proxy or a `toJSON` passes through.
  */
 export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
-  const walk = new ValueWalk(resolveLimits(limits))
-  walk.enter(value, '')
-  while (walk.step());
-  return walk.text
+  return new ValueWalk(resolveLimits(limits), false).print(value)
+}
+
+/**
+ * The same, for text that is read with `JSON.parse` later: a bigint that would come back as another number is refused with JSON_VALUE_UNSUPPORTED too.
+ */
+export function readableJsonOf(value: unknown, limits?: JsonLimits): string {
+  return new ValueWalk(resolveLimits(limits), true).print(value)
 }
 
 // Twice as many as an RSA modulus of 16,384 bits has, printed in less than a millisecond.
 const mostIntegerDigits = 10_000
 let integerBound: bigint | undefined
 
-interface Frame {
-  readonly container: object
-  /** Names in order for an object; undefined for an array. */
-  readonly names: readonly string[] | undefined
-  readonly count: number
-  next: number
-  isEmpty: boolean
-}
+type Members = Readonly<Record<string, unknown>>
 
+// Goes down by recursion: the depth is limited to a thousand, and frames of its own would cost more than all the rest.
 class ValueWalk {
-  text = ''
-  #bytes = 0
-  readonly #limits: Required<JsonLimits>
-  readonly #frames: Frame[] = []
-  readonly #ancestors = new Set<object>()
+  #text = ''
+  // Bytes of UTF-8 beyond one for each unit of the text.
+  #more = 0
+  readonly #maxBytes: number
+  readonly #maxDepth: number
+  readonly #readable: boolean
+  readonly #ancestors = new Ancestors()
 
-  constructor(limits: Required<JsonLimits>) {
-    this.#limits = limits
+  constructor({ maxBytes, maxDepth }: Required<JsonLimits>, readable: boolean) {
+    this.#maxBytes = maxBytes
+    this.#maxDepth = maxDepth
+    this.#readable = readable
   }
 
-  // Writes one more member, element or closing bracket; answers whether anything is left.
-  step(): boolean {
-    const frame = this.#frames.at(-1)
-    if (frame === undefined) return false
-    if (frame.next === frame.count) {
-      this.#write(frame.names === undefined ? ']' : '}')
-      this.#ancestors.delete(frame.container)
-      this.#frames.pop()
-      return this.#frames.length > 0
-    }
-    const name = frame.names === undefined ? String(frame.next) : (frame.names[frame.next] as string)
-    frame.next += 1
-    const value = this.#prepare(Reflect.get(frame.container, name), name)
-    if (value === undefined && frame.names !== undefined) return true
-    if (!frame.isEmpty) this.#write(',')
-    frame.isEmpty = false
-    if (frame.names !== undefined) {
-      this.#writeString(name)
-      this.#write(':')
-    }
-    this.#emit(value)
-    return true
-  }
-
-  enter(value: unknown, name: string): void {
-    this.#emit(this.#prepare(value, name))
-  }
-
-  // What stands for the value, as in SerializeJSONProperty of ECMA-262.
-  #prepare(value: unknown, name: string): unknown {
-    if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return value
-    const toJson: unknown = Reflect.get(value, 'toJSON')
-    return typeof toJson === 'function' ? toJson.call(value, name) : value
+  print(value: unknown): string {
+    this.#emit(prepared(value, ''))
+    return this.#text
   }
 
   #emit(value: unknown): void {
-    if (typeof value === 'string') this.#writeString(value)
+    if (typeof value === 'string') this.#write(this.#quoted(value))
     else if (typeof value === 'number') this.#writeNumber(value)
+    else if (typeof value === 'object') {
+      if (value === null) this.#write('null')
+      else if (Array.isArray(value)) this.#writeArray(value)
+      else this.#writeObject(value)
+    } else if (typeof value === 'boolean') this.#write(value ? 'true' : 'false')
     else if (typeof value === 'bigint') this.#writeInteger(value)
-    else if (typeof value === 'boolean') this.#write(value ? 'true' : 'false')
-    else if (value === null) this.#write('null')
-    else if (typeof value === 'object') this.#open(value)
     else throw this.#unsupported(typeof value)
   }
 
-  #open(container: object): void {
-    const isArray = Array.isArray(container)
-    const kind = isArray ? undefined : innerKind(container)
+  #writeObject(container: object): void {
+    const kind = innerKind(container)
     if (kind !== undefined) throw this.#unsupported(kind)
+    this.#open(container, '{')
+    let separator = ''
+    for (const name of sorted(Object.keys(container))) {
+      const value = prepared((container as Members)[name], name)
+      if (value === undefined) continue
+      this.#write(`${separator}${this.#quoted(name)}:`)
+      separator = ','
+      this.#emit(value)
+    }
+    this.#close(container, '}')
+  }
+
+  #writeArray(container: readonly unknown[]): void {
+    this.#open(container, '[')
+    // As long as it was in the beginning, whatever a getter or a toJSON does to it.
+    const { length } = container
+    for (let index = 0; index < length; index += 1) {
+      if (index > 0) this.#write(',')
+      const value = container[index]
+      this.#emit(typeof value === 'object' || typeof value === 'function' ? prepared(value, String(index)) : value)
+    }
+    this.#close(container, ']')
+  }
+
+  #open(container: object, bracket: string): void {
     if (this.#ancestors.has(container)) throw this.#unsupported('cycle')
-    if (this.#frames.length >= this.#limits.maxDepth) throw tooDeep(this.#limits.maxDepth)
-    const names = isArray ? undefined : Object.keys(container).sort()
-    const count = isArray ? container.length : (names as string[]).length
-    this.#write(isArray ? '[' : '{')
-    this.#ancestors.add(container)
-    this.#frames.push({ container, names, count, next: 0, isEmpty: true })
+    if (this.#ancestors.depth >= this.#maxDepth) throw tooDeep(this.#maxDepth)
+    this.#write(bracket)
+    this.#ancestors.push(container)
+  }
+
+  #close(container: object, bracket: string): void {
+    this.#ancestors.pop(container)
+    this.#write(bracket)
   }
 
   #writeNumber(value: number): void {
@@ -124,35 +124,36 @@ class ValueWalk {
       })
     }
     const digits = value.toString()
-    const text = canonicalJson(digits, this.#limits)
+    const text = canonicalJson(digits, { maxBytes: this.#maxBytes, maxDepth: this.#maxDepth })
+    if (this.#readable && text !== String(Number(value))) throw this.#unsupported('bigint that is no JSON number')
     // All digits count, since all were work: 10n ** 9_999n is but seven bytes of text.
-    this.#bytes += Math.max(0, digits.length - text.length)
+    this.#more += Math.max(0, digits.length - text.length)
     this.#write(text)
   }
 
-  #writeString(value: string): void {
-    if (value.length > this.#limits.maxBytes - this.#bytes) throw tooLarge(this.#limits.maxBytes)
+  // Counts what has more bytes than units.
+  #quoted(value: string): string {
+    if (isPlain(value)) return `"${value}"`
+    if (value.length > this.#maxBytes - this.#text.length - this.#more) throw tooLarge(this.#maxBytes)
     // JSON.stringify escapes as RFC 8785 does, but for lone surrogates, which are refused here.
-    const text = JSON.stringify(value)
     const bytes = utf8Length(value)
     if (bytes === undefined) {
       throw new RepriseError('JSON_LONE_SURROGATE', 'A string holds half of a surrogate pair.', {
-        details: { depth: this.#frames.length },
+        details: { depth: this.#ancestors.depth },
       })
     }
-    this.#bytes += bytes - value.length
-    this.#write(text)
+    this.#more += bytes - value.length
+    return JSON.stringify(value)
   }
 
   // The text is ASCII, or its further bytes have been counted.
   #write(text: string): void {
-    this.#bytes += text.length
-    if (this.#bytes > this.#limits.maxBytes) throw tooLarge(this.#limits.maxBytes)
-    this.text += text
+    this.#text += text
+    if (this.#text.length + this.#more > this.#maxBytes) throw tooLarge(this.#maxBytes)
   }
 
   #unsupported(kind: string): RepriseError {
-    const depth = this.#frames.length
+    const { depth } = this.#ancestors
     return new RepriseError(
       'JSON_VALUE_UNSUPPORTED',
       `JSON cannot express this without loss: ${kind}, at depth ${depth}.`,
@@ -160,5 +161,75 @@ class ValueWalk {
         details: { kind, depth },
       },
     )
+  }
+}
+
+// What stands for the value, as in SerializeJSONProperty of ECMA-262.
+function prepared(value: unknown, name: string): unknown {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return value
+  const { toJSON } = value as { readonly toJSON?: unknown }
+  return typeof toJSON === 'function' ? toJSON.call(value, name) : value
+}
+
+const longestLookedThrough = 64
+
+// Whether quotes around it are all that a text needs. Long ones are left to those who read them faster than a loop does.
+function isPlain(text: string): boolean {
+  const { length } = text
+  if (length > longestLookedThrough) return false
+  for (let index = 0; index < length; index += 1) {
+    const unit = text.charCodeAt(index)
+    if (unit < 0x20 || unit > 0x7e || unit === 0x22 || unit === 0x5c) return false
+  }
+  return true
+}
+
+const fewNames = 24
+
+// By UTF-16 code units, as RFC 8785 wants it and as `sort` does it, which takes three times as long for the few names that objects have.
+function sorted(names: string[]): string[] {
+  if (names.length > fewNames) return names.sort()
+  for (let next = 1; next < names.length; next += 1) {
+    const name = names[next] as string
+    let place = next
+    for (; place > 0 && (names[place - 1] as string) > name; place -= 1) names[place] = names[place - 1] as string
+    names[place] = name
+  }
+  return names
+}
+
+// The containers around the one that is being written, so that a cycle is seen where it closes.
+const fewest = 16
+
+/** Containers, each inside the one before it. Asked of every container, so the usual few are simply looked through. */
+class Ancestors {
+  /** How many there are. */
+  depth = 0
+  readonly #outer: object[] = []
+  #inner: Set<object> | undefined
+
+  /** Whether a container is among them. */
+  has(container: object): boolean {
+    const outer = this.#outer
+    for (let place = Math.min(this.depth, fewest) - 1; place >= 0; place -= 1) {
+      if (outer[place] === container) return true
+    }
+    return this.depth > fewest && this.#inner?.has(container) === true
+  }
+
+  /** Goes into a container. */
+  push(container: object): void {
+    if (this.depth < fewest) this.#outer[this.depth] = container
+    else {
+      this.#inner ??= new Set()
+      this.#inner.add(container)
+    }
+    this.depth += 1
+  }
+
+  /** Leaves the innermost one. */
+  pop(container: object): void {
+    this.depth -= 1
+    if (this.depth >= fewest) this.#inner?.delete(container)
   }
 }

@@ -13,7 +13,8 @@ import { type Clock, isRepriseError } from '../../kernel/index.js'
 import { memoryClassification } from './classification.js'
 import type { MemoryTransaction } from './handle.js'
 import { memoryManifest } from './manifest.js'
-import { MemorySession, markerTable } from './session.js'
+import { MemoryRecords } from './records.js'
+import { MemorySession } from './session.js'
 import { Tables } from './tables.js'
 
 /** The engine. */
@@ -22,20 +23,24 @@ export class MemoryEngine implements Engine<MemoryTransaction> {
   readonly name: string
   /** The tables. */
   readonly tables: Tables = new Tables()
+  readonly records: MemoryRecords
   readonly #turns: Turns
-  readonly #clock: Clock
 
   constructor(name: string, queue: number | undefined, clock: Clock) {
     this.name = name
-    this.#clock = clock
+    this.records = new MemoryRecords(clock)
     this.#turns = turnsOf(queue === undefined ? { clock } : { queue, clock })
-    this.tables.define(markerTable, { unique: [['id']] })
   }
 
   async acquire(limits: AcquireLimits): Promise<MemorySession> {
-    if (limits.readOnly) return new MemorySession(this.tables, this.#clock, undefined)
-    const turn = await this.#turns.take(limits)
-    return new MemorySession(this.tables, this.#clock, turn)
+    return this.acquireAtOnce(limits) ?? new MemorySession(this.tables, this.records, await this.#turns.take(limits))
+  }
+
+  acquireAtOnce({ readOnly, signal }: AcquireLimits): MemorySession | undefined {
+    if (readOnly) return new MemorySession(this.tables, this.records, undefined)
+    signal?.throwIfAborted()
+    const turn = this.#turns.tryTake()
+    return turn === undefined ? undefined : new MemorySession(this.tables, this.records, turn)
   }
 
   classify(error: unknown, phase: Phase): Ruling {

@@ -32,14 +32,19 @@ class Handle extends HandleControls implements MemoryTransaction {
   readonly #views: Views
   readonly #life: HandleLife
   readonly #turns: SavepointTurns
-  readonly #rows: PlainRows
+  #made: PlainRows | undefined
 
   constructor(views: Views, life: HandleLife, controls: TransactionControls) {
     super(controls)
     this.#views = views
     this.#life = life
     this.#turns = savepointTurns(life)
-    this.#rows = rowsOver((table) => views.view(nameOf(table)))
+  }
+
+  // Made when a body first asks for rows.
+  get #rows(): PlainRows {
+    this.#made ??= rowsOver((table) => this.#views.view(nameOf(table)))
+    return this.#made
   }
 
   insertOnce(table: TableName, row: Match, by: readonly string[]): Promise<InsertedOnce> {

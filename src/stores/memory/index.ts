@@ -1,6 +1,8 @@
 // Memory: a store for tests, and for work that ends with its process. The same transactions, markers and savepoints as in a database.
 
-import type { Finding, Row } from '../../atomicity/index.js'
+import type { Finding, Row, StoredRecord } from '../../atomicity/index.js'
+import { type Operations, operationsOf } from '../../idempotency/index.js'
+import type { StoredKey } from '../../identity/index.js'
 import { demandKnown, systemClock } from '../../kernel/index.js'
 import { type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { MemoryEngine } from './engine.js'
@@ -15,11 +17,13 @@ export type { MemoryOptions } from './options.js'
 export type { TableOptions } from './table.js'
 
 /** A domain in memory. */
-export interface MemoryDomain extends Domain<MemoryTransaction> {
+export interface MemoryDomain extends Domain<MemoryTransaction>, Operations<MemoryTransaction> {
   /** Makes a table. */
   table(name: string, options?: TableOptions): void
   /** Copies of the committed rows of a table, for tests. */
   rows(name: string): readonly Row[]
+  /** Puts a record there as it is, for tests. */
+  putRecord(id: StoredKey, record: StoredRecord): void
   /** Nothing to do: the table of markers is there. */
   migrate(): Promise<void>
   /** Empty: there is nothing to run. */
@@ -37,8 +41,12 @@ export function memory(options: MemoryOptions): MemoryDomain {
   const engine = new MemoryEngine(name, queue, clock)
   return {
     ...domainOf(engine, { ...defaults, clock }),
+    ...operationsOf(engine, { ...defaults, clock }),
     table: (table, settings) => engine.tables.define(table, settings),
     rows: (table) => engine.tables.committed(table),
+    putRecord: (id, record) => {
+      engine.records.committed.set(id, record)
+    },
     migrate: async () => {},
     migrationSql: () => '',
     doctor: async () => [],

@@ -13,7 +13,7 @@ export const memoryManifest: Manifest = {
   resolvesUnkeyed: false,
   rowLock: 'store',
   lockReport: false,
-  refuse: 'coarse',
+  refuse: 'exact',
   reach: 'process',
   durability: 'process',
   because: {
@@ -22,7 +22,8 @@ export const memoryManifest: Manifest = {
     resolvesUnkeyed: 'A commit in memory has no answer that could be lost, so nothing is ever to be resolved.',
     rowLock: 'The writer has the whole store to itself.',
     lockReport: 'Nobody but the writer whose turn it is holds a lock.',
-    refuse: 'That somebody writes is known, not with which key.',
+    refuse:
+      'Every claim is made in this process, where the queue of duplicates knows each key that is being worked on.',
     reach: 'The tables live in this process.',
     durability: 'The tables end with the process.',
   },

@@ -2,35 +2,42 @@
 
 import {
   type BeginSettings,
+  changedRecord,
+  draftedRecord,
+  type Expected,
   handleLife,
+  isStill,
   type Receipt,
+  type RecordDraft,
+  type RecordOutcome,
   type Session,
   type Stored,
+  type StoredRecord,
   type TransactionControls,
   type Turn,
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
-import { type Clock, RepriseError } from '../../kernel/index.js'
+import { RepriseError } from '../../kernel/index.js'
 import { type MemoryTransaction, memoryHandle } from './handle.js'
+import type { MemoryRecords } from './records.js'
 import type { Tables, Views } from './tables.js'
-
-/** The name of the table of markers. A user's table cannot have it: theirs are checked to be free. */
-export const markerTable = 'reprise_marker'
 
 /** One transaction in memory. */
 export class MemorySession implements Session<MemoryTransaction> {
   readonly trace: undefined = undefined
   readonly #tables: Tables
-  readonly #clock: Clock
+  readonly #records: MemoryRecords
   readonly #turn: Turn | undefined
   readonly #life = handleLife()
   #views: Views | undefined
   #readOnly = false
+  // Seen by others when it is committed, in the place of the record that it is `over`.
+  #pending: { readonly id: StoredKey; readonly over: Expected | undefined; readonly record: StoredRecord } | undefined
 
   /** @param turn The writer's turn, or undefined for a reader. */
-  constructor(tables: Tables, clock: Clock, turn: Turn | undefined) {
+  constructor(tables: Tables, records: MemoryRecords, turn: Turn | undefined) {
     this.#tables = tables
-    this.#clock = clock
+    this.#records = records
     this.#turn = turn
   }
 
@@ -38,43 +45,57 @@ export class MemorySession implements Session<MemoryTransaction> {
     return this.#life.poisoned
   }
 
-  async begin(settings: BeginSettings, controls: TransactionControls): Promise<MemoryTransaction> {
+  begin(settings: BeginSettings, controls: TransactionControls): MemoryTransaction {
     this.#life.check()
     this.#readOnly = settings.readOnly
     this.#views = this.#tables.views(settings.readOnly)
     return memoryHandle(this.#views, this.#life, controls)
   }
 
-  async claim(id: StoredKey): Promise<'claimed' | Stored> {
-    const view = this.#open().view(markerTable)
-    const [there] = view.find({ id })
-    if (there === undefined) {
-      view.insert({ id, format: 1, value: null, claimed_at_ms: this.#clock.wallMs() })
-      return 'claimed'
-    }
-    const value = view.row(there)?.['value']
-    if (typeof value === 'string') return { value }
-    throw new RepriseError('MARKER_INVALID', 'The marker of the key has no outcome.')
+  claim(id: StoredKey, draft: RecordDraft): 'claimed' | Stored {
+    this.#open()
+    const nowMs = this.#records.nowMs()
+    const record = this.#records.committed.get(id)
+    if (record !== undefined) return { record, nowMs }
+    this.#pending = { id, over: undefined, record: draftedRecord(draft, nowMs, this.#records.nextFence) }
+    return 'claimed'
   }
 
-  async record(id: StoredKey, value: string): Promise<void> {
-    const view = this.#open().view(markerTable)
-    const [claimed] = view.find({ id })
-    if (claimed === undefined) throw new RepriseError('MARKER_INVALID', 'The key was not claimed.')
-    view.update(claimed, { value })
+  reclaim(id: StoredKey, over: Expected, draft: RecordDraft): boolean {
+    this.#open()
+    if (!isStill(this.#records.committed.get(id), over)) return false
+    const record = draftedRecord(draft, this.#records.nowMs(), this.#records.nextFence)
+    this.#pending = { id, over, record: { ...record, version: over.version + 1 } }
+    return true
   }
 
-  async commit(): Promise<Receipt> {
+  record(id: StoredKey, outcome: RecordOutcome): void {
+    this.#open()
+    const pending = this.#pending
+    if (pending?.id !== id) throw new RepriseError('MARKER_INVALID', 'The key was not claimed.')
+    const { state, codec = null, value = null, rememberedMs } = outcome
+    const change = { state, codec, value, remembered: rememberedMs }
+    const record = changedRecord(pending.record, change, this.#records.nowMs(), this.#records.nextFence)
+    // One transaction is one write to whoever comes after it. Nobody has seen the record yet, so it can still be changed.
+    this.#pending = { id, over: pending.over, record: Object.assign(record, { version: pending.record.version }) }
+  }
+
+  commit(): Receipt {
     if (this.#views === undefined) {
       throw new RepriseError('TRANSACTION_ENDED_ELSEWHERE', 'The transaction is not open.')
     }
     this.#life.checkBeforeCommit()
+    const pending = this.#pending
+    if (pending !== undefined && !this.#isFree(pending)) {
+      throw new RepriseError('TRANSACTION_ABORTED', 'The record was changed past the transaction.')
+    }
     if (!this.#readOnly) this.#tables.commit(this.#views)
+    if (pending !== undefined) this.#records.committed.set(pending.id, pending.record)
     this.#leave()
     return { durability: 'promised' }
   }
 
-  async rollback(): Promise<void> {
+  rollback(): void {
     this.#leave()
   }
 
@@ -85,6 +106,11 @@ export class MemorySession implements Session<MemoryTransaction> {
 
   poison(error: unknown): void {
     this.#life.poison(error)
+  }
+
+  #isFree({ id, over }: { readonly id: StoredKey; readonly over: Expected | undefined }): boolean {
+    const there = this.#records.committed.get(id)
+    return over === undefined ? there === undefined : isStill(there, over)
   }
 
   #open(): Views {

@@ -25,14 +25,20 @@ export class Tables {
 
   /** The view of a transaction. */
   views(readOnly: boolean): Views {
-    if (readOnly) this.#readers += 1
+    // Whoever writes is the only one to do so, and needs no picture of what others may change meanwhile.
+    if (!readOnly) return new Views(false, this.#find)
+    this.#readers += 1
     const bases = new Map([...this.#tables].map(([name, table]) => [name, table.base]))
-    return new Views(readOnly, (name) => {
-      const table = this.#tables.get(name)
+    return new Views(true, (name) => {
       // A table made after a reader began was empty then.
-      if (table !== undefined) return { unique: table.unique, base: bases.get(name) ?? new Layer(1) }
-      throw noTable()
+      return { unique: this.#find(name).unique, base: bases.get(name) ?? new Layer(1) }
     })
+  }
+
+  readonly #find = (name: string): Table => {
+    const table = this.#tables.get(name)
+    if (table !== undefined) return table
+    throw noTable()
   }
 
   /** Lets what the view changed become what is committed. */

@@ -55,12 +55,15 @@ export const postgresTable: readonly ClassificationRow[] = [
     never,
     'A definite abort that the same input meets again; deferred constraints raise it at COMMIT.',
   ),
-  row(
-    '55P03',
-    'lock_not_available',
-    again,
-    'lock_timeout or NOWAIT; the transaction is aborted, and the lock may be free next time.',
-  ),
+  {
+    ...row(
+      '55P03',
+      'lock_not_available',
+      again,
+      'lock_timeout or NOWAIT; the transaction is aborted, and the lock may be free next time.',
+    ),
+    blocked: true,
+  },
   row('57014', 'query_canceled', never, 'Our own deadline or an operator; as an ERROR a definite abort.'),
   row(
     '57P01',

@@ -14,7 +14,15 @@ export function classifyPostgres(error: unknown, phase: Phase): Ruling {
     const first = error.cause === undefined ? rulingOf('surface', error.code) : classifyPostgres(error.cause, 'body')
     return first.outcome === 'aborted' ? first : { ...first, outcome: 'aborted' }
   }
-  return ruleBy(postgresTable, signsOf(error), phase)
+  const { blocked, ...ruling } = ruleBy(postgresTable, signsOf(error), phase)
+  return blocked && waitedForRow(error) ? { ...ruling, blocked } : ruling
+}
+
+// By the presence of a context, which the server gives to a wait for another transaction's row, in words that are translated. A wait for the table, or for its
+// next page, has none, and says nothing about a key.
+function waitedForRow(error: unknown): boolean {
+  const { where, cause } = Object(error) as { readonly where?: unknown; readonly cause?: unknown }
+  return (typeof where === 'string' && where !== '') || (cause !== undefined && waitedForRow(cause))
 }
 
 /** Whether the connection that an error came from is gone, or in a state nobody knows. */

@@ -1,6 +1,6 @@
 // PostgreSQL as an engine: sessions out of a pool, what errors mean, and what became of a transaction.
 
-import type { Engine } from '../../atomicity/index.js'
+import type { AcquireLimits, Engine, Records } from '../../atomicity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
 import { blockersOf } from './asking/lock-report.js'
 import { resolveTrace } from './asking/resolve.js'
@@ -10,6 +10,7 @@ import type { Connections } from './connections.js'
 import type { PostgresTransaction, TransactionClient, TransactionPool } from './handle.js'
 import { postgresManifest, untracedManifest } from './manifest.js'
 import type { PostgresSchema } from './migrations.js'
+import { PostgresRecords } from './records/records.js'
 import { PostgresSession, type SessionContext } from './session.js'
 
 /** What an engine is made of. */
@@ -22,21 +23,31 @@ export interface EngineParts<Bound> {
   readonly schema: PostgresSchema
   /** Time. */
   readonly clock: Clock
+  /** The longest that a call to the records waits for a connection, in ms. Default 1,000. */
+  readonly connectionWaitMs?: number
   /** Whether transactions without a key take their trace with BEGIN. Default true. */
   readonly resolvesUnkeyed?: boolean
   /** Makes `tx.db`. */
   readonly bind: (client: TransactionClient, pool: TransactionPool) => Bound
 }
 
+/** An engine that keeps records. */
+export interface PostgresEngine<Bound> extends Engine<PostgresTransaction<Bound>> {
+  /** Its records. */
+  readonly records: Records
+  /** Waits for a connection. */
+  acquire(limits: AcquireLimits): Promise<PostgresSession<Bound>>
+}
+
 /** The engine of a PostgreSQL domain. */
-export function postgresEngine<Bound>(parts: EngineParts<Bound>): Engine<PostgresTransaction<Bound>> {
-  const { name, connections, schema, clock, bind, resolvesUnkeyed = true } = parts
+export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine<Bound> {
+  const { name, connections, schema, clock, bind, connectionWaitMs = 1_000, resolvesUnkeyed = true } = parts
   if (typeof name !== 'string' || name === '') {
     throw new RepriseError('ARGUMENT_INVALID', 'A domain needs a name.')
   }
   const context: SessionContext<Bound> = {
     clock,
-    marker: schema.marker,
+    tables: schema,
     bind,
     traces: tracesOf(),
     resolvesUnkeyed,
@@ -46,6 +57,7 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): Engine<Postgre
     name,
     manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
     acquire: async (limits) => new PostgresSession(await connections.take(limits), context),
+    records: new PostgresRecords(schema, { connections, clock, connectionWaitMs }),
     classify: classifyPostgres,
     async resolve(trace, limits) {
       const beganMs = clock.monotonicMs()

@@ -1,6 +1,7 @@
 // PostgreSQL: a domain on a pool of the `pg` package that the user passes in.
 
 import type { Finding } from '../../atomicity/index.js'
+import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, systemClock } from '../../kernel/index.js'
 import { type Domain, domainOf, refuseInside, transactionDefaultNames } from '../../transaction/index.js'
 import type { MigrationResult } from '../sql/index.js'
@@ -19,7 +20,9 @@ export { postgresManifest } from './manifest.js'
 export type { ClientOf, PostgresAnswer, PostgresOptions, PostgresPool, PostgresPoolClient } from './options.js'
 
 /** A domain in a PostgreSQL database. */
-export interface PostgresDomain<Bound> extends Domain<PostgresTransaction<Bound>> {
+export interface PostgresDomain<Bound>
+  extends Domain<PostgresTransaction<Bound>>,
+    Operations<PostgresTransaction<Bound>> {
   /** Brings Reprise's own tables up to date. Safe when several processes do it at once. */
   migrate(): Promise<MigrationResult>
   /** The same as SQL, to be run once by other means. */
@@ -49,9 +52,10 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     bind === undefined
       ? (client as unknown as Bound)
       : bind(client as unknown as ClientOf<Pool>, inner as unknown as Pool)
-  const engine = postgresEngine({ name, connections, schema, clock, resolvesUnkeyed, bind: bound })
+  const connectionWaitMs = durationMs(connectionWait)
+  const engine = postgresEngine({ name, connections, schema, clock, connectionWaitMs, resolvesUnkeyed, bind: bound })
   const onClient = async <Result>(work: (client: PostgresPoolClient) => Promise<Result>): Promise<Result> => {
-    const client = await connections.take({ waitMs: durationMs(connectionWait) })
+    const client = await connections.take({ waitMs: connectionWaitMs })
     try {
       return await work(client)
     } finally {
@@ -60,6 +64,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   }
   return {
     ...domainOf(engine, defaults),
+    ...operationsOf(engine, defaults),
     migrate: async () => {
       refuseInside()
       return onClient((client) => migratePostgres(client, schema, migrationWaitMs))

@@ -13,13 +13,14 @@ export const postgresManifest: Manifest = {
   resolvesUnkeyed: true,
   rowLock: 'row',
   lockReport: true,
-  refuse: 'never',
+  refuse: 'exact',
   reach: 'network',
   durability: 'replicated',
   because: {
     commit:
       'The connection can be lost after COMMIT was sent and before it was answered, and the error is the same for both outcomes.',
-    refuse: 'A claim that is not committed cannot be seen by another connection; the unique index makes it wait.',
+    refuse:
+      'A claim that is not committed cannot be seen by another connection, but the unique index makes the next one wait, and a wait of 1 ms tells. A wait for anything but the row, such as a lock on the whole table, is told apart and is a lock time-out. Nothing of the other claim can be read: other content is told apart only once it has committed.',
     resolvesUnkeyed:
       'pg_xact_status answers on the same server and timeline only; after a failover it can be wrong, and is not asked.',
   },

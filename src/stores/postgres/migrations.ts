@@ -1,15 +1,22 @@
 // Reprise's own tables in PostgreSQL, as numbered SQL.
 
 import {
+  addedColumns,
   appliedNumber,
   applyMigrations,
+  auditColumns,
+  type ColumnTypes,
   checkPrefix,
   checkSchema,
+  hasDue,
+  hasEnd,
   type MigrationPlan,
   type MigrationResult,
   printMigrations,
   quoteName,
+  recordMigrationName,
   refuseNewer,
+  storeNowMs,
 } from '../sql/index.js'
 import type { PostgresPoolClient } from './options.js'
 
@@ -21,22 +28,33 @@ export interface PostgresSchema {
   readonly prefix: string
   /** The marker table, quoted. */
   readonly marker: string
+  /** The table of audit notes, quoted. */
+  readonly audit: string
+  /** An SQL expression for the next number of the fence. */
+  readonly nextFence: string
   /** How they are made. */
   readonly plan: MigrationPlan
 }
 
 /** Milliseconds since 1970 by the server's clock, at this statement and not at the transaction's begin. */
-export const nowMs: string = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
+export const nowMs: string = storeNowMs.postgres
+
+const types: ColumnTypes = { text: 'text', integer: 'integer', bigint: 'bigint' }
 
 /** The tables with a prefix, in a schema. Defaults: `reprise_`, `public`. */
 export function postgresSchema(prefix: string = 'reprise_', schema: string = 'public'): PostgresSchema {
   const table = (name: string): string => `${quoteName(checkSchema(schema))}.${quoteName(checkPrefix(prefix) + name)}`
+  const index = (name: string): string => quoteName(checkPrefix(prefix) + name)
   const marker = table('marker')
+  const audit = table('audit')
+  const fence = table('fence')
   const versionTable = table('migration')
   return {
     schema,
     prefix,
     marker,
+    audit,
+    nextFence: `nextval('${fence}')`,
     plan: {
       versionTable,
       nowMs,
@@ -51,6 +69,22 @@ export function postgresSchema(prefix: string = 'reprise_', schema: string = 'pu
           name: 'markers of keys',
           statements: [
             `CREATE TABLE ${marker} (id text PRIMARY KEY, format integer NOT NULL DEFAULT 1, value text, claimed_at_ms bigint NOT NULL)`,
+          ],
+        },
+        {
+          number: 2,
+          name: recordMigrationName,
+          statements: [
+            `ALTER TABLE ${marker} ${addedColumns(types)
+              .map((column) => `ADD COLUMN ${column}`)
+              .join(', ')}`,
+            `CREATE INDEX ${index('marker_due')} ON ${marker} (due_at_ms) WHERE ${hasDue}`,
+            `CREATE INDEX ${index('marker_expires')} ON ${marker} (expires_at_ms) WHERE ${hasEnd}`,
+            `CREATE TABLE ${audit} (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ${auditColumns(types).join(', ')})`,
+            `CREATE INDEX ${index('audit_id')} ON ${audit} (id, number)`,
+            `CREATE INDEX ${index('audit_at')} ON ${audit} (at_ms)`,
+            // Never restarts: its numbers fence off claims that are long gone. Without a cache they grow in the order in which they are taken.
+            `CREATE SEQUENCE ${fence} AS bigint NO CYCLE CACHE 1`,
           ],
         },
       ],

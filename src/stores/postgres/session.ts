@@ -3,10 +3,12 @@
 import {
   type BeginSettings,
   type Blocker,
+  type Expected,
   type HandleLife,
   handleLife,
-  type Isolation,
   type Receipt,
+  type RecordDraft,
+  type RecordOutcome,
   type Session,
   type Stored,
   type Trace,
@@ -14,9 +16,9 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
-import { migrationMissing, type SqlAnswer, type SqlExecutor } from '../sql/index.js'
+import { LockTimeoutError, type SqlAnswer, type SqlExecutor } from '../sql/index.js'
 import type { Traces } from './asking/trace.js'
-import { endsConnection, signsOf } from './classification.js'
+import { endsConnection } from './classification.js'
 import {
   lastOf,
   type PostgresTransaction,
@@ -25,16 +27,17 @@ import {
   type TransactionClient,
   type TransactionPool,
 } from './handle.js'
-import { nowMs } from './migrations.js'
 import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './options.js'
-import { endedElsewhere, Wire } from './wire.js'
+import { TransactionClaim } from './records/claim.js'
+import type { RecordTables } from './records/statements.js'
+import { beginText, endedElsewhere, Wire, wholeMs } from './wire.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Bound> {
   /** Time. */
   readonly clock: Clock
-  /** The marker table, quoted. */
-  readonly marker: string
+  /** Reprise's own tables. */
+  readonly tables: RecordTables
   /** Makes `tx.db`. */
   readonly bind: (client: TransactionClient, pool: TransactionPool) => Bound
   /** What is known of the servers behind the connections. */
@@ -45,15 +48,6 @@ export interface SessionContext<Bound> {
   readonly blockers: (pid: string) => Promise<readonly Blocker[]>
 }
 
-const levels: Readonly<Record<Isolation, string>> = {
-  'read-committed': 'READ COMMITTED',
-  'repeatable-read': 'REPEATABLE READ',
-  serializable: 'SERIALIZABLE',
-}
-
-/** A row that is purged between two statements is looked for this often. */
-const mostClaimRounds = 4
-
 /** A session on a connection. */
 export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound>>, StatementPort, SqlExecutor {
   readonly dialect = 'postgres'
@@ -61,8 +55,10 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   readonly #context: SessionContext<Bound>
   readonly #life: HandleLife = handleLife()
   readonly #wire: Wire
+  readonly #claim: TransactionClaim
   readonly #onError = (error: unknown): void => this.#life.poison(error)
   #trace: Trace | undefined
+  #lockWaitMs = 0
   #released = false
 
   constructor(client: PostgresPoolClient, context: SessionContext<Bound>) {
@@ -70,6 +66,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     this.#context = context
     const { clock, blockers } = context
     this.#wire = new Wire({ client, life: this.#life, clock, blockers })
+    this.#claim = new TransactionClaim(context.tables, (text) => this.#wire.send(text, undefined))
     client.on('error', this.#onError)
   }
 
@@ -87,28 +84,54 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   async begin(settings: BeginSettings, controls: TransactionControls): Promise<PostgresTransaction<Bound>> {
     const { traces } = this.#context
-    this.#wire.lockWaitMs = settings.lockWaitMs
+    const { claim, lockWaitMs } = settings
+    this.#lockWaitMs = lockWaitMs
+    this.#wire.lockWaitMs = Math.min(claim?.waitMs ?? lockWaitMs, lockWaitMs)
+    if (this.#wire.lockWaitMs < lockWaitMs) {
+      this.#claim.limit({ waitMs: this.#wire.lockWaitMs, afterwardsMs: lockWaitMs })
+    }
     this.#wire.readOnly = settings.readOnly
-    const mode = settings.readOnly ? ' READ ONLY' : ''
     const traced = settings.traced !== false && this.#context.resolvesUnkeyed
     const asked = settings.readOnly ? undefined : traces.statement(this.#client, traced)
     // All of it in one message, as dear as BEGIN alone.
-    const limits = limitsOf(settings)
-    const question = asked === undefined ? '' : `; ${asked}`
-    const text = `BEGIN ISOLATION LEVEL ${levels[settings.isolation]}${mode}; ${limits}${question}`
+    const text = beginText(settings, asked)
+    this.#wire.pid = traces.pidOf(this.#client)
+    // A connection whose backend is not known yet is asked first: nobody could tell who stands before its claim.
+    if (claim !== undefined && asked === undefined && !settings.readOnly) {
+      await this.#beginWithClaim(text, claim)
+    } else {
+      const answer = lastOf(await this.#begin(text))
+      if (asked !== undefined) {
+        const taken = traces.take(this.#client, answer.rows[0] ?? {})
+        this.#trace = taken instanceof Promise ? await taken : taken
+      }
+      this.#wire.pid = this.#trace?.['pid'] ?? traces.pidOf(this.#client)
+    }
+    return postgresHandle(this, this, controls, this.#context.bind)
+  }
+
+  async #begin(text: string): Promise<PostgresAnswer> {
     let answer: PostgresAnswer
     try {
-      answer = lastOf(await this.#client.query(text))
+      answer = await this.#wire.open(text)
     } catch (error) {
       throw this.#beginFailed(error)
     }
     if (this.#client.getTransactionStatus() !== 'T') throw poolingUnsupported(undefined)
-    if (asked !== undefined) {
-      const taken = traces.take(this.#client, answer.rows[0] ?? {})
-      this.#trace = taken instanceof Promise ? await taken : taken
+    return answer
+  }
+
+  // An error of the server may be the claim's: it is told by `claim`, where it means what it means in a transaction that has begun.
+  async #beginWithClaim(text: string, { id, draft }: NonNullable<BeginSettings['claim']>): Promise<void> {
+    const claim = this.#claim
+    try {
+      const answer = await this.#begin(`${text}; ${claim.message(id, draft)}`)
+      claim.sent(id, draft, { inserted: claim.insertedBy(answer) })
+    } catch (error) {
+      if (!isServerError(error)) throw error
+      this.#life.poison(error)
+      claim.sent(id, draft, { error })
     }
-    this.#wire.pid = this.#trace?.['pid'] ?? traces.pidOf(this.#client)
-    return postgresHandle(this, this, controls, this.#context.bind)
   }
 
   #beginFailed(error: unknown): unknown {
@@ -116,44 +139,30 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     return isStatementPooling(error) ? poolingUnsupported(error) : error
   }
 
-  async claim(id: StoredKey): Promise<'claimed' | Stored> {
-    const { marker } = this.#context
-    for (let round = 1; round <= mostClaimRounds; round++) {
-      const inserted = await this.#runOnMarker(
-        `INSERT INTO ${marker} (id, claimed_at_ms) VALUES ($1, ${nowMs}) ON CONFLICT (id) DO NOTHING`,
-        [id],
-      )
-      if (inserted.rowCount === 1) return 'claimed'
-      const { rows } = await this.run(`SELECT value FROM ${marker} WHERE id = $1`, [id])
-      const [row] = rows
-      if (row === undefined) continue
-      const value = row['value']
-      if (typeof value === 'string') return { value }
-      // The outcome is written before COMMIT, so a committed marker without one was not written here.
-      throw new RepriseError('MARKER_INVALID', 'The marker of the key is committed and has no outcome.')
-    }
-    throw new RepriseError('ROW_UNSETTLED', `The marker came and went ${mostClaimRounds} times while it was claimed.`)
+  async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> {
+    const claimed = await this.#claim.claim(id, draft)
+    if (claimed === 'claimed') this.#wire.lockWaitMs = this.#lockWaitMs
+    return claimed
   }
 
-  async #runOnMarker(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
-    try {
-      return await this.run(text, values)
-    } catch (error) {
-      throw signsOf(error).includes('42P01') ? migrationMissing(error) : error
-    }
+  async reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> {
+    const reclaimed = await this.#claim.reclaim(id, over, draft)
+    if (reclaimed) this.#wire.lockWaitMs = this.#lockWaitMs
+    return reclaimed
   }
 
-  async record(id: StoredKey, value: string): Promise<void> {
+  async record(id: StoredKey, outcome: RecordOutcome): Promise<void> {
     // Else it would wait for a savepoint that the body did not, and then commit.
     this.#life.checkBeforeCommit()
-    const { rowCount } = await this.run(`UPDATE ${this.#context.marker} SET value = $2 WHERE id = $1`, [id, value])
-    if (rowCount !== 1) throw new RepriseError('MARKER_INVALID', 'The marker that this transaction claimed is gone.')
+    this.#claim.record(id, outcome)
   }
 
   async commit(): Promise<Receipt> {
     try {
       this.#refusePoisoned()
       this.#life.checkBeforeCommit()
+      const { refusal } = this.#claim
+      if (refusal !== undefined) throw refusal
     } finally {
       // From here on nobody can send anything that would run behind COMMIT, in no transaction at all.
       this.#life.end()
@@ -170,8 +179,12 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     const listening = this.#client as unknown as NoticeSource
     listening.on('notice', onNotice)
     try {
-      const { command } = lastOf(await this.#client.query('COMMIT'))
+      // In a transaction that has failed nothing can be written any more, and COMMIT alone says so by its tag.
+      const text = status === 'E' ? 'COMMIT' : this.#claim.commit
+      const { command } = lastOf(await this.#client.query(text))
       return this.#receipt(command, notices)
+    } catch (error) {
+      throw this.#claim.explained(error)
     } finally {
       listening.removeListener('notice', onNotice)
     }
@@ -219,10 +232,12 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   /** Sends a statement of the body. */
   send(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer> {
+    const { refusal } = this.#claim
+    if (refusal !== undefined) return Promise.reject(refusal)
     return this.#wire.send(config, values)
   }
 
-  /** Sends a statement of ours. */
+  /** Sends a statement for the body. */
   async run(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
     const { rows, rowCount } = await this.send(text, [...values])
     return { rows, rowCount: rowCount ?? 0 }
@@ -247,6 +262,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   /** Runs the work inside a savepoint. */
   savepoint<Result>(work: () => Promise<Result>): Promise<Result> {
+    const { refusal } = this.#claim
+    if (refusal !== undefined) return Promise.reject(refusal)
     return this.#wire.savepoint(work)
   }
 
@@ -264,16 +281,11 @@ interface NoticeSource {
   removeListener(event: 'notice', listener: (notice: PostgresNotice) => void): unknown
 }
 
-// A statement that outlives the body would go on with its locks until it is through; the server ends it. A wait for a lock must end as one, so its limit stays below.
-// COMMIT is not bounded by it.
-function limitsOf({ idleMs, lockWaitMs }: BeginSettings): string {
-  const statementMs = Math.max(idleMs, lockWaitMs + 1_000)
-  return `SET LOCAL idle_in_transaction_session_timeout = ${wholeMs(idleMs)}; SET LOCAL lock_timeout = ${wholeMs(lockWaitMs)}; SET LOCAL statement_timeout = ${wholeMs(statementMs)}`
-}
-
-// 0 would switch a limit off, and a fraction is no number to SET.
-function wholeMs(ms: number): number {
-  return Math.min(Math.max(1, Math.ceil(ms)), 2 ** 31 - 1)
+// The connection is sound: the server refused one of the statements.
+function isServerError(error: unknown): boolean {
+  if (error instanceof LockTimeoutError) return true
+  const { code, severity } = error as { readonly code?: unknown; readonly severity?: unknown }
+  return typeof code === 'string' && typeof severity === 'string' && !endsConnection(error)
 }
 
 // PgBouncer says so in English, whatever the server speaks.

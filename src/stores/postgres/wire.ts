@@ -1,6 +1,6 @@
 // Statements of one transaction on their way: one at a time, watched for errors, for locks they wait for, and for the end of the transaction under them.
 
-import type { Blocker, HandleLife } from '../../atomicity/index.js'
+import type { BeginSettings, Blocker, HandleLife, Isolation } from '../../atomicity/index.js'
 import { type CancelTimer, type Clock, RepriseError } from '../../kernel/index.js'
 import { LockTimeoutError, type SavepointTurns, savepointTurns } from '../sql/index.js'
 import { endsConnection, signsOf } from './classification.js'
@@ -41,6 +41,20 @@ export class Wire {
   /** Whether nothing is under way. */
   get idle(): boolean {
     return this.#pending === 0
+  }
+
+  /** Sends BEGIN, and what goes with it in one message; some of that may wait for a lock. Poisons nothing. */
+  async open(text: string): Promise<PostgresAnswer> {
+    this.#pending += 1
+    const watch = this.#watchLocks()
+    try {
+      return await this.#parts.client.query(text)
+    } catch (error) {
+      throw await this.#lockShown(error, watch)
+    } finally {
+      watch.cancel()
+      this.#pending -= 1
+    }
   }
 
   /** Sends a statement of the body: a text, or a config of pg. */
@@ -130,13 +144,17 @@ export class Wire {
 
   async #failed(error: unknown, watch: LockWatch): Promise<unknown> {
     const { life } = this.#parts
-    // One that waited in the queue is refused with the error of the one before it.
-    const lockTimeout = signsOf(error).includes('55P03') && !(error instanceof LockTimeoutError)
-    const shown = lockTimeout ? new LockTimeoutError(error, (await watch.report) ?? []) : this.#explained(error)
+    const shown = this.#explained(await this.#lockShown(error, watch))
     const ended = error instanceof RepriseError && error.code === 'TRANSACTION_ENDED_ELSEWHERE'
     if (ended || endsConnection(error)) life.poison(shown)
     else life.failed(shown)
     return shown
+  }
+
+  async #lockShown(error: unknown, watch: LockWatch): Promise<unknown> {
+    // One that waited in the queue is refused with the error of the one before it.
+    const lockTimeout = signsOf(error).includes('55P03') && !(error instanceof LockTimeoutError)
+    return lockTimeout ? new LockTimeoutError(error, (await watch.report) ?? []) : error
   }
 
   #explained(error: unknown): unknown {
@@ -147,7 +165,7 @@ export class Wire {
   // Half-way through the wait it is likely to end in vain, and there is still somebody to ask about.
   #watchLocks(): LockWatch {
     const { pid } = this
-    if (pid === undefined) return unwatched
+    if (pid === undefined || this.lockWaitMs < shortestReportedMs) return unwatched
     const { clock, blockers } = this.#parts
     let cancel: CancelTimer | undefined
     const watch: LockWatch = { report: undefined, cancel: () => cancel?.() }
@@ -158,6 +176,9 @@ export class Wire {
     return watch
   }
 }
+
+/** Of a shorter wait nobody is asked who stands before it, in ms: the answer would come after its end, and cost a connection. */
+const shortestReportedMs = 20
 
 interface LockWatch {
   report: Promise<readonly Blocker[]> | undefined
@@ -172,4 +193,29 @@ export function endedElsewhere(): RepriseError {
     'TRANSACTION_ENDED_ELSEWHERE',
     'The transaction was ended by something other than its owner; what ran after that ran outside of it.',
   )
+}
+
+const levels: Readonly<Record<Isolation, string>> = {
+  'read-committed': 'READ COMMITTED',
+  'repeatable-read': 'REPEATABLE READ',
+  serializable: 'SERIALIZABLE',
+}
+
+/** BEGIN with its limits, and a question behind it where there is one. */
+export function beginText(settings: BeginSettings, question: string | undefined): string {
+  const mode = settings.readOnly ? ' READ ONLY' : ''
+  const begin = `BEGIN ISOLATION LEVEL ${levels[settings.isolation]}${mode}; ${limitsOf(settings)}`
+  return question === undefined ? begin : `${begin}; ${question}`
+}
+
+// A statement that outlives the body would go on with its locks until it is through; the server ends it. A wait for a lock must end as one, so its limit stays below.
+// COMMIT is not bounded by it.
+function limitsOf({ idleMs, lockWaitMs }: BeginSettings): string {
+  const statementMs = Math.max(idleMs, lockWaitMs + 1_000)
+  return `SET LOCAL idle_in_transaction_session_timeout = ${wholeMs(idleMs)}; SET LOCAL lock_timeout = ${wholeMs(lockWaitMs)}; SET LOCAL statement_timeout = ${wholeMs(statementMs)}`
+}
+
+/** A limit as SET takes it: 0 would switch it off, and a fraction is no number to it. */
+export function wholeMs(ms: number): number {
+  return Math.min(Math.max(1, Math.ceil(ms)), 2 ** 31 - 1)
 }

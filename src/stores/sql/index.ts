@@ -1,6 +1,6 @@
 // SQL that stores share: reading it, quoting names, repeatable writes, migrations. For stores only; it has no door of its own.
 
-export { placeholder, type SqlDialect } from './dialect.js'
+export { placeholder, type SqlDialect, storeNowMs } from './dialect.js'
 export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
 export { LockTimeoutError } from './lock-timeout.js'
@@ -14,6 +14,28 @@ export {
   printMigrations,
   refuseNewer,
 } from './migrations.js'
+export {
+  addedColumns,
+  auditColumns,
+  type ColumnTypes,
+  hasDue,
+  hasEnd,
+  recordMigrationName,
+} from './records/migration.js'
+export {
+  auditOf,
+  auditSelection,
+  checkRows,
+  isOurFormat,
+  isOver,
+  mostNotes,
+  namedRecords,
+  recordColumns,
+  recordOf,
+  recordSelection,
+  recordValues,
+  wholeMs,
+} from './records/rows.js'
 export { sqlRows } from './rows.js'
 export { type SavepointTurns, savepointTurns } from './savepoint-turns.js'
 export { SqlHandle } from './sql-handle.js'

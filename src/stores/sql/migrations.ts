@@ -100,6 +100,6 @@ function checkNumbers(migrations: readonly Migration[]): void {
 /** The error of work with a key where Reprise's tables are not there. */
 export function migrationMissing(cause: unknown): RepriseError {
   const message =
-    'The tables of Reprise are not there: run db.migrate(), or what migrationSql() prints, before work with a key.'
+    'The tables of Reprise are not there, or older than this version: run db.migrate(), or what migrationSql() prints, before work with a key.'
   return new RepriseError('MIGRATION_MISSING', message, { cause })
 }

@@ -9,6 +9,7 @@ export const sqliteClassification: readonly ClassificationRow[] = [
   {
     sign: 'SQLITE_BUSY',
     name: 'somebody else holds the lock',
+    blocked: true,
     connecting: 'repeat',
     body: 'repeat',
     committing: 'repeat',
@@ -34,6 +35,7 @@ export const sqliteClassification: readonly ClassificationRow[] = [
   {
     sign: 'SQLITE_BUSY_TIMEOUT',
     name: 'a blocking lock was not granted in time',
+    blocked: true,
     connecting: 'repeat',
     body: 'repeat',
     why: 'The same as SQLITE_BUSY in builds with blocking locks.',

@@ -10,6 +10,8 @@ import type { Bind, SqliteTransaction } from './handle.js'
 import { sqliteManifest } from './manifest.js'
 import { type SqliteTables, sqliteTables } from './migrations.js'
 import type { SqliteOptions } from './options.js'
+import { SqliteRecords } from './records/records.js'
+import { RecordRows } from './records/rows.js'
 import { SqliteSession } from './session.js'
 
 /** What the engine is made of: the options that concern it, with `bind`, time and chance filled in. */
@@ -35,6 +37,8 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   readonly tables: SqliteTables
   /** All connections. */
   readonly connections: Connections
+  readonly records: SqliteRecords
+  readonly #rows: RecordRows
   readonly #options: SqliteEngineOptions<Bound>
 
   constructor(options: SqliteEngineOptions<Bound>) {
@@ -49,13 +53,21 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
     this.#options = options
     const open = openerOf({ open: options.open, file: options.file })
     this.connections = new Connections({ open, readers, queue, metaTable: this.tables.meta, clock, random })
+    this.#rows = new RecordRows(this.tables)
+    const classify = (error: unknown, phase: 'committing'): Ruling => this.classify(error, phase)
+    this.records = new SqliteRecords(this.tables, this.#rows, {
+      connections: this.connections,
+      clock,
+      random,
+      classify,
+    })
   }
 
   async acquire(limits: AcquireLimits): Promise<SqliteSession<Bound>> {
     const { bind, clock, random } = this.#options
     const taken = await this.connections.take(limits)
     const classify = (error: unknown, phase: 'committing'): Ruling => this.classify(error, phase)
-    return new SqliteSession(taken, { bind, tables: this.tables, clock, random, classify })
+    return new SqliteSession(taken, { bind, rows: this.#rows, clock, random, classify })
   }
 
   classify(error: unknown, phase: Phase): Ruling {

@@ -1,6 +1,7 @@
 // SQLite: a store in one file, marker and effect in one commit, without a server.
 
 import type { Finding } from '../../atomicity/index.js'
+import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, systemClock, systemRandom } from '../../kernel/index.js'
 import { type Domain, domainOf, refuseInside, transactionDefaultNames } from '../../transaction/index.js'
 import { type MigrationResult, printMigrations } from '../sql/index.js'
@@ -22,7 +23,7 @@ export { sqliteManifest } from './manifest.js'
 export type { SqliteOptions } from './options.js'
 
 /** A domain in a file of SQLite. */
-export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>> {
+export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>>, Operations<SqliteTransaction<Bound>> {
   /** Makes or updates Reprise's tables. Safe with several processes at once. Refuses a newer schema with MIGRATION_NEWER. */
   migrate(): Promise<MigrationResult>
   /** The same as SQL, for those who run their own migrations. */
@@ -47,6 +48,7 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
   const domain = domainOf(engine, { ...defaults, clock, random })
   return {
     ...domain,
+    ...operationsOf(engine, { ...defaults, clock, random }),
     // The one who failed may be another process, which left its COMMIT in the log and did not live to write over it: what is then answered
     // to be aborted must not come back with a recovery.
     resolve: (token, limit) => {

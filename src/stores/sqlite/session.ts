@@ -2,29 +2,32 @@
 
 import {
   type BeginSettings,
+  type Expected,
   handleLife,
+  isStill,
   type Receipt,
+  type RecordDraft,
+  type RecordOutcome,
   type Ruling,
   type Session,
   type Stored,
+  type StoredRecord,
   type TransactionControls,
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
-import { migrationMissing } from '../sql/index.js'
 import { whileBusy } from './connection/busy.js'
 import type { Taken } from './connection/connections.js'
-import { isOpen, rowsOf, type SqliteHandle } from './connection/driver.js'
-import { runKept } from './connection/writes.js'
+import { isOpen, type SqliteHandle } from './connection/driver.js'
 import { type Bind, type SqliteTransaction, sqliteHandle } from './handle.js'
-import { nowMs, type SqliteTables } from './migrations.js'
+import type { RecordRows } from './records/rows.js'
 
 /** What all sessions of a store share. */
 export interface SessionSurroundings<Bound> {
   /** Makes what the body works with. */
   readonly bind: Bind<Bound>
-  /** Reprise's tables. */
-  readonly tables: SqliteTables
+  /** The records of the file. */
+  readonly rows: RecordRows
   /** Time. */
   readonly clock: Clock
   /** Chance. */
@@ -43,6 +46,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   // True from the first COMMIT until its outcome is certain.
   #uncertain = false
   #released = false
+  #claimed: { readonly id: StoredKey; readonly record: StoredRecord } | undefined
 
   constructor(taken: Taken, surroundings: SessionSurroundings<Bound>) {
     this.#taken = taken
@@ -54,30 +58,53 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   }
 
   async begin(settings: BeginSettings, controls: TransactionControls): Promise<SqliteTransaction<Bound>> {
-    const { readOnly, lockWaitMs } = settings
+    const { readOnly, lockWaitMs, claim } = settings
     this.#lockWaitMs = lockWaitMs
     // IMMEDIATE: a transaction that reads first and takes the lock later can lose its snapshot and never get it.
     const text = readOnly ? 'BEGIN DEFERRED' : 'BEGIN IMMEDIATE'
-    await this.#whileBusy(() => this.#handle.exec(text), controls)
+    const waitMs = Math.min(claim?.waitMs ?? lockWaitMs, lockWaitMs)
+    await this.#whileBusy(waitMs, () => this.#handle.exec(text), controls)
     return sqliteHandle({ handle: this.#handle, readOnly }, this.#life, controls, this.#surroundings.bind)
   }
 
-  async claim(id: StoredKey): Promise<'claimed' | Stored> {
-    const { marker } = this.#surroundings.tables
-    const insert = `INSERT INTO ${marker} (id, claimed_at_ms) VALUES (?, ${nowMs}) ON CONFLICT (id) DO NOTHING`
-    if (this.#claimed(insert, id)) return 'claimed'
-    const [row] = this.#act(() => rowsOf(this.#handle.prepare(`SELECT value FROM ${marker} WHERE id = ?`), [id]))
-    const value = row?.['value']
-    if (typeof value === 'string') return { value }
-    throw new RepriseError('MARKER_INVALID', 'The marker of the key is committed and has no outcome.')
+  async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> {
+    const { rows } = this.#surroundings
+    return this.#act(() => {
+      const { record: there, nowMs } = rows.read(this.#handle, id)
+      if (there !== undefined) return { record: there, nowMs }
+      const record = rows.insert(this.#handle, id, draft, nowMs)
+      // The lock of the file is ours, so nobody can have come in between.
+      if (record === undefined) throw new RepriseError('ROW_UNSETTLED', 'The record came while it was claimed.')
+      this.#claimed = { id, record }
+      return 'claimed'
+    })
   }
 
-  async record(id: StoredKey, value: string): Promise<void> {
-    const update = `UPDATE ${this.#surroundings.tables.marker} SET value = ? WHERE id = ?`
-    if (this.#write(update, [value, id]) === 1) return
-    const error = new RepriseError('MARKER_INVALID', 'The marker of the key was not claimed by this transaction.')
-    this.#life.poison(error)
-    throw error
+  async reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> {
+    const { rows } = this.#surroundings
+    return this.#act(() => {
+      const { record: there, nowMs } = rows.read(this.#handle, id)
+      if (!isStill(there, over)) return false
+      const record = rows.drafted(this.#handle, over.version, draft, nowMs)
+      if (!rows.overwrite(this.#handle, id, over.version, record)) return false
+      this.#claimed = { id, record }
+      return true
+    })
+  }
+
+  async record(id: StoredKey, outcome: RecordOutcome): Promise<void> {
+    const { rows } = this.#surroundings
+    const { state, codec = null, value = null, rememberedMs } = outcome
+    this.#act(() => {
+      const { record: there, nowMs } = rows.read(this.#handle, id)
+      const claimed = this.#claimed?.id === id ? this.#claimed.record : undefined
+      if (claimed === undefined || there === undefined || there.token !== claimed.token || there.state !== 'claimed') {
+        throw new RepriseError('MARKER_INVALID', 'The marker of the key was not claimed by this transaction.')
+      }
+      const changed = rows.changed(this.#handle, claimed, { state, codec, value, remembered: rememberedMs }, nowMs)
+      // One transaction is one write to whoever comes after it.
+      rows.overwrite(this.#handle, id, claimed.version, { ...changed, version: claimed.version })
+    })
   }
 
   async commit(): Promise<Receipt> {
@@ -88,7 +115,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
     this.#uncertain = true
     try {
       // BUSY in answer to COMMIT leaves the transaction open and whole: COMMIT alone is sent again.
-      await this.#whileBusy(() => this.#handle.exec('COMMIT'), undefined)
+      await this.#whileBusy(this.#lockWaitMs, () => this.#handle.exec('COMMIT'), undefined)
     } catch (error) {
       this.#uncertain = this.#surroundings.classify(error, 'committing').outcome !== 'aborted'
       throw error
@@ -127,19 +154,6 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
     }
   }
 
-  #claimed(insert: string, id: StoredKey): boolean {
-    try {
-      return this.#write(insert, [id]) === 1
-    } catch (error) {
-      const absent = `no such table: ${this.#surroundings.tables.marker.slice(1, -1)}`
-      throw error instanceof Error && error.message.includes(absent) ? migrationMissing(error) : error
-    }
-  }
-
-  #write(text: string, values: readonly string[]): number {
-    return this.#act(() => runKept(this.#handle, text, values, () => 0))
-  }
-
   #act<Result>(work: () => Result): Result {
     this.#life.check()
     try {
@@ -151,9 +165,9 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   }
 
   // Somebody may have given up on the session meanwhile: then nothing may be begun or committed on its connection.
-  #whileBusy(work: () => unknown, controls: TransactionControls | undefined): Promise<unknown> {
+  #whileBusy(waitMs: number, work: () => unknown, controls: TransactionControls | undefined): Promise<unknown> {
     const { clock, random } = this.#surroundings
-    return whileBusy({ waitMs: this.#lockWaitMs, clock, random, controls }, () => {
+    return whileBusy({ waitMs, clock, random, controls }, () => {
       this.#life.check()
       return work()
     })

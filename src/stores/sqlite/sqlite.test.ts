@@ -14,10 +14,12 @@ describe('migrations', () => {
     const file = freshFile()
     const db = sqlite({ name: 'a', open: () => new Database(file), prefix: 'mine_' })
     expect([await db.migrate(), await db.migrate()]).toEqual([
-      { from: 0, to: 1 },
-      { from: 1, to: 1 },
+      { from: 0, to: 2 },
+      { from: 2, to: 2 },
     ])
     expect(rowsIn(file, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").flat()).toEqual([
+      'mine_audit',
+      'mine_fence',
       'mine_marker',
       'mine_meta',
       'mine_migration',
@@ -29,7 +31,7 @@ describe('migrations', () => {
     const file = freshFile()
     const db = sqlite({ name: 'a', open: () => new Database(file) })
     stranger(file).exec(db.migrationSql())
-    expect(await db.migrate()).toEqual({ from: 1, to: 1 })
+    expect(await db.migrate()).toEqual({ from: 2, to: 2 })
     expect(await db.transact(async () => 'stored', { key: { scope: scope('a'), key: mintKey() } })).toBe('stored')
     await db.close()
   })
@@ -68,8 +70,8 @@ describe('migrations', () => {
     stranger(file).exec('CREATE TABLE counter (value INTEGER)')
     const starting = [1, 2, 3].map(() => start('adder.mjs', [outdir, file, '0']))
     const said = await Promise.all(starting.map((child) => child.rest()))
-    expect(said.map(([first]) => JSON.parse(first ?? '{}').from).sort()).toEqual([0, 1, 1])
-    expect(rowsIn(file, 'SELECT number FROM reprise_migration')).toEqual([[1]])
+    expect(said.map(([first]) => JSON.parse(first ?? '{}').from).sort()).toEqual([0, 2, 2])
+    expect(rowsIn(file, 'SELECT number FROM reprise_migration')).toEqual([[1], [2]])
   })
 })
 

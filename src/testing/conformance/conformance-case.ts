@@ -1,6 +1,9 @@
 // Conformance cases as data: a stable id, a title that says MUST or SHOULD, and what a store must be able to do for it to apply.
 
-import type { Manifest, Rows, TransactionControls } from '../../atomicity/index.js'
+import type { Manifest, Rows, StoredRecord, TransactionControls } from '../../atomicity/index.js'
+import type { Operations } from '../../idempotency/index.js'
+import type { StoredKey } from '../../identity/index.js'
+import type { Clock } from '../../kernel/index.js'
 import type { Domain } from '../../transaction/index.js'
 
 /** What the body of a conformance case works with; every store's handle fits. */
@@ -9,6 +12,9 @@ export interface ConformanceHandle extends TransactionControls, Rows {
   savepoint<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
+/** A domain object under test: transactions, operations, and the records beside them. */
+export interface ConformanceDomain extends Domain<ConformanceHandle>, Operations<ConformanceHandle> {}
+
 /**
  * One store under test, fresh for each case. It holds two tables that the case may use through the handle, and read through the back door:
  * `effects` (`intent` text, no unique index) and `items` (`id` text primary key, `state` text, `last_command` text, `version` integer, `token` text,
@@ -16,11 +22,14 @@ export interface ConformanceHandle extends TransactionControls, Rows {
  */
 export interface StoreWorld {
   /** The domain under test. Its pool holds at least 2 and at most `connections` connections. */
-  readonly db: Domain<ConformanceHandle>
+  readonly db: ConformanceDomain
   /** How many transactions that write can be open at once. */
   readonly connections: number
-  /** Another domain object on the same data, with connections of its own. */
-  second(): Promise<Domain<ConformanceHandle>>
+  /**
+   * Another domain object on the same data, with connections of its own, and a clock of its own where one is given: another process. A store that only this process can open, as its
+   * manifest says by `reach`, has no other: it hands out `db`.
+   */
+  second(defaults?: { readonly clock?: Clock }): Promise<ConformanceDomain>
   /** Writes one effect of an intent, with an ordinary insert, through the handle. */
   effect(tx: ConformanceHandle, intent: string): Promise<void>
   /** Does something that the engine answers with an error. */
@@ -29,6 +38,8 @@ export interface StoreWorld {
   effectsOf(intent: string): Promise<number>
   /** One item, read past the adapter. */
   item(id: string): Promise<Readonly<Record<string, unknown>> | undefined>
+  /** Puts a record there as it is, whatever its format and times are, past the adapter. */
+  putRecord(id: StoredKey, record: StoredRecord): Promise<void>
   /** Puts an item there, past the adapter. */
   putItem(item: ConformanceItem): Promise<void>
 }

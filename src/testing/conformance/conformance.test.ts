@@ -4,10 +4,12 @@ import { runConformanceCase, type StoreWorld } from './conformance-case.js'
 import { ConformanceFailure, failing, holds, same } from './expectations.js'
 import { gate } from './gate.js'
 import { keyCases } from './key-cases.js'
+import { operationCases } from './operations/operation-cases.js'
+import { recordCases } from './record-cases.js'
 import { rowCases } from './row-cases.js'
 import { transactionCases } from './transaction-cases.js'
 
-const cases = [...transactionCases, ...keyCases, ...rowCases]
+const cases = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases]
 const outcome = async (id: string, world: StoreWorld): Promise<string> => {
   const subject = cases.find((candidate) => candidate.id === id)
   if (subject === undefined) throw new Error(`no case ${id}`)
@@ -19,7 +21,7 @@ describe('the conformance suite', () => {
     expect(new Set(cases.map(({ id }) => id)).size).toBe(cases.length)
     for (const { id, title } of cases)
       expect([id, title]).toEqual([
-        expect.stringMatching(/^store\.\w+\.\d\d$/),
+        expect.stringMatching(/^store(\.operation)?\.\w+\.\d\d$/),
         expect.stringMatching(/^(MUST|SHOULD) /),
       ])
   })

@@ -3,6 +3,7 @@
 export {
   type CaseOutcome,
   type ConformanceCase,
+  type ConformanceDomain,
   type ConformanceHandle,
   type ConformanceItem,
   runConformanceCase,
@@ -10,5 +11,7 @@ export {
 } from './conformance-case.js'
 export { ConformanceFailure } from './expectations.js'
 export { keyCases } from './key-cases.js'
+export { operationCases } from './operations/operation-cases.js'
+export { recordCases } from './record-cases.js'
 export { rowCases } from './row-cases.js'
 export { transactionCases } from './transaction-cases.js'

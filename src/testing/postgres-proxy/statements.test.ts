@@ -96,6 +96,8 @@ describe('a text that commits', () => {
     'begin; select 1; COMMIT',
     '-- done\ncommit',
     '/* x */ commit',
+    `with done as (update t set value = E'it''s \\\\' returning 1) select 1 from done; COMMIT`,
+    `select E'\\''; commit`,
   ])('%s', (text) => {
     expect(commits(text)).toBe(true)
   })
@@ -112,6 +114,7 @@ describe('a text that commits', () => {
     'do $body$ begin; commit; $$ ; commit $body$',
     '-- ; commit\nselect 1',
     `select 'it''s; commit'`,
+    `select E'\\'; commit; --'`,
     `commit prepared 'x'`,
     'committed',
   ])('is not: %s', (text) => {

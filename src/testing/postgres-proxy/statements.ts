@@ -82,7 +82,8 @@ function remember(names: Map<string, string>, name: string, text: string): void 
 }
 
 // Comments, quoted names and texts, dollar quotes: nothing in them is a statement. Block comments are taken without nesting.
-const quoted = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$/g
+const quoted =
+  /--[^\n]*|\b[eE]'(?:[^'\\]|\\[\s\S]|'')*'|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$/g
 
 /** The statements of a text, without their comments and quoted parts: enough to tell their kinds. */
 export function statementsOf(text: string): string[] {

@@ -1,26 +1,26 @@
 // One attempt at a transaction: a connection, a fresh transaction, the caller's body, COMMIT. Knows at every moment in which phase it is.
 
-import {
-  type Engine,
-  type Phase,
-  type Receipt,
-  type Ruling,
-  rulingOf,
-  type Session,
-  type Trace,
-  type TransactionControls,
+import type {
+  Engine,
+  Phase,
+  Receipt,
+  Ruling,
+  Session,
+  Stored,
+  Trace,
+  TransactionControls,
 } from '../../atomicity/index.js'
-import { RepriseError } from '../../kernel/index.js'
+import { type OpenScope, openScopes, RepriseError } from '../../kernel/index.js'
 import { transactionLocal } from '../../telemetry/index.js'
 import { watched } from '../effect-guard/channels.js'
-import { insideTransaction } from '../open-transaction.js'
-import { bounded, deadlinePassed } from './bounded.js'
+import { transactionScope } from '../open-transaction.js'
+import { bounded, deadlinePassed, isPromiseLike } from './bounded.js'
 import { type AfterCommit, AttemptControls } from './controls.js'
-import { BodyFailed, CommitTimedOut, Swallowed } from './failure-marks.js'
 import { reach } from './fault-points.js'
+import { BodyFailed, CommitTimedOut, judge, Swallowed } from './judging.js'
+import { claimOf, type Keyed } from './keyed.js'
 import type { Settings } from './settings.js'
 import { StepTimer } from './step-timer.js'
-import { parseValue, printValue } from './stored-value.js'
 
 /** The caller's body: everything it does to the store goes through what it is handed. */
 export type TransactionBody<Handle, Result> = (tx: Handle) => PromiseLike<Result> | Result
@@ -48,8 +48,14 @@ export interface Failed<Result> {
   readonly result: { readonly value: Result; readonly afterCommit: readonly AfterCommit[] } | undefined
 }
 
+interface Replay<Result> {
+  readonly value: Result
+}
+
 /** How long the cleaning up after a failed body may take before the connection is thrown away, in ms. */
 const rollbackLimitMs = 1_000
+/** A record that changes between two statements is looked at this often. */
+const mostClaimRounds = 4
 
 /** Makes attempt number `number`. Never throws. */
 export function attemptOnce<Handle extends TransactionControls, Result>(
@@ -68,6 +74,7 @@ class Attempt<Handle extends TransactionControls, Result> {
   readonly #controls: AttemptControls
   readonly #timer: StepTimer
   #phase: Phase = 'waiting'
+  #claimed = false
   #session: Session<Handle> | undefined
   #result: { readonly value: Result; readonly afterCommit: readonly AfterCommit[] } | undefined
 
@@ -81,20 +88,25 @@ class Attempt<Handle extends TransactionControls, Result> {
 
   async run(): Promise<AttemptEnd<Result>> {
     try {
-      const session = await this.#acquire()
+      const acquired = this.#acquire()
+      const session = isPromiseLike(acquired) ? await acquired : acquired
       this.#session = session
       let fault = reach('transaction.acquired')
       if (fault !== undefined) await fault
       this.#phase = 'connecting'
-      const handle = await this.#begin(session)
+      const begun = this.#begin(session)
+      const handle = isPromiseLike(begun) ? await begun : begun
       fault = reach('transaction.begun')
       if (fault !== undefined) await fault
-      const { id } = this.#settings
-      if (id !== undefined) {
+      const keyed = this.#settings.keyed as Keyed<Result> | undefined
+      if (keyed !== undefined) {
         this.#phase = 'body'
-        const claimed = await this.#step(() => session.claim(id))
-        if (claimed !== 'claimed') return await this.#replay(session, claimed.value)
-        await reach('transaction.claimed')
+        const met = this.#claim(session, keyed)
+        const replay = isPromiseLike(met) ? await met : met
+        if (replay !== undefined) return await this.#replay(session, replay.value)
+        this.#claimed = true
+        fault = reach('transaction.claimed')
+        if (fault !== undefined) await fault
       }
       return await this.#bodyThenCommit(session, handle)
     } catch (error) {
@@ -106,22 +118,25 @@ class Attempt<Handle extends TransactionControls, Result> {
 
   async #bodyThenCommit(session: Session<Handle>, handle: Handle): Promise<AttemptEnd<Result>> {
     this.#phase = 'body'
-    let value = await this.#runBody(session, handle)
+    let value: Result = await this.#runBody(session, handle)
     let fault = reach('transaction.body-done')
     if (fault !== undefined) await fault
-    const { id } = this.#settings
-    if (id !== undefined) {
-      const text = printValue(value)
-      value = parseValue(text)
+    const keyed = this.#settings.keyed as Keyed<Result> | undefined
+    if (keyed !== undefined) {
+      const stored = keyed.outcomeOf(value)
+      value = stored.value
       refusePoisoned(session)
-      await this.#step(() => session.record(id, text))
-      await reach('transaction.recorded')
+      const recorded = this.#step(() => session.record(keyed.id, stored.outcome))
+      if (isPromiseLike(recorded)) await recorded
+      fault = reach('transaction.recorded')
+      if (fault !== undefined) await fault
     }
     refusePoisoned(session)
     fault = reach('transaction.before-commit')
     if (fault !== undefined) await fault
     this.#result = { value, afterCommit: this.#controls.hooks }
-    const { durability } = await this.#commit(session)
+    const committed = this.#commit(session)
+    const { durability } = isPromiseLike(committed) ? await committed : committed
     if (durability === 'local' && transactionLocal.hasSubscribers)
       transactionLocal.publish({ domain: this.#engine.name })
     this.#phase = 'done'
@@ -131,15 +146,15 @@ class Attempt<Handle extends TransactionControls, Result> {
     return { committed: true, value, afterCommit: this.#controls.hooks }
   }
 
-  #acquire(): Promise<Session<Handle>> {
+  #acquire(): Promise<Session<Handle>> | Session<Handle> {
     const { connectionWaitMs, readOnly, signal } = this.#settings
     const waitMs = Math.min(connectionWaitMs, this.#workLeftMs())
     const limits = signal === undefined ? { waitMs, readOnly } : { waitMs, readOnly, signal }
-    return this.#engine.acquire(limits)
+    return this.#engine.acquireAtOnce?.(limits) ?? this.#engine.acquire(limits)
   }
 
-  #begin(session: Session<Handle>): Promise<Handle> {
-    const { id, isolation, readOnly, lockWaitMs } = this.#settings
+  #begin(session: Session<Handle>): Promise<Handle> | Handle {
+    const { keyed, isolation, readOnly, lockWaitMs } = this.#settings
     // Without the reserve: a server that hears nothing more of us ends the transaction while there is still time to see that it did.
     const leftMs = Math.ceil(Math.max(1, this.#workLeftMs()))
     const settings = {
@@ -147,7 +162,8 @@ class Attempt<Handle extends TransactionControls, Result> {
       readOnly,
       idleMs: leftMs,
       lockWaitMs: Math.min(lockWaitMs, leftMs),
-      traced: id === undefined,
+      traced: keyed === undefined,
+      ...(keyed === undefined ? {} : { claim: claimOf(keyed, lockWaitMs) }),
     }
     return this.#step(() => session.begin(settings, this.#controls))
   }
@@ -159,12 +175,19 @@ class Attempt<Handle extends TransactionControls, Result> {
     const expired = (): unknown =>
       bodyLimitMs <= workLeftMs ? bodyTooLong(bodyLimitMs) : deadlinePassed('in its body')
     const poison = (error: unknown): void => session.poison(error)
-    const transaction = { domain: this.#engine.name, effects, poison }
+    const transaction = transactionScope({ domain: this.#engine.name, effects, poison })
     const run = (): PromiseLike<Result> | Result => this.#body(handle)
     const work = effects.mode === 'ignore' ? async (): Promise<Result> => run() : (): Promise<Result> => watched(run)
+    // It ends with the body, also where nobody waits for the body any more.
+    let scope: OpenScope | undefined
+    const inScope = (): Promise<Result> => {
+      scope = openScopes([transaction, ...(this.#settings.keyed?.scopes?.() ?? [])])
+      return scope.call(work)
+    }
     try {
-      return await bounded({ clock: this.#timer, limitMs, expired, signal }, () => insideTransaction(transaction, work))
+      return await bounded({ clock: this.#timer, limitMs, expired, signal, ended: () => scope?.end() }, inScope)
     } catch (error) {
+      session.bodyThrew?.(error)
       throw new BodyFailed(error)
     } finally {
       this.#controls.end()
@@ -172,30 +195,59 @@ class Attempt<Handle extends TransactionControls, Result> {
   }
 
   // A step before COMMIT: nothing can have happened when its time is over.
-  #step<Value>(work: () => PromiseLike<Value>): Promise<Value> {
+  #step<Value>(work: () => Promise<Value> | Value): Promise<Value> | Value {
     const { signal } = this.#settings
+    if (signal?.aborted) throw signal.reason
+    const answer = work()
+    if (!isPromiseLike(answer)) return answer
     const expired = (): unknown => deadlinePassed(this.#phase === 'body' ? 'in its body' : 'beginning')
-    return bounded({ clock: this.#timer, limitMs: this.#workLeftMs(), expired, signal }, work)
+    return bounded({ clock: this.#timer, limitMs: this.#workLeftMs(), expired, signal }, () => answer)
   }
 
   // COMMIT has a timer of its own, which ends before the reserve. A signal does not end it: its outcome is awaited.
-  #commit(session: Session<Handle>): Promise<Receipt> {
+  #commit(session: Session<Handle>): Promise<Receipt> | Receipt {
     this.#phase = 'committing'
     const limitMs = this.#workLeftMs()
-    return bounded({ clock: this.#timer, limitMs, expired: () => new CommitTimedOut(limitMs) }, () => session.commit())
+    const answer = session.commit()
+    if (!isPromiseLike(answer)) return answer
+    return bounded({ clock: this.#timer, limitMs, expired: () => new CommitTimedOut(limitMs) }, () => answer)
   }
 
-  async #replay(session: Session<Handle>, text: string): Promise<AttemptEnd<Result>> {
+  // Undefined: the claim is ours. A record whose memory has ended is taken over, and the index or its version decides who does.
+  #claim(session: Session<Handle>, keyed: Keyed<Result>): Promise<Replay<Result> | undefined> | undefined {
+    const claimed = this.#step(() => session.claim(keyed.id, keyed.draft))
+    return claimed === 'claimed' ? undefined : this.#meet(session, keyed, claimed)
+  }
+
+  async #meet(
+    session: Session<Handle>,
+    keyed: Keyed<Result>,
+    first: Promise<'claimed' | Stored> | Stored,
+  ): Promise<Replay<Result> | undefined> {
+    const { id, draft } = keyed
+    let claimed = await first
+    for (let round = 1; round <= mostClaimRounds; round++) {
+      if (round > 1) claimed = await this.#step(() => session.claim(id, draft))
+      if (claimed === 'claimed') return undefined
+      const met = keyed.meet(claimed)
+      if ('replay' in met) return { value: met.replay }
+      if (await this.#step(() => session.reclaim(id, met.takeOver, draft))) return undefined
+    }
+    throw new RepriseError('ROW_UNSETTLED', `The record came and went ${mostClaimRounds} times while it was claimed.`)
+  }
+
+  async #replay(session: Session<Handle>, value: Result): Promise<AttemptEnd<Result>> {
     this.#phase = 'done'
     await this.#rollback(session)
-    return { committed: true, value: parseValue(text), afterCommit: [] }
+    return { committed: true, value, afterCommit: [] }
   }
 
   async #failed(thrown: unknown): Promise<Failed<Result>> {
     const session = this.#session
     const phase = this.#phase
     const error = thrown instanceof BodyFailed ? thrown.thrown : thrown
-    const { ruling, shown } = this.#ruling(thrown, error)
+    const standing = { phase, poisoned: session?.poisoned, claimed: this.#claimed }
+    const { ruling, shown } = judge(this.#engine, this.#settings, standing, thrown, error)
     const suppressed: unknown[] = []
     if (session !== undefined) {
       session.poison(error)
@@ -209,42 +261,13 @@ class Attempt<Handle extends TransactionControls, Result> {
     return { committed: false, phase, error: shown, ruling, suppressed, trace, result: this.#result }
   }
 
-  // The first error of the engine decides, also where the body swallowed it or threw another one in its place.
-  #ruling(thrown: unknown, error: unknown): { ruling: Ruling; shown: unknown } {
-    const phase = this.#phase
-    if (phase === 'committing') return this.#commitRuling(error)
-    const poisoned = this.#session?.poisoned
-    if (thrown instanceof Swallowed)
-      return { ruling: this.#engine.classify(thrown.first, phase), shown: thrown.toError() }
-    if (poisoned !== undefined) return { ruling: this.#engine.classify(poisoned.error, phase), shown: error }
-    if (thrown instanceof BodyFailed) return { ruling: this.#bodyRuling(error), shown: error }
-    return { ruling: this.#engine.classify(error, phase), shown: error }
-  }
-
-  // What only read has nothing that could have happened, so there is nothing to find out either.
-  #commitRuling(error: unknown): { ruling: Ruling; shown: unknown } {
-    const timedOut = error instanceof CommitTimedOut
-    const ruling = timedOut ? rulingOf('resolve', 'commit-timeout') : this.#engine.classify(error, 'committing')
-    const harmless = this.#settings.readOnly && ruling.outcome === 'unknown'
-    return {
-      ruling: harmless ? rulingOf('reconnect', ruling.sign) : ruling,
-      shown: timedOut ? error.toError() : error,
-    }
-  }
-
-  // Without an error of the engine, the body's own decides nothing: it is the caller's, and the transaction is rolled back. One that
-  // ran out of time may have a statement under way, so its connection cannot be used again.
-  #bodyRuling(error: unknown): Ruling {
-    const ours =
-      error instanceof RepriseError && (error.code === 'BODY_TIME_LIMIT' || error.code === 'DEADLINE_EXCEEDED')
-    const unfinished = ours || this.#settings.signal?.aborted === true
-    return { ...rulingOf('surface', 'body-threw'), connection: unfinished ? 'discard' : 'keep' }
-  }
-
   async #rollback(session: Session<Handle>): Promise<readonly unknown[]> {
     try {
       const expired = (): unknown => deadlinePassed('rolling back')
-      await bounded({ clock: this.#timer, limitMs: rollbackLimitMs, expired }, () => session.rollback())
+      const answer = session.rollback()
+      if (isPromiseLike(answer)) {
+        await bounded({ clock: this.#timer, limitMs: rollbackLimitMs, expired }, () => answer)
+      }
       session.release('keep')
       return []
     } catch (error) {

@@ -12,11 +12,13 @@ export interface Bound {
   readonly expired: () => unknown
   /** Ends the wait with its reason. */
   readonly signal?: AbortSignal | undefined
+  /** Called when the work itself has ended, also where nobody waits for it any more. */
+  readonly ended?: (() => void) | undefined
 }
 
 /** Waits for the work; rejects earlier when the bound is reached. The work goes on then: its end is heard of by nobody. */
 export function bounded<Result>(bound: Bound, work: () => PromiseLike<Result>): Promise<Result> {
-  const { clock, limitMs, expired, signal } = bound
+  const { clock, limitMs, expired, signal, ended } = bound
   if (signal?.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
     let cancel: CancelTimer | undefined
@@ -34,10 +36,12 @@ export function bounded<Result>(bound: Bound, work: () => PromiseLike<Result>): 
       reject(expired())
     })
     const failed = (error: unknown): void => {
+      ended?.()
       over()
       reject(error)
     }
     const done = (result: Result): void => {
+      ended?.()
       over()
       resolve(result)
     }
@@ -47,6 +51,11 @@ export function bounded<Result>(bound: Bound, work: () => PromiseLike<Result>): 
       failed(error)
     }
   })
+}
+
+/** Whether there is something to wait for. */
+export function isPromiseLike<Value>(value: Promise<Value> | Value): value is Promise<Value> {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
 }
 
 /** The error of a transaction that ran out of its deadline. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { EngineError } from '../../../test/transaction/scripted-engine.js'
-import { key, rejection, settled, world } from '../../../test/transaction/scripted-world.js'
+import { key, rejection, settled, storedAs, world } from '../../../test/transaction/scripted-world.js'
 import { seededRandom } from '../../kernel/index.js'
 import { domainOf, UnknownCommitError } from '../index.js'
 
@@ -11,7 +11,7 @@ describe('an ambiguous commit', () => {
 
   it('hands out what is stored when the key turns out to be taken', async () => {
     let runs = 0
-    const here = world({ commit: lost, claim: (session) => (session === 1 ? 'claimed' : { value: '{"n":1}' }) })
+    const here = world({ commit: lost, claim: (session) => (session === 1 ? 'claimed' : storedAs('{"n":1}')) })
     const run = here.db.transact(() => ({ n: ++runs }), { key })
     await expect(settled(here, run)).resolves.toEqual({ n: 1 })
     expect(runs).toBe(1)
@@ -53,7 +53,7 @@ describe('an ambiguous commit', () => {
       claim: (session) => {
         if (session === 1) return 'claimed'
         if (blocked) throw new EngineError('repeat')
-        return { value: '"stored"' }
+        return storedAs('"stored"')
       },
     })
     const error = await rejection(

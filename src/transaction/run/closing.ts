@@ -1,16 +1,16 @@
 // Resolving an ambiguous commit: close it, then read. Looking alone is wrong, since the transaction may commit right after the look.
 
 import type { Engine, Isolation, Manifest, Session, Stored, TransactionControls } from '../../atomicity/index.js'
-import type { StoredKey } from '../../identity/index.js'
 import { type Clock, type Deadline, type Random, sleep } from '../../kernel/index.js'
 import { fullJitter } from '../../retry/index.js'
 import { bounded, deadlinePassed } from './bounded.js'
 import { reach } from './fault-points.js'
+import { type Keyed, type Met, plainKey } from './keyed.js'
 import type { Unresolved } from './resolve-token.js'
 
 /** What became of a transaction, and the value stored with its key where there is one. */
 export type Resolved =
-  | { readonly outcome: 'committed'; readonly stored: string | undefined }
+  | { readonly outcome: 'committed'; readonly stored: { readonly value: unknown } | undefined }
   | { readonly outcome: 'aborted' }
   | { readonly outcome: 'unknown'; readonly errors: readonly unknown[] }
 
@@ -33,6 +33,7 @@ export async function resolveOutcome<Handle extends TransactionControls>(
   engine: Engine<Handle>,
   unresolved: Unresolved,
   limits: ResolutionLimits,
+  keyed?: Keyed<unknown>,
 ): Promise<Resolved> {
   const { clock, deadline, random } = limits
   const errors: unknown[] = []
@@ -41,7 +42,7 @@ export async function resolveOutcome<Handle extends TransactionControls>(
     const leftMs = deadline.expiresAtMs - clock.monotonicMs()
     if (leftMs <= 0) return { outcome: 'unknown', errors }
     try {
-      const found = await lookOnce(engine, unresolved, 'id' in unresolved ? lookMs(leftMs) : leftMs, clock)
+      const found = await lookOnce(engine, unresolved, 'id' in unresolved ? lookMs(leftMs) : leftMs, clock, keyed)
       if (found.outcome !== 'unknown') {
         await reach('transaction.resolved')
         return found
@@ -68,8 +69,11 @@ async function lookOnce<Handle extends TransactionControls>(
   unresolved: Unresolved,
   leftMs: number,
   clock: Clock,
+  keyed: Keyed<unknown> | undefined,
 ): Promise<Resolved> {
-  if ('id' in unresolved) return closeThenRead(engine, unresolved.id, leftMs, clock)
+  if ('id' in unresolved) {
+    return closeThenRead(engine, keyed ?? plainKey(unresolved.id, unresolved.token), leftMs, clock)
+  }
   const { resolve } = engine
   if (resolve === undefined) return { outcome: 'unknown', errors: [] }
   const expired = (): unknown => deadlinePassed('being resolved')
@@ -84,7 +88,7 @@ async function lookOnce<Handle extends TransactionControls>(
 // since it would still hold the key. Waiting for it is what closes it.
 async function closeThenRead<Handle extends TransactionControls>(
   engine: Engine<Handle>,
-  id: StoredKey,
+  keyed: Keyed<unknown>,
   leftMs: number,
   clock: Clock,
 ): Promise<Resolved> {
@@ -98,25 +102,25 @@ async function closeThenRead<Handle extends TransactionControls>(
   const session = await engine.acquire({ waitMs: leftMs, readOnly: false })
   let sound = false
   try {
-    const claimed = await within((waitMs) => claimIn(engine, session, id, waitMs, clock))
+    const found = await within((waitMs) => closeIn(engine, session, keyed, waitMs, clock))
     // What was found out stays true, whatever becomes of the connection that found it.
-    sound = await within(() => session.rollback()).then(
+    sound = await within(async () => session.rollback()).then(
       () => true,
       () => false,
     )
-    return claimed === 'claimed' ? { outcome: 'aborted' } : { outcome: 'committed', stored: claimed.value }
+    return found
   } finally {
     session.release(sound ? 'keep' : 'discard')
   }
 }
 
-async function claimIn<Handle extends TransactionControls>(
+async function closeIn<Handle extends TransactionControls>(
   engine: Engine<Handle>,
   session: Session<Handle>,
-  id: StoredKey,
+  keyed: Keyed<unknown>,
   leftMs: number,
   clock: Clock,
-): Promise<'claimed' | Stored> {
+): Promise<Resolved> {
   const waitMs = Math.max(1, Math.ceil(leftMs))
   const settings = { isolation: closingIsolation(engine.manifest), readOnly: false, idleMs: waitMs, lockWaitMs: waitMs }
   await session.begin(settings, {
@@ -125,7 +129,26 @@ async function claimIn<Handle extends TransactionControls>(
     deadline: { expiresAtMs: clock.monotonicMs() + leftMs },
     afterCommit() {},
   })
-  return session.claim(id)
+  const { id, draft } = keyed
+  const claimed = await session.claim(id, draft)
+  if (claimed === 'claimed') return { outcome: 'aborted' }
+  const met = metBy(keyed, claimed)
+  if (met !== undefined && 'replay' in met) return { outcome: 'committed', stored: { value: met.replay } }
+  // Our own, which cannot be read here (too large to keep, or a codec's): it is there, and that is what was asked.
+  if (claimed.record.token === draft.token) return { outcome: 'committed', stored: undefined }
+  // Somebody else's record refuses this call: then the call's own cannot be there as well.
+  if (met === undefined) return { outcome: 'aborted' }
+  // One whose memory has ended may be about to be replaced by the lost transaction; writing to it waits for that one.
+  if (await session.reclaim(id, met.takeOver, draft)) return { outcome: 'aborted' }
+  return { outcome: 'unknown', errors: [] }
+}
+
+function metBy(keyed: Keyed<unknown>, stored: Stored): Met<unknown> | undefined {
+  try {
+    return keyed.meet(stored)
+  } catch {
+    return undefined
+  }
 }
 
 // Under a stricter level a conflict with a row that was committed meanwhile is a serialization failure, which says nothing.

@@ -5,9 +5,18 @@ import type { StoredKey } from '../../identity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 
 /** What a token names: a marker, or a transaction on its server. */
-export type Unresolved = { readonly id: StoredKey } | { readonly trace: Trace }
+export type Unresolved = KeyedUnresolved | { readonly trace: Trace }
+
+/** A record, and the claim of the transaction that was to write it; tokens of the first version name no claim. */
+interface KeyedUnresolved {
+  /** The record's name. */
+  readonly id: StoredKey
+  /** The claim's token. */
+  readonly token?: string
+}
 
 const version = 'rt1.'
+const shapeOfId = /^sha256:[A-Za-z0-9_-]{43}$/
 
 /** The token of a transaction in a domain. */
 export function printResolveToken(domain: string, unresolved: Unresolved): string {
@@ -19,7 +28,10 @@ export function parseResolveToken(domain: string, token: string): Unresolved {
   const parsed = typeof token === 'string' && token.startsWith(version) ? contentOf(token) : undefined
   if (parsed === undefined) throw refused('The text is not a resolve token of this version.')
   if (parsed['domain'] !== domain) throw refused('The resolve token belongs to another domain.')
-  if (typeof parsed['id'] === 'string') return { id: parsed['id'] as string as StoredKey }
+  if (typeof parsed['id'] === 'string' && shapeOfId.test(parsed['id'])) {
+    const id = parsed['id'] as string as StoredKey
+    return typeof parsed['token'] === 'string' ? { id, token: parsed['token'] } : { id }
+  }
   const trace = parsed['trace']
   if (typeof trace === 'object' && trace !== null && Object.values(trace).every((part) => typeof part === 'string'))
     return { trace: trace as Trace }

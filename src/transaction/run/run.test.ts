@@ -1,10 +1,10 @@
 import diagnostics from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 import { EngineError } from '../../../test/transaction/scripted-engine.js'
-import { key, rejection, settled, transient, world } from '../../../test/transaction/scripted-world.js'
+import { key, rejection, settled, storedAs, transient, world } from '../../../test/transaction/scripted-world.js'
 import { withIntent } from '../../identity/index.js'
 import { deadlineAfter } from '../../kernel/index.js'
-import { tokenBudget } from '../../retry/index.js'
+import { type Budget, tokenBudget } from '../../retry/index.js'
 import { openTransaction, transactionHistoryOf } from '../index.js'
 
 describe('transact', () => {
@@ -126,6 +126,41 @@ describe('transact', () => {
   })
 })
 
+it('is a commit all the same where a budget throws after it, and tells of that', async () => {
+  const heard: unknown[] = []
+  const listen = (message: unknown): unknown => heard.push(message)
+  diagnostics.subscribe('reprise.transaction.after-commit-failed', listen)
+  const broken = new Error('budget')
+  const budget = {
+    failed: () => undefined,
+    tryRepeat: () => true,
+    succeeded: () => {
+      throw broken
+    },
+  }
+  const hooks: string[] = []
+  const { db } = world()
+  try {
+    const body = (tx: { afterCommit(work: () => unknown): void }): number => {
+      tx.afterCommit(() => hooks.push('ran'))
+      return 1
+    }
+    expect(await db.transact(body, { budget: budget as unknown as Budget })).toBe(1)
+  } finally {
+    diagnostics.unsubscribe('reprise.transaction.after-commit-failed', listen)
+  }
+  expect([hooks, heard]).toEqual([['ran'], [{ domain: 'scripted', error: broken }]])
+})
+
+it.each([{ budget: {} }, { budget: 5 }, { backoff: {} }, { backoff: 5 }])(
+  'refuses what is no budget and no backoff before anything is opened: %j',
+  async (options) => {
+    const { db, engine } = world()
+    await expect(db.transact(() => 1, options as object)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    expect(engine.log).toEqual([])
+  },
+)
+
 describe('limits', () => {
   it('ends a body that takes too long, and its handle can do nothing more', async () => {
     const here = world()
@@ -219,7 +254,7 @@ describe('afterCommit', () => {
 
 describe('a transaction with a key', () => {
   it('hands out what is stored, without running the body', async () => {
-    const { db, engine } = world({ claim: () => ({ value: '[1,2]' }) })
+    const { db, engine } = world({ claim: () => storedAs('[1,2]') })
     await expect(db.transact(() => expect.unreachable('the body ran'), { key })).resolves.toEqual([1, 2])
     expect(engine.log).toEqual(['acquire', 'begin', 'claim', 'rollback', 'keep'])
   })

@@ -12,7 +12,6 @@ import { type Resolved, resolveOutcome } from './closing.js'
 import type { AfterCommit } from './controls.js'
 import { printResolveToken, type Unresolved } from './resolve-token.js'
 import type { Settings } from './settings.js'
-import { parseValue } from './stored-value.js'
 
 const leastAfterCommitMs = 250
 
@@ -27,7 +26,7 @@ export async function runTransaction<Handle extends TransactionControls, Result>
   for (let number = 1; ; number++) {
     const end = await attemptOnce(engine, settings, body, number)
     if (end.committed) {
-      settings.budget?.succeeded(settings.clock.monotonicMs(), number > 1)
+      if (settings.budget !== undefined) creditBudget(engine.name, settings, number > 1)
       if (end.afterCommit.length > 0) await runAfterCommit(engine.name, settings, end.afterCommit)
       return end.value
     }
@@ -65,7 +64,9 @@ async function resolve<Handle extends TransactionControls, Result>(
 ): Promise<Resolved> {
   const unresolved = unresolvedOf(settings, end)
   const looked: Resolved =
-    unresolved === undefined ? { outcome: 'unknown', errors: [] } : await resolveOutcome(engine, unresolved, settings)
+    unresolved === undefined
+      ? { outcome: 'unknown', errors: [] }
+      : await resolveOutcome(engine, unresolved, settings, settings.keyed)
   // A commit before the body had returned is none of ours: its result would be nobody's.
   const orphan = looked.outcome === 'committed' && looked.stored === undefined && end.result === undefined
   const found: Resolved = orphan ? { outcome: 'unknown', errors: [] } : looked
@@ -76,8 +77,8 @@ async function resolve<Handle extends TransactionControls, Result>(
   return found
 }
 
-function unresolvedOf<Result>({ id }: Settings, { trace }: Failed<Result>): Unresolved | undefined {
-  if (id !== undefined) return { id }
+function unresolvedOf<Result>({ keyed }: Settings, { trace }: Failed<Result>): Unresolved | undefined {
+  if (keyed !== undefined) return { id: keyed.id, token: keyed.draft.token }
   return trace === undefined ? undefined : { trace }
 }
 
@@ -87,9 +88,9 @@ async function committedAfterAll<Result>(
   { result }: Failed<Result>,
   { stored }: Resolved & { readonly outcome: 'committed' },
 ): Promise<Result> {
-  settings.budget?.succeeded(settings.clock.monotonicMs(), true)
+  if (settings.budget !== undefined) creditBudget(domain, settings, true)
   await runAfterCommit(domain, settings, result?.afterCommit ?? [])
-  return stored === undefined ? (result?.value as Result) : parseValue(stored)
+  return stored === undefined ? (result?.value as Result) : (stored.value as Result)
 }
 
 function unknownCommit<Result>(
@@ -154,6 +155,15 @@ function announce(domain: string, failure: FailedTransaction, stop: GivenUp | un
     ...(delayMs === undefined ? {} : { delayMs }),
     ...(stop === undefined ? {} : { stop }),
   })
+}
+
+// After a commit nothing of the caller's may make it look like a failure.
+function creditBudget(domain: string, { budget, clock }: Settings, repeated: boolean): void {
+  try {
+    budget?.succeeded(clock.monotonicMs(), repeated)
+  } catch (error) {
+    if (afterCommitFailed.hasSubscribers) afterCommitFailed.publish({ domain, error })
+  }
 }
 
 // The transaction is committed, and whoever waits for it is not kept waiting much longer than the deadline by what comes after.

@@ -1,7 +1,7 @@
 // The options of a transaction with every default filled in, and refused before anything is opened where they cannot be.
 
 import type { Isolation, Manifest } from '../../atomicity/index.js'
-import { currentDeadline, type StoredKey, storedKey } from '../../identity/index.js'
+import { currentDeadline, storedKey } from '../../identity/index.js'
 import {
   type Clock,
   type Deadline,
@@ -18,11 +18,12 @@ import { type Backoff, type Budget, fullJitter } from '../../retry/index.js'
 import { effectRuleOf } from '../effect-guard/rule.js'
 import type { EffectRule } from '../open-transaction.js'
 import { type TransactionDefaults, type TransactOptions, transactOptionNames } from '../options.js'
+import { type Keyed, plainKey } from './keyed.js'
 
 /** The options of one transaction, all of them known. */
 export interface Settings {
-  /** The name under which the key's marker is stored; undefined: no key. */
-  readonly id: StoredKey | undefined
+  /** The key, and what is done with it; undefined: none. */
+  readonly keyed: Keyed<unknown> | undefined
   /** Isolation level. */
   readonly isolation: Isolation
   /** Whether it only reads. */
@@ -72,7 +73,7 @@ export function settingsOf(
   const readOnly = options.readOnly ?? false
   if (typeof readOnly !== 'boolean') throw invalid('readOnly')
   const { key, signal } = options
-  if (signal !== undefined && typeof signal?.addEventListener !== 'function') throw invalid('signal')
+  checkSignal(signal)
   if (key !== undefined && (typeof key !== 'object' || key === null)) throw invalid('key')
   if (readOnly && !manifest.readOnly) throw unsupported('readOnly', manifest)
   if (readOnly && options.key !== undefined)
@@ -80,17 +81,17 @@ export function settingsOf(
   const { deadline, totalMs } = deadlineOf(clock, defaults.deadline ?? usualMs.deadline, options.deadline)
   const certain = readOnly || manifest.commit === 'certain'
   return {
-    id: options.key === undefined ? undefined : storedKey(options.key.scope, options.key.key),
+    keyed: options.key === undefined ? undefined : plainKey(storedKey(options.key.scope, options.key.key)),
     isolation: isolationOf(manifest, options.isolation),
     readOnly,
     deadline,
-    reserveMs: certain ? 0 : Math.max(totalMs / 4, leastReserveMs),
+    reserveMs: certain ? 0 : reserveOf(totalMs),
     connectionWaitMs: durationMs(options.connectionWait ?? defaults.connectionWait ?? usualMs.connectionWait),
     bodyLimitMs: durationMs(options.bodyLimit ?? defaults.bodyLimit ?? usualMs.bodyLimit, atLeastOneMs),
     lockWaitMs: durationMs(options.lockWait ?? defaults.lockWait ?? usualMs.lockWait, atLeastOneMs),
     attempts: attemptsOf(options.attempts ?? defaults.attempts ?? 8),
-    backoff: options.backoff ?? defaults.backoff ?? defaultBackoff,
-    budget: options.budget ?? defaults.budget,
+    backoff: backoffOf(options.backoff ?? defaults.backoff),
+    budget: budgetOf(options.budget ?? defaults.budget),
     signal: options.signal,
     effects,
     clock,
@@ -98,11 +99,44 @@ export function settingsOf(
   }
 }
 
+/** The settings of one call with a key, out of those that its calls share. */
+export function settingsOfCall(
+  shared: Settings,
+  keyed: Keyed<unknown>,
+  deadline: Deadline,
+  signal: AbortSignal | undefined,
+): Settings {
+  checkSignal(signal)
+  const leftMs = Math.max(0, deadline.expiresAtMs - shared.clock.monotonicMs())
+  return { ...shared, keyed, deadline, reserveMs: shared.reserveMs === 0 ? 0 : reserveOf(leftMs), signal }
+}
+
+function reserveOf(totalMs: number): number {
+  return Math.max(totalMs / 4, leastReserveMs)
+}
+
+function checkSignal(signal: AbortSignal | undefined): void {
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function') throw invalid('signal')
+}
+
 function deadlineOf(clock: Clock, usual: Duration, given: Duration | Deadline | undefined) {
   const nowMs = clock.monotonicMs()
   const own = typeof given === 'object' ? given : { expiresAtMs: nowMs + durationMs(given ?? usual) }
   const deadline = earlier(own, currentDeadline())
   return { deadline, totalMs: Math.max(0, deadline.expiresAtMs - nowMs) }
+}
+
+function backoffOf(backoff: Backoff | undefined): Backoff {
+  if (backoff === undefined) return defaultBackoff
+  if (typeof backoff?.delayMs === 'function') return backoff
+  throw invalid('backoff')
+}
+
+function budgetOf(budget: Budget | undefined): Budget | undefined {
+  const { succeeded, failed, tryRepeat } = Object(budget) as Partial<Budget>
+  const sound = [succeeded, failed, tryRepeat].every((method) => typeof method === 'function')
+  if (budget === undefined || sound) return budget
+  throw invalid('budget')
 }
 
 function isolationOf(manifest: Manifest, asked: Isolation | undefined): Isolation {

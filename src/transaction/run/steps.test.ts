@@ -70,6 +70,7 @@ describe('a resolve token', () => {
     'rt1.bnVsbA',
     'rt2.abc',
     'rt1.%%%',
+    `rt1.${Buffer.from('{"domain":"d","id":"free text"}').toString('base64url')}`,
     `rt1.${Buffer.from('{"domain":"d","trace":{"a":1}}').toString('base64url')}`,
   ])('refuses %j', (text) => {
     expect(() => parseResolveToken('d', text)).toThrow(expect.objectContaining({ code: 'RESOLVE_TOKEN_INVALID' }))

@@ -1,18 +1,13 @@
 // The result of a transaction with a key, as it is stored beside its marker: JSON, so that a repeat gets the same value.
 
-import { canonicalJsonOf, RepriseError } from '../../kernel/index.js'
+import { readableJsonOf } from '../../kernel/index.js'
 
 // A body that returns nothing stores nothing; no JSON text is empty.
 const nothing = ''
 
 /** The value as text. Refuses with JSON_VALUE_UNSUPPORTED what JSON would not give back, before anything is committed. */
 export function printValue(value: unknown): string {
-  if (value === undefined) return nothing
-  const text = canonicalJsonOf(value)
-  // A large bigint is a JSON number of more digits than any reader keeps.
-  if (canonicalJsonOf(JSON.parse(text)) !== text)
-    throw new RepriseError('JSON_VALUE_UNSUPPORTED', 'The result holds a number that JSON does not give back as it is.')
-  return text
+  return value === undefined ? nothing : readableJsonOf(value)
 }
 
 /** The value of a stored text. The first caller gets it too, so that first and repeated answers are alike. */

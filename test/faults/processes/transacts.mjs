@@ -16,7 +16,7 @@ if (dies === 'dies-when-commit-is-written') {
     const query = connection.query.bind(connection)
     connection.query = (/** @type {string} */ text) => {
       query(text)
-      if (text === 'COMMIT') process.kill(process.pid, 'SIGKILL')
+      if (text.endsWith('COMMIT')) process.kill(process.pid, 'SIGKILL')
     }
   })
 }

@@ -17,7 +17,7 @@ export function tableOf(cases: readonly ConformanceCase[], stores: readonly stri
   }
   const widths = stores.map((store) => Math.max(store.length, 12) + 2)
   const line = (head: string, cells: readonly string[], tail: string): string =>
-    head.padEnd(22) + cells.map((text, column) => text.padEnd(widths[column] ?? 0)).join('') + tail
+    head.padEnd(28) + cells.map((text, column) => text.padEnd(widths[column] ?? 0)).join('') + tail
   const rows = cases.map((subject) =>
     line(
       subject.id,

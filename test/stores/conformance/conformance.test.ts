@@ -3,7 +3,16 @@
 import Libsql from 'libsql'
 import { afterAll, describe, expect, inject, it } from 'vitest'
 import type { SqliteHandle } from '../../../src/stores/sqlite/index.js'
-import { type CaseOutcome, keyCases, rowCases, transactionCases } from '../../../src/testing/index.js'
+import {
+  type CaseOutcome,
+  keyCases,
+  operationCases,
+  recordCases,
+  rowCases,
+  transactionCases,
+} from '../../../src/testing/index.js'
+import { pgStack, typeormStack } from '../callback/orms.js'
+import { callbackWorld, sqliteCallbackWorld } from './callback-world.js'
 import { tableOf } from './cells.js'
 import { memoryWorld } from './memory-world.js'
 import { inAnotherProcess } from './other-process.js'
@@ -17,8 +26,13 @@ const stores: readonly StoreUnderTest[] = [
   inAnotherProcess('node:sqlite'),
   inAnotherProcess('better-sqlite3'),
   inThisProcess('postgres (pg)', () => postgresWorld(inject('postgresUrl'))),
+  inThisProcess('callback (typeorm)', () => callbackWorld(inject('postgresUrl'), typeormStack)),
+  inThisProcess('callback (libsql)', sqliteCallbackWorld),
+  inThisProcess('callback (pg)', () =>
+    callbackWorld(inject('postgresUrl'), async (url, defaults) => pgStack(url, defaults)),
+  ),
 ]
-const cases = [...transactionCases, ...keyCases, ...rowCases]
+const cases = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases]
 const outcomes = new Map<string, CaseOutcome>()
 
 for (const store of stores) {

@@ -20,6 +20,7 @@ export async function memoryWorld(): Promise<OpenWorld> {
       await tx.updateRows('nowhere', { id: 'x' }, { amount: 1 })
     },
     effectsOf: async (intent) => db.rows('effects').filter((row) => row['intent'] === intent).length,
+    putRecord: async (id, record) => db.putRecord(id, record),
     item: async (id) => db.rows('items').find((row) => row['id'] === id),
     async putItem({ id, state = 'new', amount = 0 }) {
       const item = { id, state, amount, version: 0, last_command: null, token: null }

@@ -1,10 +1,12 @@
 // PostgreSQL under the conformance suite, through `pg`, in a database of its own.
 
 import pg from 'pg'
+import type { Clock } from '../../../src/kernel/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
+import { recordValues } from '../../../src/stores/sql/index.js'
 import { createDatabase } from '../../servers/fresh-database.js'
 import type { OpenWorld } from './store-under-test.js'
-import { itemsTable } from './tables.js'
+import { itemsTable, putRecordText } from './tables.js'
 
 const connections = 4
 
@@ -12,10 +14,10 @@ const connections = 4
 export async function postgresWorld(serverUrl: string): Promise<OpenWorld> {
   const database = await createDatabase(serverUrl)
   const pools: pg.Pool[] = []
-  const domain = () => {
+  const domain = (defaults: { readonly clock?: Clock } = {}) => {
     const pool = new pg.Pool({ connectionString: database.url, max: connections })
     pools.push(pool)
-    return postgres({ name: 'postgres', pool })
+    return postgres({ name: 'postgres', pool, ...defaults })
   }
   const db = domain()
   await db.migrate()
@@ -26,7 +28,7 @@ export async function postgresWorld(serverUrl: string): Promise<OpenWorld> {
   return {
     db,
     connections,
-    second: async () => domain(),
+    second: async (defaults) => domain(defaults),
     async effect(tx, intent) {
       await (tx as Handle).query('insert into effects values ($1)', [intent])
     },
@@ -36,6 +38,12 @@ export async function postgresWorld(serverUrl: string): Promise<OpenWorld> {
     async effectsOf(intent) {
       const { rows } = await raw.query('select count(*)::int as n from effects where intent = $1', [intent])
       return rows[0].n
+    },
+    async putRecord(id, record) {
+      await raw.query(
+        putRecordText((position) => `$${position}`),
+        [id, ...recordValues(record)],
+      )
     },
     item: async (id) => (await raw.query('select * from items where id = $1', [id])).rows[0],
     async putItem({ id, state = 'new', amount = 0 }) {

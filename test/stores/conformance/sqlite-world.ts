@@ -3,15 +3,18 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Clock } from '../../../src/kernel/index.js'
+import { recordValues } from '../../../src/stores/sql/index.js'
 import { type SqliteHandle, sqlite } from '../../../src/stores/sqlite/index.js'
 import type { OpenWorld } from './store-under-test.js'
-import { itemsTable } from './tables.js'
+import { itemsTable, putRecordText } from './tables.js'
 
 /** A fresh file of SQLite, opened by the given driver. */
 export async function sqliteWorld(open: (file: string) => SqliteHandle): Promise<OpenWorld> {
   const folder = await mkdtemp(join(tmpdir(), 'reprise-conformance-'))
   const file = join(folder, 'store.db')
-  const domain = () => sqlite({ name: 'sqlite', open: () => open(file) })
+  const domain = (defaults: { readonly clock?: Clock } = {}) =>
+    sqlite({ name: 'sqlite', open: () => open(file), ...defaults })
   const db = domain()
   const others: ReturnType<typeof domain>[] = []
   await db.migrate()
@@ -20,8 +23,8 @@ export async function sqliteWorld(open: (file: string) => SqliteHandle): Promise
   return {
     db,
     connections: 1,
-    async second() {
-      const other = domain()
+    async second(defaults) {
+      const other = domain(defaults)
       others.push(other)
       return other
     },
@@ -35,6 +38,9 @@ export async function sqliteWorld(open: (file: string) => SqliteHandle): Promise
       Number(
         (raw.prepare('select count(*) as n from effects where intent = ?').get(intent as never) as { n: number }).n,
       ),
+    async putRecord(id, record) {
+      raw.prepare(putRecordText(() => '?')).run(...([id, ...recordValues(record)] as never[]))
+    },
     item: async (id) =>
       raw.prepare('select * from items where id = ?').get(id as never) as Record<string, unknown> | undefined,
     async putItem({ id, state = 'new', amount = 0 }) {

@@ -1,5 +1,13 @@
-// The table that conformance cases work with, in SQL that both engines read.
+// The tables that conformance cases work with, in SQL that both engines read.
+
+import { recordColumns } from '../../../src/stores/sql/index.js'
 
 /** The statement that makes the table `items`. */
 export const itemsTable =
   'create table items (id text primary key, state text, last_command text, version integer not null default 0, token text, amount integer not null default 0)'
+
+/** The statement that puts a record there, past the adapter. */
+export function putRecordText(placeholder: (position: number) => string): string {
+  const columns = ['id', ...recordColumns]
+  return `insert into reprise_marker (${columns.join(', ')}) values (${columns.map((_, place) => placeholder(place + 1)).join(', ')})`
+}

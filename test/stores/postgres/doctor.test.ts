@@ -108,7 +108,7 @@ describe('behind a pooler', () => {
   it('by the transaction everything holds, and traces follow the backend', async () => {
     await through('transaction', async (pool) => {
       const db = postgres({ pool, name: 'transaction', connectionWait: '20s', deadline: '60s' })
-      expect(await db.migrate()).toEqual({ from: 1, to: 1 })
+      expect(await db.migrate()).toEqual({ from: 2, to: 2 })
       expect(await db.doctor()).toEqual([])
       await pool.query('create table if not exists through (pid text, lock text)')
       await Promise.all(

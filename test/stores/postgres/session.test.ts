@@ -1,15 +1,13 @@
-// One transaction on a real server, without the runner: begin, claim, record, commit, and what poisons it.
+// One transaction on a real server, without the runner: begin, commit, and what poisons it.
 
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { StoredKey } from '../../../src/identity/index.js'
-import { begun, codeOf, postgresWorld, until, untilWaiting, type World } from './world.js'
+import { begun, codeOf, postgresWorld, until, type World } from './world.js'
 
 let world: World
 beforeAll(async () => {
   world = await postgresWorld()
 })
 
-const key = (name: string) => name as StoredKey
 const items = async () => (await world.raw.query('select id from item order by id')).rows.map(({ id }) => id)
 
 describe('a transaction', () => {
@@ -138,60 +136,6 @@ describe('a transaction', () => {
     expect(await items()).toEqual(expect.arrayContaining(['floating 1', 'floating 2']))
     process.off('warning', onWarning)
     expect(warnings).toEqual([])
-  })
-})
-
-describe('a claim', () => {
-  it('is stored with its outcome, and found by the next one', async () => {
-    const first = await begun(world.engine)
-    expect(await first.session.claim(key('k1'))).toBe('claimed')
-    await first.session.record(key('k1'), '{"a":1}')
-    await first.session.commit()
-    first.session.release('keep')
-    const second = await begun(world.engine)
-    expect(await second.session.claim(key('k1'))).toEqual({ value: '{"a":1}' })
-    await second.session.rollback()
-    second.session.release('keep')
-    const { rows } = await world.raw.query(
-      "select format, claimed_at_ms > 1600000000000 as dated from reprise_marker where id = 'k1'",
-    )
-    expect(rows).toEqual([{ format: 1, dated: true }])
-  })
-
-  it('waits for one that is still open, and takes over where that rolls back', async () => {
-    const first = await begun(world.engine)
-    await first.session.claim(key('k2'))
-    const second = await begun(world.engine)
-    const waiting = second.session.claim(key('k2'))
-    await untilWaiting(world.raw)
-    await first.session.rollback()
-    first.session.release('keep')
-    expect(await waiting).toBe('claimed')
-    await second.session.rollback()
-    second.session.release('keep')
-  })
-
-  it('waits no longer than it may', async () => {
-    const first = await begun(world.engine)
-    await first.session.claim(key('k3'))
-    const second = await begun(world.engine, { lockWaitMs: 200 })
-    await expect(second.session.claim(key('k3'))).rejects.toMatchObject({
-      code: 'LOCK_TIMEOUT',
-      cause: { code: '55P03' },
-    })
-    for (const { session } of [first, second]) {
-      await session.rollback()
-      session.release('keep')
-    }
-  })
-
-  it('refuses a marker without an outcome, which Reprise never commits', async () => {
-    await world.raw.query("insert into reprise_marker (id, claimed_at_ms) values ('k4', 0)")
-    const { session } = await begun(world.engine)
-    expect(await codeOf(session.claim(key('k4')))).toBe('MARKER_INVALID')
-    expect(await codeOf(session.record(key('k5'), '1'))).toBe('MARKER_INVALID')
-    await session.rollback()
-    session.release('keep')
   })
 })
 

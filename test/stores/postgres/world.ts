@@ -2,13 +2,14 @@
 
 import pg from 'pg'
 import { afterAll } from 'vitest'
-import type { BeginSettings, Engine, Session, TransactionControls } from '../../../src/atomicity/index.js'
+import type { BeginSettings, TransactionControls } from '../../../src/atomicity/index.js'
 import { systemClock } from '../../../src/kernel/index.js'
 import { connectionsOf } from '../../../src/stores/postgres/connections.js'
-import { postgresEngine } from '../../../src/stores/postgres/engine.js'
+import { type PostgresEngine, postgresEngine } from '../../../src/stores/postgres/engine.js'
 import type { PostgresTransaction, TransactionClient } from '../../../src/stores/postgres/handle.js'
 import { type PostgresDomain, postgres } from '../../../src/stores/postgres/index.js'
 import { postgresSchema } from '../../../src/stores/postgres/migrations.js'
+import type { PostgresSession } from '../../../src/stores/postgres/session.js'
 import { freshDatabase } from '../../servers/fresh-database.js'
 
 /** What the tests work with. */
@@ -18,7 +19,7 @@ export interface World {
   readonly db: PostgresDomain<pg.PoolClient>
   /** The back door. */
   readonly raw: pg.Client
-  readonly engine: Engine<PostgresTransaction<TransactionClient>>
+  readonly engine: PostgresEngine<TransactionClient>
 }
 
 /** Makes a world; everything is ended after the tests of the file. */
@@ -41,7 +42,7 @@ export async function postgresWorld(config: pg.PoolConfig = {}): Promise<World> 
 }
 
 /** The engine alone, without the runner. */
-export function engineOn(pool: pg.Pool): Engine<PostgresTransaction<TransactionClient>> {
+export function engineOn(pool: pg.Pool): PostgresEngine<TransactionClient> {
   return postgresEngine({
     name: 'test',
     connections: connectionsOf(pool, systemClock),
@@ -60,9 +61,9 @@ const controls: TransactionControls = {
 
 /** A session with an open transaction. */
 export async function begun(
-  engine: Engine<PostgresTransaction<TransactionClient>>,
+  engine: PostgresEngine<TransactionClient>,
   settings: Partial<BeginSettings> = {},
-): Promise<{ session: Session<PostgresTransaction<TransactionClient>>; tx: PostgresTransaction<TransactionClient> }> {
+): Promise<{ session: PostgresSession<TransactionClient>; tx: PostgresTransaction<TransactionClient> }> {
   const readOnly = settings.readOnly ?? false
   const session = await engine.acquire({ waitMs: 5_000, readOnly })
   const all = { isolation: 'read-committed' as const, readOnly, idleMs: 10_000, lockWaitMs: 2_000, ...settings }

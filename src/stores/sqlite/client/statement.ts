@@ -13,7 +13,7 @@ import {
   type SqliteHandleStatement,
   type SqliteValue,
 } from '../connection/driver.js'
-import { givesRows, runKept } from '../connection/writes.js'
+import { givesRows, runKept } from '../connection/statements.js'
 import { refuseUnpreparable } from './refusals.js'
 
 /** What a statement did. */

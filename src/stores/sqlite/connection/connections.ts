@@ -4,7 +4,8 @@ import { type Turn, type Turns, turnsOf } from '../../../atomicity/index.js'
 import { type Clock, type Random, RepriseError } from '../../../kernel/index.js'
 import { type BusyLimits, whileBusy } from './busy.js'
 import { isOpen, rowsOf, type SqliteHandle } from './driver.js'
-import { forgetWrites } from './writes.js'
+import { LoopTurns } from './loop-turns.js'
+import { forgetStatements } from './statements.js'
 
 /** What the connections are made of. */
 export interface ConnectionsOptions {
@@ -45,6 +46,7 @@ export class Connections {
   readonly #options: ConnectionsOptions
   readonly #writing: Turns
   readonly #reading: Turns
+  readonly #loopTurns: LoopTurns
   readonly #idleReaders: SqliteHandle[] = []
   #writer: SqliteHandle | undefined
   #condemned = 0
@@ -55,10 +57,13 @@ export class Connections {
     this.#options = options
     this.#writing = turnsOf({ places: 1, queue, clock })
     this.#reading = turnsOf({ places: readers, queue, clock })
+    this.#loopTurns = new LoopTurns(clock)
   }
 
   /** Waits for a turn and a connection. */
   async take(limits: TakeLimits): Promise<Taken> {
+    const loopTurn = this.#loopTurns.due()
+    if (loopTurn !== undefined) await loopTurn
     // The usual way, in which nobody waits and nothing is to be healed, takes as few promises as can be.
     if (!limits.readOnly && this.#writer !== undefined && this.#healed === this.#condemned) {
       limits.signal?.throwIfAborted()
@@ -214,7 +219,7 @@ function heal(writer: SqliteHandle, metaTable: string): void {
 }
 
 function closeQuietly(handle: SqliteHandle): void {
-  forgetWrites(handle)
+  forgetStatements(handle)
   try {
     if (isOpen(handle)) handle.exec('ROLLBACK')
   } catch {

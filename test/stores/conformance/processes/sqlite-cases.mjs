@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 const [bundle = '', driver = '', folder = ''] = process.argv.slice(2)
 const load = (/** @type {string} */ name) => import(pathToFileURL(join(bundle, `${name}.js`)).href)
 const { sqliteWorld } = await load('sqlite-world')
-const { keyCases, rowCases, runConformanceCase, transactionCases } = await load('testing')
+const { keyCases, operationCases, recordCases, rowCases, runConformanceCase, transactionCases } = await load('testing')
 const say = (/** @type {object} */ line) => console.log(JSON.stringify(line))
 
 const loaded = createRequire(join(folder, 'package.json'))(driver)
@@ -19,7 +19,7 @@ const { version } = probe.prepare('select sqlite_version() as version').get()
 probe.close()
 say({ about: `SQLite ${version} on Node ${process.versions.node}` })
 
-for (const subject of [...transactionCases, ...keyCases, ...rowCases]) {
+for (const subject of [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases]) {
   const world = await sqliteWorld(open)
   try {
     say({ id: subject.id, outcome: await runConformanceCase(subject, world) })

@@ -1,0 +1,133 @@
+// Operations in SQLite against the bare transaction, and replays against one look into the index.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import Database from 'libsql'
+import { sqlite } from '../dist/stores/sqlite/index.js'
+import { check, effort, fresh, here, response, rotating, sharedOptions, text } from './operation-work.mjs'
+import { ownProcessorUs } from './processor-time.mjs'
+
+const ours = 'operation'
+const bare = 'bare BEGIN, INSERT, COMMIT'
+const bareOnce = 'bare BEGIN, INSERT, COMMIT, prepared once'
+const replayed = 'replay'
+const select = 'one indexed SELECT'
+const selectOnce = 'one indexed SELECT, prepared once'
+const insert = 'INSERT INTO entry (text) VALUES (?)'
+
+/**
+ * @param {import('./harness.mjs').Subject} flushes
+ * @param {string} folder
+ */
+export async function* sqliteCases(flushes, folder) {
+  const db = sqlite({ name: 'bench', open: () => new Database(join(folder, 'ours.db')) })
+  const table = 'CREATE TABLE entry (id INTEGER PRIMARY KEY, text TEXT NOT NULL)'
+  await db.migrate()
+  await db.transact((tx) => tx.query(table))
+  const handle = new Database(join(folder, 'bare.db'))
+  const same = new Database(join(folder, 'ours.db'))
+  const shared = { rates: true, meters: [{ name: here, read: ownProcessorUs }], effort }
+  try {
+    // As Reprise opens its own.
+    for (const one of [handle, same]) {
+      one.exec('PRAGMA journal_mode = WAL')
+      one.exec('PRAGMA synchronous = FULL')
+    }
+    handle.exec(table)
+    const first = await firstWays(db, handle)
+    yield {
+      ...shared,
+      name: 'operation around one insert, SQLite (libsql), WAL, synchronous FULL',
+      subjects: [...first, { ...flushes }],
+      targets: [bare, bareOnce].map((against) => ({ against, limit: 0.8 })),
+      notes: (/** @type {import('./harness.mjs').Used} */ used) => [
+        'limit: one flush of the log, then the processor time of this thread',
+        `  its own steps, claim and outcome among them: ${(used(ours, here) - used(bareOnce, here)).toFixed(0)} us`,
+      ],
+    }
+    yield {
+      ...shared,
+      effort: { ...effort, turnMs: 20, warmUpMs: 1500 },
+      name: 'replay, SQLite (libsql)',
+      subjects: await replayWays(db, same),
+      targets: [select, selectOnce].map((against) => ({ against, limit: 0.8 })),
+      notes: (/** @type {import('./harness.mjs').Used} */ used) => [
+        'limit: the processor time of this thread; a look into a file that is in memory is some ten microseconds without a promise',
+        `  what a replay does beside it (identity, queue, connection, a whole record, comparison): ${(used(replayed, here) - used(selectOnce, here)).toFixed(0)} us`,
+      ],
+    }
+  } finally {
+    same.close()
+    handle.close()
+    await db.close()
+  }
+}
+
+/**
+ * @param {import('../dist/stores/sqlite/index.js').SqliteDomain<any>} db
+ * @param {InstanceType<typeof Database>} handle
+ */
+async function firstWays(db, handle) {
+  const next = fresh()
+  const pay = db.operation('pay', {
+    ...sharedOptions(),
+    run: async (tx) => {
+      await tx.query(insert, [text])
+      return response
+    },
+  })
+  const prepared = handle.prepare(insert)
+  const bareWith = (/** @type {() => { run(text: string): unknown }} */ statement) => () => {
+    handle.exec('BEGIN IMMEDIATE')
+    try {
+      statement().run(text)
+      handle.exec('COMMIT')
+    } catch (error) {
+      handle.exec('ROLLBACK')
+      throw error
+    }
+  }
+  const counted = 'SELECT count(*) AS count FROM entry'
+  const ourWays = { [ours]: () => pay(next()) }
+  const bareWays = { [bare]: bareWith(() => handle.prepare(insert)), [bareOnce]: bareWith(() => prepared) }
+  await check(ourWays, () => db.transact(async (tx) => /** @type {any} */ ((await tx.query(counted)).rows[0]).count), 1)
+  await check(bareWays, () => handle.prepare(counted).get().count, 1)
+  return [
+    ...Object.entries(ourWays).map(([name, run]) => ({ name, run, waits: true })),
+    ...Object.entries(bareWays).map(([name, run]) => ({ name, run })),
+  ]
+}
+
+/**
+ * @param {import('../dist/stores/sqlite/index.js').SqliteDomain<any>} db
+ * @param {InstanceType<typeof Database>} handle On the same file.
+ */
+async function replayWays(db, handle) {
+  const { requests, next } = rotating()
+  let executed = 0
+  const pay = db.operation('replayed', {
+    ...sharedOptions(),
+    run: async () => {
+      executed += 1
+      return response
+    },
+  })
+  for (const one of requests) await pay(one)
+  const ids = handle.prepare("SELECT id FROM reprise_marker WHERE operation = 'replayed'").all()
+  let place = 0
+  const id = () => {
+    place = (place + 1) % ids.length
+    return ids[place].id
+  }
+  const plain = 'SELECT value FROM reprise_marker WHERE id = ?'
+  const prepared = handle.prepare(plain)
+  /** @type {Record<string, () => any>} */
+  const ways = {
+    [replayed]: () => pay(next()),
+    [select]: () => JSON.parse(handle.prepare(plain).get(id()).value),
+    [selectOnce]: () => JSON.parse(prepared.get(id()).value),
+  }
+  for (const [name, run] of Object.entries(ways)) assert.deepEqual(await run(), response, name)
+  assert.equal(executed, requests.length)
+  return Object.entries(ways).map(([name, run]) => ({ name, run, waits: name === replayed }))
+}

@@ -1,0 +1,100 @@
+// The work that the operations of this bench do, and the keys they do it under.
+
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { parseKey, scope } from '../dist/identity/index.js'
+
+/** Long turns, since flushes vary, and a long warm-up, since such a call is slow enough for the compiler to take seconds. */
+export const effort = { rounds: 41, turnMs: 100, warmUpMs: 4000 }
+
+export const here = 'processor time of this process in us'
+export const there = 'processor time of the server in us'
+
+/** What one row holds. */
+export const text = 'one row'
+
+/** How many keys take turns in being repeated. */
+export const repeated = 500
+
+/**
+ * Who pays: an input of some 200 bytes as JSON.
+ * @param {number} number
+ */
+export function request(number) {
+  return {
+    key: `order-${number}-payment`,
+    customer: 'c-20417',
+    amount: 1999,
+    currency: 'EUR',
+    lines: [
+      { item: 'book', count: 2, price: 750 },
+      { item: 'pen', count: 1, price: 499 },
+    ],
+    note: 'deliver to the neighbour',
+  }
+}
+
+/** What comes of it: some 450 bytes as JSON. */
+export const response = {
+  payment: 'p-993817264',
+  state: 'captured',
+  amount: 1999,
+  currency: 'EUR',
+  capturedAt: '2026-03-04T05:06:07.089Z',
+  card: { brand: 'example', last: '4242', expires: '2029-11', country: 'DE' },
+  receipt: {
+    number: 'R-2026-000123',
+    url: 'https://pay.example/receipts/R-2026-000123',
+    lines: [
+      { item: 'book', count: 2, price: 750, total: 1500 },
+      { item: 'pen', count: 1, price: 499, total: 499 },
+    ],
+  },
+  risk: { score: 0.12, checks: ['address', 'velocity', 'device'] },
+}
+
+/** The scope and the options that all operations of the bench share; each call of it is a scope of its own. */
+export function sharedOptions() {
+  const tenant = scope('bench', randomUUID())
+  return {
+    scope: () => tenant,
+    key: (/** @type {{ key: string }} */ { key }) => parseKey(key),
+    window: /** @type {const} */ ('24h'),
+  }
+}
+
+/** A fresh request each time. */
+export function fresh() {
+  let number = 0
+  return () => {
+    number += 1
+    return request(number)
+  }
+}
+
+/** The same requests, one after the other, again and again. */
+export function rotating(most = repeated) {
+  const requests = Array.from({ length: most }, (_, number) => request(number))
+  let next = 0
+  return {
+    requests,
+    next: () => {
+      next = next + 1 === most ? 0 : next + 1
+      return requests[next]
+    },
+  }
+}
+
+/**
+ * Each way does what it says once, when nobody disturbs it.
+ * @param {Record<string, () => unknown>} ways
+ * @param {() => number | Promise<number>} count
+ * @param {number} more How much the count grows with each.
+ */
+export async function check(ways, count, more) {
+  for (const [name, run] of Object.entries(ways)) {
+    const before = await count()
+    await run()
+    assert.equal((await count()) - before, more, name)
+  }
+}

@@ -1,0 +1,25 @@
+// The time on a processor, of this process and of others: what a shared machine cannot take away.
+
+import { readFileSync } from 'node:fs'
+
+/** The time that this process has spent on processors, in us. */
+export function ownProcessorUs() {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+/**
+ * The time that processes have spent on a processor, in us; 0 where the system does not tell.
+ * @param {readonly number[]} pids
+ */
+export function processorUs(pids) {
+  let nanoseconds = 0
+  for (const pid of pids) {
+    try {
+      nanoseconds += Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0])
+    } catch {
+      // Not Linux, or the process has ended.
+    }
+  }
+  return nanoseconds / 1e3
+}

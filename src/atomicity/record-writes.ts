@@ -1,0 +1,81 @@
+// What a write makes of a record, as a pure function: the meaning that every store's statements must have. Stores in memory use it; tests compare with it.
+
+import { type Expected, type RecordChange, type RecordDraft, recordFormat, type StoredRecord } from './record.js'
+
+/** The record of a new claim. */
+export function draftedRecord(draft: RecordDraft, nowMs: number, nextFence: () => number): StoredRecord {
+  const { mode, operation, scope, fingerprint, token, leaseMs, input } = draft
+  return {
+    format: recordFormat,
+    version: 1,
+    mode,
+    operation,
+    scope,
+    fingerprint,
+    state: 'claimed',
+    token,
+    fence: leaseMs === undefined ? undefined : nextFence(),
+    firstClaimedAtMs: nowMs,
+    claimedAtMs: nowMs,
+    dueAtMs: leaseMs === undefined ? undefined : nowMs + leaseMs,
+    completedAtMs: undefined,
+    expiresAtMs: undefined,
+    claims: 1,
+    looks: 0,
+    codec: undefined,
+    value: undefined,
+    input,
+    because: undefined,
+  }
+}
+
+/**
+ * Whether a record is still the one that was read, so that a write that depends on it may be made. The version alone would not tell: a row that was removed and
+ * inserted again begins at 1, and a late write would meet another life of the key. Claims of other lives have other tokens and fences.
+ */
+export function isStill(record: StoredRecord | undefined, { version, token, fence }: Expected): boolean {
+  return record !== undefined && record.version === version && record.token === token && record.fence === fence
+}
+
+/** The record after a change. */
+export function changedRecord(
+  record: StoredRecord,
+  change: RecordChange,
+  nowMs: number,
+  nextFence: () => number,
+): StoredRecord {
+  const { claimed, remembered, dueInMs } = change
+  const anew = claimed === 'first'
+  return {
+    ...record,
+    format: recordFormat,
+    version: record.version + 1,
+    mode: change.mode ?? record.mode,
+    state: change.state,
+    token: replaced(change.token, record.token),
+    fence: change.fence === 'next' ? nextFence() : anew ? undefined : record.fence,
+    fingerprint: replaced(change.fingerprint, record.fingerprint),
+    firstClaimedAtMs: anew ? nowMs : record.firstClaimedAtMs,
+    claimedAtMs: claimed === undefined ? record.claimedAtMs : nowMs,
+    claims: anew ? 1 : record.claims + (claimed === undefined ? 0 : 1),
+    looks: anew ? 0 : record.looks,
+    dueAtMs: dueInMs === undefined ? record.dueAtMs : dueInMs === null ? undefined : nowMs + dueInMs,
+    completedAtMs: remembered !== undefined ? nowMs : claimed === undefined ? record.completedAtMs : undefined,
+    expiresAtMs:
+      remembered === undefined
+        ? claimed === undefined
+          ? record.expiresAtMs
+          : undefined
+        : remembered === Number.POSITIVE_INFINITY
+          ? undefined
+          : nowMs + remembered,
+    codec: replaced(change.codec, record.codec),
+    value: replaced(change.value, record.value),
+    input: replaced(change.input, record.input),
+    because: replaced(change.because, record.because),
+  }
+}
+
+function replaced(given: string | null | undefined, before: string | undefined): string | undefined {
+  return given === undefined ? before : (given ?? undefined)
+}

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+import { withStoreWorld } from '../../../test/cli/store-world.js'
+import { doctorHelp } from './doctor-command.js'
+
+it('says that nothing was found', () =>
+  withStoreWorld(async ({ run }) => {
+    expect(await run(['doctor'])).toMatchObject({ out: 'sqlite: nothing was found\n', err: '', code: 0 })
+    expect(await run(['doctor', '--json'])).toMatchObject({ out: '{"engine":"sqlite","findings":[]}\n', code: 0 })
+  }))
+
+it('ends with 1 where something is broken, each finding with its fix', () =>
+  withStoreWorld(async ({ run }) => {
+    const { out, code } = await run(['doctor', '--prefix', 'other_'])
+    expect(out).toBe(
+      'broken migration-missing\n  The tables are at migration 0; this version needs 2.\n  fix: Call migrate(), or run migrationSql().\n',
+    )
+    expect(code).toBe(1)
+    const json = await run(['doctor', '--prefix', 'other_', '--json'])
+    expect(JSON.parse(json.out)).toMatchObject({ findings: [{ severity: 'broken', code: 'migration-missing' }] })
+    expect(json.code).toBe(1)
+  }))
+
+it('explains itself', () => {
+  expect(doctorHelp()).toContain('Exit codes: 0 nothing is broken')
+})

@@ -1,0 +1,124 @@
+// The store that a command works on, opened from its address.
+
+import { access } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { Finding, RecordLimits, Records } from '../../atomicity/index.js'
+import { type Duration, deadlineAfter, RepriseError } from '../../kernel/index.js'
+import type { Io } from '../io.js'
+import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
+
+/** What the commands need of a store. */
+export interface CommandStore {
+  /** Its kind, for people: `PostgreSQL`, `sqlite`. */
+  readonly engine: string
+  /** The records. */
+  readonly records: Records
+  /** Brings the tables up to date. */
+  migrate(): Promise<{ readonly from: number; readonly to: number }>
+  /** The tables as SQL. */
+  migrationSql(): string
+  /** What is wrong with its settings. */
+  doctor(): Promise<readonly Finding[]>
+  /** Closes all connections. */
+  close(): Promise<void>
+}
+
+/** The options that say which store is meant. */
+export const storeOptions: OptionGroup = {
+  title: 'Store',
+  options: [
+    {
+      name: 'url',
+      kind: 'text',
+      value: 'URL',
+      text: 'postgres://… or sqlite:FILE (the environment’s DATABASE_URL, which keeps a password out of the list of processes)',
+    },
+    { name: 'prefix', kind: 'text', value: 'NAME', text: 'what the names of Reprise’s tables begin with (reprise_)' },
+    { name: 'schema', kind: 'text', value: 'NAME', text: 'PostgreSQL: the schema they are in (public)' },
+  ],
+}
+
+/** Opens the store, runs the work, and closes it whatever happens. */
+export async function withStore<Result>(
+  given: GivenOptions,
+  io: Io,
+  work: (store: CommandStore) => Promise<Result>,
+  { create = false }: { readonly create?: boolean } = {},
+): Promise<Result> {
+  const url = given.text('url') ?? io.environment?.('DATABASE_URL')
+  if (url === undefined || url === '') throw new UsageError('--url is missing, and so is DATABASE_URL')
+  const names = {
+    ...(given.has('prefix') ? { prefix: given.text('prefix') as string } : {}),
+    ...(given.has('schema') ? { schema: given.text('schema') as string } : {}),
+  }
+  const store = await open(url, names, create)
+  try {
+    return await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** How long one call to the store may take. */
+export function commandLimits(limit: Duration = '30s'): RecordLimits {
+  return { deadline: deadlineAfter(limit) }
+}
+
+interface Names {
+  readonly prefix?: string
+  readonly schema?: string
+}
+
+async function open(url: string, names: Names, create: boolean): Promise<CommandStore> {
+  if (/^postgres(ql)?:\/\//.test(url)) return openPostgres(url, names)
+  const file = /^sqlite:(?:\/\/)?(.+)$/s.exec(url)?.[1]
+  if (file !== undefined) return openSqlite(file, names, create)
+  throw new UsageError('--url is postgres://… or sqlite:FILE')
+}
+
+async function openPostgres(url: string, names: Names): Promise<CommandStore> {
+  checkPostgresUrl(url)
+  const { default: pg } = await import('pg').catch((cause: unknown) => {
+    throw new RepriseError('RUNTIME_UNSUPPORTED', 'The package pg is not installed here.', { cause })
+  })
+  const { postgres } = await import('../../stores/postgres/index.js')
+  const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 10_000 })
+  pool.on('error', () => undefined)
+  const db = postgres({ pool, name: 'command line', connectionWait: '10s', ...names })
+  const close = async (): Promise<void> => {
+    await db.close()
+    await pool.end()
+  }
+  return { engine: db.manifest.engine, ...partsOf(db), close }
+}
+
+// Said here, since the driver would repeat the address, and its password, in its own words.
+function checkPostgresUrl(url: string): void {
+  try {
+    new URL(url)
+  } catch {
+    throw new UsageError('--url cannot be read as an address')
+  }
+}
+
+async function openSqlite(file: string, names: Names, create: boolean): Promise<CommandStore> {
+  if (names.schema !== undefined) throw new UsageError('--schema is for PostgreSQL; SQLite has none')
+  const looked = create ? dirname(resolve(file)) : file
+  await access(looked).catch(() => {
+    throw new UsageError(
+      create ? 'the folder of the file is not there' : 'there is no such file; reprise migrate makes it',
+    )
+  })
+  const { sqlite } = await import('../../stores/sqlite/index.js')
+  const db = sqlite({ file, name: 'command line', ...(names.prefix === undefined ? {} : { prefix: names.prefix }) })
+  return { engine: db.manifest.engine, ...partsOf(db), close: () => db.close() }
+}
+
+function partsOf(db: Omit<CommandStore, 'engine' | 'close'>): Omit<CommandStore, 'engine' | 'close'> {
+  return {
+    records: db.records,
+    migrate: () => db.migrate(),
+    migrationSql: () => db.migrationSql(),
+    doctor: () => db.doctor(),
+  }
+}

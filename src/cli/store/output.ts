@@ -1,0 +1,29 @@
+// How commands about a store answer: lines for people, JSON for machines.
+
+import type { StoredRecord } from '../../atomicity/index.js'
+import { isoTime } from '../../kernel/index.js'
+import type { Io } from '../io.js'
+import type { Option } from '../option-table.js'
+
+/** `--json` of every command. */
+export const jsonOption: Option = { name: 'json', kind: 'flag', text: 'answer as JSON' }
+
+/** Writes a value as JSON, on one line. */
+export function writeJson(io: Io, value: unknown): void {
+  io.write(`${JSON.stringify(value)}\n`)
+}
+
+/** A moment as people read it (ISO 8601, UTC), or a dash. */
+export function moment(atMs: number | undefined): string {
+  return atMs === undefined ? '-' : isoTime(atMs)
+}
+
+/** A record as JSON. The outcome itself is left out unless it is asked for: it may be private. */
+export function recordJson(id: string, record: StoredRecord, withValue: boolean): Readonly<Record<string, unknown>> {
+  const { value, input, ...rest } = record
+  return {
+    id,
+    ...rest,
+    ...(withValue ? { value, input } : { valueLength: value?.length, inputLength: input?.length }),
+  }
+}

@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest'
+import { ioInMemory } from '../../../test/cli/io-in-memory.js'
+import { chargeOf, type StoreWorld, withStoreWorld } from '../../../test/cli/store-world.js'
+import { type Key, mintKey, scope } from '../../identity/index.js'
+import { purgeHelp } from './purge-command.js'
+
+const nothing = { finished: 0, unknown: 0, audit: 0, markers: 0 }
+
+async function makeForgotten({ db, makeFinished }: StoreWorld, count: number): Promise<void> {
+  const keys = Array.from({ length: count }, (_, index) => `old-${index}` as Key)
+  for (const key of keys) await makeFinished(key, '1ms')
+  const which = { operation: 'note.1ms', scope: scope('tenant-7'), key: keys.at(-1) as Key }
+  await expect.poll(() => db.lookup(which)).toMatchObject({ forgotten: true })
+}
+
+describe('purge', () => {
+  it('forgets what is past its window, and nothing else', () =>
+    withStoreWorld(async (world) => {
+      const { run, makeFinished, makeUnknown } = world
+      await makeForgotten(world, 3)
+      await makeFinished('young')
+      await makeUnknown('open')
+      expect(await run(['purge'])).toMatchObject({
+        out: 'forgotten: 3 finished, 0 unknown, 0 keys of transactions, 0 notes\n',
+        err: '',
+        code: 0,
+      })
+      const left = JSON.parse((await run(['inspect', '--json'])).out).records
+      expect(left.map(({ state }: { state: string }) => state).sort()).toEqual(['succeeded', 'unknown'])
+    }))
+
+  it('answers as JSON', () =>
+    withStoreWorld(async (world) => {
+      await makeForgotten(world, 1)
+      const { out, err } = await world.run(['purge', '--json'], ioInMemory({ columns: 80 }))
+      expect(JSON.parse(out)).toEqual({ ...nothing, finished: 1 })
+      expect(err).toBe('')
+    }))
+
+  it('shows how far it is, on a terminal', () =>
+    withStoreWorld(async (world) => {
+      await makeForgotten(world, 3)
+      const { out, err } = await world.run(['purge', '--batch', '1', '--pause', '1ms'], ioInMemory({ columns: 80 }))
+      expect(err).toBe(
+        '\r1 finished forgotten\r2 finished forgotten\r3 finished forgotten\r3 finished forgotten\r\u001b[K',
+      )
+      expect(out).toBe('forgotten: 3 finished, 0 unknown, 0 keys of transactions, 0 notes\n')
+    }))
+
+  it('ends after the batch at hand when it is asked to', () =>
+    withStoreWorld(async (world) => {
+      await makeForgotten(world, 3)
+      const io = ioInMemory({ columns: 80 })
+      const asked = new AbortController()
+      io.untilEnded = () => asked.signal
+      const complain = io.complain
+      io.complain = (text) => {
+        complain(text)
+        asked.abort()
+      }
+      await world.run(['purge', '--batch', '1', '--pause', '1h'], io)
+      expect(io.out).toBe('forgotten: 1 finished, 0 unknown, 0 keys of transactions, 0 notes\n')
+      expect(io.code).toBe(0)
+    }))
+
+  it('drops an unknown outcome only when it is told to, and leaves a note', () =>
+    withStoreWorld(async ({ run, makeUnknown }) => {
+      await makeUnknown('k-1')
+      expect(JSON.parse((await run(['purge', '--json', '--unknown-after', '1h'])).out)).toEqual(nothing)
+      expect(JSON.parse((await run(['purge', '--json', '--unknown-after', '0s'])).out)).toEqual({
+        ...nothing,
+        unknown: 1,
+      })
+      const { out, code } = await run(['inspect', ...chargeOf('k-1')])
+      expect(out).toMatch(/^there is no such record\nnote \S+ dropped by purge: unknown -> absent: /)
+      expect(code).toBe(3)
+    }))
+
+  it('forgets keys of transactions and notes by age, when it is told to', () =>
+    withStoreWorld(async ({ db, run, makeUnknown }) => {
+      await db.transact(() => 1, { key: { scope: scope('a'), key: mintKey() } })
+      await makeUnknown('k-1')
+      await run(['settle', ...chargeOf('k-1'), '--as', 'released', '--reason', 'seen'])
+      const { out } = await run(['purge', '--json', '--markers-after', '0s', '--audit-after', '0s'])
+      expect(JSON.parse(out)).toEqual({ ...nothing, markers: 1, audit: 1 })
+    }))
+
+  it.each([
+    [['--batch', '0'], 'The option batch must be a whole number from 1 to 10000. [ARGUMENT_INVALID]'],
+    [['--pause', 'soon'], /^reprise: A duration must .* \[DURATION_INVALID\]\n/],
+    [['--unknown-after', '-1h'], /^reprise: A duration must .* \[DURATION_INVALID\]\n/],
+  ])('refuses %j', (words, message) =>
+    withStoreWorld(async ({ run }) => {
+      const { out, err, code } = await run(['purge', ...words])
+      expect(err).toMatch(message)
+      expect({ out, code }).toEqual({ out: '', code: 2 })
+    }),
+  )
+})
+
+it('explains itself', () => {
+  expect(purgeHelp()).toContain('What is claimed or unknown stays.')
+})

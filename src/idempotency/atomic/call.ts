@@ -1,0 +1,260 @@
+// One call of an atomic operation: queue, look, transaction, answer. What is decided is decided by the machine; this carries it out.
+
+import { recordFormat, type Seen } from '../../atomicity/index.js'
+import { type Deadline, isRepriseError, RepriseError } from '../../kernel/index.js'
+
+import {
+  type OperationEvent,
+  operationClaimed,
+  operationExecuted,
+  operationFailed,
+  operationReplayed,
+} from '../../telemetry/index.js'
+import { type KeyedTransactions, refuseInside } from '../../transaction/index.js'
+import { callDeadline } from '../call/call-deadline.js'
+import { type CallIdentity, identify, isSameContent } from '../call/identity.js'
+import { privateCopy } from '../call/private-copy.js'
+import { mismatch, tellRefusal } from '../call/refusals.js'
+import type { CodecContext } from '../codec.js'
+import type { Place, Told } from '../define/place.js'
+import type { OperationSettings } from '../define/settings.js'
+import type { CallOptions } from '../definition.js'
+import { type Failure, isFailure, type OperationFailedError } from '../failure.js'
+import type { Lead, Visitor } from '../in-process/queue.js'
+import { refuseReentry } from '../in-process/reentry.js'
+import { checkRegistered, type DecodedOutcome, decodeOutcome, type EncodedOutcome, encodeOutcome } from '../values.js'
+import { reach } from './fault-points.js'
+import { type Ending, OperationKey } from './operation-key.js'
+
+/** What all calls of an operation share. */
+export interface AtomicRunner<Handle, Input> {
+  /** The definition. */
+  readonly settings: OperationSettings<Input>
+  /** The domain. */
+  readonly place: Place
+  /** Runs its transactions. */
+  readonly transact: KeyedTransactions<Handle>
+  /** The body. */
+  readonly run: (tx: Handle, input: Input) => unknown
+}
+
+/** How a call ended. */
+export type CallEnd = DecodedOutcome & { readonly replayed: boolean; readonly cause?: unknown }
+
+/** Carries one call out. Throws at once what refuses the input. */
+export function carryOut<Handle extends { readonly attempt: number }, Input>(
+  runner: AtomicRunner<Handle, Input>,
+  given: Input,
+  options: CallOptions = {},
+): Promise<CallEnd> {
+  // Before anything else, and once: whatever happens to the input from here on, this is what the call is about.
+  const identity = identify(runner.settings, given, runner.place.clock.wallMs())
+  return new AtomicCall(runner, identity, options).end()
+}
+
+class AtomicCall<Handle extends { readonly attempt: number }, Input> implements Visitor {
+  readonly deadline: Deadline
+  readonly signal: AbortSignal | undefined
+  readonly waitUntilMs: number
+  readonly #runner: AtomicRunner<Handle, Input>
+  readonly #identity: CallIdentity<Input>
+  readonly #context: CodecContext
+  // The last body that failed for good, and the last outcome that was to be stored.
+  #thrown: { readonly error: unknown; readonly failure: Failure } | undefined
+  #last: Ending | undefined
+
+  constructor(runner: AtomicRunner<Handle, Input>, identity: CallIdentity<Input>, options: CallOptions) {
+    const { place, settings } = runner
+    const { deadline = place.deadline, signal } = options
+    this.#runner = runner
+    this.#identity = identity
+    this.#context = { id: identity.id, operation: settings.name }
+    this.deadline = callDeadline(deadline, settings.windowMs, place.clock)
+    this.waitUntilMs = place.clock.monotonicMs() + settings.waitMs
+    this.signal = signal
+  }
+
+  get fingerprint(): string | undefined {
+    return this.#identity.fingerprint
+  }
+
+  get refusesDuplicates(): boolean {
+    return this.#runner.settings.refusesDuplicates
+  }
+
+  get mostWaiting(): number {
+    return this.#runner.settings.mostWaiting
+  }
+
+  async end(): Promise<CallEnd> {
+    try {
+      const { queue } = this.#runner.place
+      refuseReentry(queue, this.#identity.id)
+      // A wait in here would keep the transaction around it open.
+      refuseInside()
+      if (this.signal?.aborted) throw this.signal.reason
+      const entering = queue.enter(this.#identity.id, this)
+      const entered = isPromise(entering) ? await entering : entering
+      if ('told' in entered) return await this.#follow(entered.told)
+      const ending = await this.#lead(entered.lead)
+      const fault = reach('operation.told')
+      if (fault !== undefined) await fault
+      const answer = this.#answer(ending)
+      return isPromise(answer) ? await answer : answer
+    } catch (error) {
+      tellRefusal(error, () => this.#event())
+      throw error
+    }
+  }
+
+  async #follow(told: Told): Promise<CallEnd> {
+    if (!isSameContent(this.#identity, { format: recordFormat, fingerprint: told.fingerprint })) throw mismatch()
+    this.#announceReplay(told.state, 'leader')
+    return { ...(await decodeOutcome(this.#runner.settings.values, told, this.#context)), replayed: true }
+  }
+
+  async #lead(lead: Lead<Told>): Promise<Ending> {
+    let told: Told | undefined
+    try {
+      let fault = reach('operation.leading')
+      if (fault !== undefined) await fault
+      const { settings, place } = this.#runner
+      const key = new OperationKey(this.#identity, settings, place, this.waitUntilMs)
+      const known = place.finished.has(key.id) ? await this.#look(key) : undefined
+      const ending = known ?? (await this.#execute(key, lead))
+      told = ending
+      place.finished.add(key.id)
+      this.#announceEnd(ending)
+      fault = reach('operation.stored')
+      if (fault !== undefined) await fault
+      return ending
+    } finally {
+      lead.done(told)
+    }
+  }
+
+  // One read in place of a transaction, where the key is thought to be finished. What it cannot tell, the transaction will.
+  async #look(key: OperationKey): Promise<Ending | undefined> {
+    const { finished, records } = this.#runner.place
+    let seen: Seen | undefined
+    try {
+      seen = await records.read(key.id, this.#limits())
+    } catch {
+      // The transaction will meet the same trouble, and knows what to do about it.
+    }
+    const fault = reach('operation.looked')
+    if (fault !== undefined) await fault
+    const found = seen === undefined ? undefined : key.look(seen)
+    if (found === undefined) finished.delete(key.id)
+    return found?.replay
+  }
+
+  async #execute(key: OperationKey, lead: Lead<Told>): Promise<Ending> {
+    try {
+      return await this.#runner.transact(key, (tx) => this.#body(tx, lead), this)
+    } catch (error) {
+      const thrown = this.#thrown
+      if (thrown !== undefined && thrown.error === error) return this.#storeFailure(key, thrown)
+      throw key.explained(error)
+    }
+  }
+
+  async #body(tx: Handle, lead: Lead<Told>): Promise<Ending> {
+    const { settings, run } = this.#runner
+    this.#thrown = undefined
+    lead.claimed()
+    if (operationClaimed.hasSubscribers) operationClaimed.publish({ ...this.#event(), attempt: tx.attempt })
+    let returned: unknown
+    try {
+      returned = await run(tx, privateCopy(this.#identity.input))
+    } catch (error) {
+      const failure = failureIn(error, settings)
+      if (failure !== undefined) this.#thrown = { error, failure }
+      throw error
+    }
+    const encoding = encodeOutcome(settings.values, returned, this.#context)
+    this.#last = this.#ended(isPromise(encoding) ? await encoding : encoding)
+    return this.#last
+  }
+
+  #ended({ state, codec, value, whole }: EncodedOutcome, cause?: unknown): Ending {
+    const { fingerprint } = this.#identity
+    return { state, codec, value, whole, fingerprint, own: true, cause }
+  }
+
+  // What the body wrote is rolled back. If somebody else was faster meanwhile, theirs is the outcome.
+  async #storeFailure(
+    key: OperationKey,
+    thrown: { readonly error: unknown; readonly failure: Failure },
+  ): Promise<Ending> {
+    const fault = reach('operation.failing')
+    if (fault !== undefined) await fault
+    const { error: cause, failure } = thrown
+    const encoded = await encodeOutcome(this.#runner.settings.values, failure, this.#context)
+    const ending = this.#ended(encoded, cause)
+    this.#last = ending
+    try {
+      return await this.#runner.transact(key, () => ending, this)
+    } catch (error) {
+      throw key.explained(error)
+    }
+  }
+
+  #limits(): { readonly deadline: Deadline; readonly signal?: AbortSignal } {
+    const { deadline, signal } = this
+    return signal === undefined ? { deadline } : { deadline, signal }
+  }
+
+  #answer(ending: Ending): CallEnd | Promise<CallEnd> {
+    const { own, state } = ending
+    // A commit whose answer was lost was found in the store, where neither of the two is.
+    const whole = ending.whole ?? (own ? this.#last?.whole : undefined)
+    const cause = ending.cause ?? (own ? this.#last?.cause : undefined)
+    const extra = cause === undefined ? { replayed: !own } : { replayed: !own, cause }
+    if (own && whole !== undefined) {
+      const { value } = whole
+      return state === 'failed'
+        ? { outcome: 'failed', failure: value as Failure, ...extra }
+        : { outcome: 'succeeded', value, ...extra }
+    }
+    const decoding = decodeOutcome(this.#runner.settings.values, ending, this.#context)
+    return isPromise(decoding) ? decoding.then((end) => ({ ...end, ...extra })) : { ...decoding, ...extra }
+  }
+
+  #event(): OperationEvent {
+    const { place, settings } = this.#runner
+    return { domain: place.domain, operation: settings.name, mode: 'atomic', id: this.#identity.id }
+  }
+
+  #announceEnd({ own, state }: Ending): void {
+    if (!own) this.#announceReplay(state, 'store')
+    else {
+      const channel = state === 'failed' ? operationFailed : operationExecuted
+      if (channel.hasSubscribers) channel.publish(this.#event())
+    }
+  }
+
+  #announceReplay(outcome: 'succeeded' | 'failed', from: 'leader' | 'store'): void {
+    if (operationReplayed.hasSubscribers) operationReplayed.publish({ ...this.#event(), outcome, from })
+  }
+}
+
+// Only genuine ones are waited for: what is here made by ourselves.
+function isPromise<Value>(value: Value | Promise<Value>): value is Promise<Value> {
+  return value instanceof Promise
+}
+
+/** The final failure that a thrown error stands for, or undefined. Refuses one whose code is not registered with FAILURE_UNREGISTERED. */
+function failureIn(error: unknown, { options, values }: OperationSettings<never>): Failure | undefined {
+  const failure =
+    isRepriseError(error, 'OPERATION_FAILED') && isFailure((error as OperationFailedError).failure)
+      ? (error as OperationFailedError).failure
+      : options.terminal?.(error)
+  if (failure === undefined) return undefined
+  if (!isFailure(failure)) {
+    const message = 'terminal made something other than a failure of an error.'
+    throw new RepriseError('OPERATION_INVALID', message, { cause: error, details: { option: 'terminal' } })
+  }
+  checkRegistered(values, failure, error)
+  return failure
+}

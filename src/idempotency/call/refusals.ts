@@ -1,0 +1,73 @@
+// Why a call is not carried out, as errors.
+
+import type { StoredRecord } from '../../atomicity/index.js'
+import { type ErrorCode, isRepriseError, RepriseError } from '../../kernel/index.js'
+import { type OperationEvent, operationRefused } from '../../telemetry/index.js'
+import type { Decision } from '../machine.js'
+
+/** The error of a decision that refuses. */
+export function refusalError(
+  decision: Decision & { readonly act: 'refuse' },
+  record: StoredRecord | undefined,
+): RepriseError {
+  switch (decision.because) {
+    case 'mismatch':
+      return mismatch()
+    case 'mode':
+      return new RepriseError(
+        'OPERATION_MODE_CHANGED',
+        'The key was used by an operation of this name in another mode.',
+      )
+    case 'format':
+      return new RepriseError(
+        'RECORD_FORMAT_NEWER',
+        'The record was written by a newer version than this one; it is neither read nor replaced.',
+        { details: { format: record?.format ?? 0 } },
+      )
+    case 'in-flight':
+      return inFlight({ ...(decision.retryInMs === undefined ? {} : { retryInMs: decision.retryInMs }) })
+    case 'unknown':
+      return new RepriseError(
+        'OPERATION_UNKNOWN',
+        'The operation may have had its effect, and nothing says whether; it is held until it is settled.',
+      )
+    default:
+      return new RepriseError('MARKER_INVALID', 'The stored record of the key is not one that this operation writes.')
+  }
+}
+
+/** The key was used with other content. */
+export function mismatch(): RepriseError {
+  return new RepriseError('OPERATION_MISMATCH', 'The key was used with other content before.')
+}
+
+/** Somebody works on the key. */
+export function inFlight(
+  details: { readonly retryInMs?: number; readonly waitedMs?: number; readonly certain?: boolean },
+  options: { readonly cause?: unknown } = {},
+): RepriseError {
+  return new RepriseError('OPERATION_IN_FLIGHT', 'The key is being worked on; try again later.', {
+    details: { ...details, retryable: true },
+    ...options,
+  })
+}
+
+const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'FAILURE_UNREGISTERED',
+  'MARKER_INVALID',
+  'OPERATION_IN_FLIGHT',
+  'OPERATION_MISMATCH',
+  'OPERATION_MODE_CHANGED',
+  'OPERATION_REENTERED',
+  'OPERATION_UNKNOWN',
+  'OUTCOME_TOO_LARGE',
+  'OUTCOME_UNREADABLE',
+  'QUEUE_FULL',
+  'RECORD_FORMAT_NEWER',
+])
+
+/** Says that a call was refused, where an error is a refusal and somebody listens. */
+export function tellRefusal(error: unknown, event: () => OperationEvent): void {
+  if (!operationRefused.hasSubscribers || !isRepriseError(error) || !refusals.has(error.code)) return
+  operationRefused.publish({ ...event(), code: error.code })
+}

@@ -1,0 +1,26 @@
+// How an outcome becomes the text that is stored, and how it comes back.
+
+import type { StoredKey } from '../identity/index.js'
+
+/** What a codec may bind a text to: swapped between rows, it must not be readable any more. */
+export interface CodecContext {
+  /** The record's name; the associated data of an encryption. */
+  readonly id: StoredKey
+  /** The operation's name. */
+  readonly operation: string
+}
+
+/**
+ * Turns an operation's result into text and back. The first caller gets what `decode` makes of the stored text too, after the commit, so that first and repeated
+ * answers are alike. Where `decode` throws, the caller gets OUTCOME_UNREADABLE, and nothing is executed again.
+ */
+export interface ValueCodec<Result> {
+  /** Names the codec in the record, with a version: `aes-gcm-2`. It is what `decode` is chosen by; 1 to 64 letters, digits, dots, dashes. */
+  readonly name: string
+  /** Whether final failures go through it too, as `{ code, data }`: what encrypts wants that, what knows one type of results does not. Default false: failures are JSON. */
+  readonly failures?: boolean
+  /** The text to store. */
+  encode(value: Result, context: CodecContext): string | PromiseLike<string>
+  /** The value of a stored text. May look things up: a reference is rehydrated here. */
+  decode(text: string, context: CodecContext): Result | PromiseLike<Result>
+}

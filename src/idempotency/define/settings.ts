@@ -1,0 +1,202 @@
+// A definition with every default filled in, or refused: what cannot be safe is refused when it is defined, not at the first late repeat.
+
+import type { RecordMode } from '../../atomicity/index.js'
+import { keyWindow } from '../../identity/index.js'
+import { type Duration, durationMs, RepriseError } from '../../kernel/index.js'
+import type { OperationOptions, Reversibility } from '../definition.js'
+import { type OutcomeValues, outcomeValues } from '../values.js'
+
+/** What atomic and leased runners know of their definition alike. */
+export interface OperationSettings<Input> {
+  /** The operation's name. */
+  readonly name: string
+  /** Where marker and effect commit. */
+  readonly mode: RecordMode
+  /** The options, as given. */
+  readonly options: Pick<OperationOptions<Input, unknown>, 'scope' | 'key' | 'content' | 'terminal'> & {
+    readonly fields: OperationOptions<Input, unknown>['fields']
+  }
+  /** How long an outcome is remembered, in ms. */
+  readonly windowMs: number
+  /** The longest time after which a repeat may still arrive, in ms. */
+  readonly retryHorizonMs: number
+  /** Whether that was declared. */
+  readonly horizonDeclared: boolean
+  /** The oldest key accepted, in ms; undefined: any. */
+  readonly oldestKeyMs: number | undefined
+  /** Whether duplicates are refused at once. */
+  readonly refusesDuplicates: boolean
+  /** How long a duplicate waits at most, in ms. */
+  readonly waitMs: number
+  /** How many duplicates of one key may wait in this process. */
+  readonly mostWaiting: number
+  /** How outcomes are stored. */
+  readonly values: OutcomeValues
+  /** What kind of effect is protected. */
+  readonly reversibility: Reversibility
+  /** Who mints the keys. */
+  readonly mintedBy: string
+}
+
+const usual = { waitMs: 5_000, mostWaiting: 10_000, largestOutcome: 262_144 } as const
+const mostWaiting = 1_000_000
+const largestOutcome = 67_108_864
+const nameShape = /^[A-Za-z][A-Za-z0-9_.:/-]{0,127}$/
+const codeShape = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
+
+const sharedOptions: readonly string[] = [
+  'scope',
+  'key',
+  'content',
+  'fields',
+  'window',
+  'retryHorizon',
+  'oldestKey',
+  'duplicates',
+  'wait',
+  'waiters',
+  'failures',
+  'terminal',
+  'codec',
+  'earlierCodecs',
+  'largestOutcome',
+  'reversibility',
+  'mintedBy',
+  'run',
+]
+
+/** What a mode adds. */
+export interface ModeOptions {
+  /** Where marker and effect commit. */
+  readonly mode: RecordMode
+  /** The names of the options that only this mode has. */
+  readonly names: readonly string[]
+  /** How long a claim lives without a heartbeat, in ms; undefined in atomic mode. */
+  readonly leaseMs?: number
+}
+
+/**
+ * Fills in the defaults. Refuses with OPERATION_INVALID (`details.option` says which), SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON, WINDOW_SHORTER_THAN_LEASE or
+ * DURATION_INVALID.
+ */
+export function operationSettings<Input, Result, Code extends string>(
+  name: string,
+  options: OperationOptions<Input, Result, Code> & { readonly run: unknown },
+  { mode, names, leaseMs }: ModeOptions,
+): OperationSettings<Input> {
+  if (typeof name !== 'string' || !nameShape.test(name)) {
+    throw invalid('name', 'An operation is named by 1 to 128 letters, digits and _ . : / -, a letter first.')
+  }
+  if (typeof options !== 'object' || options === null) throw invalid('options', 'An operation needs its options.')
+  for (const option of Object.keys(options)) {
+    if (!sharedOptions.includes(option) && !names.includes(option)) throw invalid(option, 'There is no such option.')
+  }
+  if (typeof options.scope !== 'function') {
+    throw new RepriseError(
+      'SCOPE_MISSING',
+      'An operation says who may share a key: without a scope a stranger with the same key gets somebody else’s outcome.',
+    )
+  }
+  checkFunctions(options)
+  const times = timesOf(options, leaseMs)
+  const { key, scope, content, fields, terminal, duplicates = 'wait', reversibility = 'guarded' } = options
+  if (duplicates !== 'wait' && duplicates !== 'refuse') throw invalid('duplicates', "It is 'wait' or 'refuse'.")
+  return {
+    name,
+    mode,
+    options: {
+      key,
+      scope,
+      fields,
+      ...(content === undefined ? {} : { content }),
+      ...(terminal === undefined ? {} : { terminal }),
+    },
+    ...times,
+    refusesDuplicates: duplicates === 'refuse',
+    mostWaiting: whole('waiters', options.waiters ?? usual.mostWaiting, 0, mostWaiting),
+    values: outcomeValues({
+      codec: options.codec,
+      earlier: options.earlierCodecs ?? [],
+      largestBytes: whole('largestOutcome', options.largestOutcome ?? usual.largestOutcome, 0, largestOutcome),
+      failures: codesOf(options.failures ?? []),
+    }),
+    reversibility: reversibilityOf(reversibility),
+    mintedBy: mintedByOf(options.mintedBy ?? 'caller'),
+  }
+}
+
+/** The refusal of an option. */
+export function invalid(option: string, message: string, cause?: unknown): RepriseError {
+  return new RepriseError('OPERATION_INVALID', `The option ${option} is not valid. ${message}`, {
+    details: { option },
+    ...(cause === undefined ? {} : { cause }),
+  })
+}
+
+/** A duration of a definition. Refuses with DURATION_INVALID, `details.option` saying which. */
+export function optionMs(option: string, duration: Duration, minMs: number): number {
+  try {
+    return durationMs(duration, { minMs })
+  } catch (cause) {
+    throw new RepriseError('DURATION_INVALID', `The option ${option} is not a duration of at least ${minMs} ms.`, {
+      cause,
+      details: { option },
+    })
+  }
+}
+
+function checkFunctions(options: OperationOptions<never, unknown> & { readonly run: unknown }): void {
+  const { key, run, content, terminal } = options as unknown as Record<string, unknown>
+  if (typeof key !== 'function') throw invalid('key', 'It is a function from an input to its key.')
+  if (typeof run !== 'function') throw invalid('run', 'It is the function that does the work.')
+  if (content !== undefined && content !== 'none' && typeof content !== 'function') {
+    throw invalid('content', "It is a function from an input to its content, or 'none'.")
+  }
+  if (terminal !== undefined && typeof terminal !== 'function') {
+    throw invalid('terminal', 'It is a function from an error to a failure.')
+  }
+}
+
+function timesOf(options: OperationOptions<never, unknown>, leaseMs: number | undefined) {
+  const windowMs = optionMs('window', options.window, 1)
+  const declared = options.retryHorizon
+  const horizonMs = declared === undefined ? windowMs : optionMs('retryHorizon', declared, 0)
+  const { retryHorizonMs } = keyWindow({ window: windowMs, retryHorizon: horizonMs })
+  if (leaseMs !== undefined && windowMs < leaseMs) {
+    throw new RepriseError(
+      'WINDOW_SHORTER_THAN_LEASE',
+      `A window of ${windowMs} ms is shorter than a lease of ${leaseMs} ms: the memory of a key would end before a claim on it does.`,
+      { details: { windowMs, leaseMs } },
+    )
+  }
+  const oldestKeyMs = options.oldestKey === undefined ? undefined : optionMs('oldestKey', options.oldestKey, 1)
+  if (oldestKeyMs !== undefined && oldestKeyMs > windowMs) {
+    throw invalid(
+      'oldestKey',
+      'A key that is accepted for longer than its outcome is remembered would be carried out anew.',
+    )
+  }
+  const waitMs = options.wait === undefined ? usual.waitMs : optionMs('wait', options.wait, 0)
+  return { windowMs, retryHorizonMs, horizonDeclared: declared !== undefined, oldestKeyMs, waitMs }
+}
+
+function codesOf(codes: readonly string[]): ReadonlySet<string> {
+  const sound = Array.isArray(codes) && codes.every((code) => typeof code === 'string' && codeShape.test(code))
+  if (!sound) throw invalid('failures', 'It lists codes of 1 to 64 letters, digits and _ . -, a letter first.')
+  return new Set(codes)
+}
+
+function reversibilityOf(word: Reversibility): Reversibility {
+  if (['repeatable', 'guarded', 'compensable', 'irreversible'].includes(word)) return word
+  throw invalid('reversibility', 'It is repeatable, guarded, compensable or irreversible.')
+}
+
+function mintedByOf(words: string): string {
+  if (typeof words === 'string' && words.length > 0 && words.length <= 200) return words
+  throw invalid('mintedBy', 'It is a text of 1 to 200 characters.')
+}
+
+function whole(option: string, value: number, least: number, most: number): number {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
+  throw invalid(option, `It is a whole number from ${least} to ${most}.`)
+}

@@ -1,0 +1,45 @@
+// Idempotency: an intent is carried out once. Marker, effect and outcome commit together, or the marker is an honest lease; a repeat gets the stored outcome.
+
+export { type OperationFaultPoint, operationFaultPoints } from './atomic/fault-points.js'
+export type { AtomicOptions, AtomicTransactionOptions, FailureCodeOf, Registered, ResultOf } from './atomic/options.js'
+export type { CodecContext, ValueCodec } from './codec.js'
+export { type EncryptionOptions, encrypted } from './codecs/encrypted.js'
+export { operations } from './define/registry.js'
+export type {
+  CallOptions,
+  Operation,
+  OperationAnswers,
+  OperationOptions,
+  Outcome,
+  Reversibility,
+} from './definition.js'
+export { type Failure, fail, isFailure, OperationFailedError } from './failure.js'
+export { type LeasedFaultPoint, leasedFaultPoints } from './leased/fault-points.js'
+export type { EffectCall, Lease } from './leased/lease.js'
+export { leased } from './leased/leased.js'
+export type { LeasedOptions, RecordStore } from './leased/plan.js'
+export {
+  didNotHappen,
+  type Found,
+  failedFinally,
+  happened,
+  hold,
+  type Recover,
+  type ResolveCall,
+  type ResolveFunction,
+  rerunKeyed,
+  resolve,
+  stillUnknown,
+} from './leased/recovery.js'
+export type { Recovery } from './machine.js'
+export { operationId } from './operation-id.js'
+export { type InDomain, type Operations, operationsOf } from './operations.js'
+export { leasedStoreOf } from './upkeep/known-operations.js'
+export type { Looked } from './upkeep/look.js'
+export { type Known, lookup } from './upkeep/lookup.js'
+export type { LoopOptions } from './upkeep/loop.js'
+export { type PurgeOptions, purge } from './upkeep/purge.js'
+export { type Settlement, type SettleOptions, settle } from './upkeep/settle.js'
+export { type SweepCounts, type SweepOptions, sweep } from './upkeep/sweep.js'
+export type { UpkeepCall, Which, WhichByName, WhichStored } from './upkeep/which.js'
+export type { DecodedOutcome } from './values.js'

@@ -1,0 +1,212 @@
+// Working under a claim: running the body, or asking what happened, and writing what its end means.
+
+import type { AuditNote } from '../../atomicity/index.js'
+import { type Key, withIntent } from '../../identity/index.js'
+import { type Deadline, isRepriseError, remainingMs } from '../../kernel/index.js'
+import { privateCopy } from '../call/private-copy.js'
+import { type Failure, isFailure, type OperationFailedError } from '../failure.js'
+import { insideOperation } from '../in-process/reentry.js'
+import { type EncodedOutcome, encodeOutcome } from '../values.js'
+import { BodyLease, stepKey } from './body-lease.js'
+import { reach } from './fault-points.js'
+import type { HeldClaim } from './held-claim.js'
+import type { Plan } from './plan.js'
+import { type Found, isFound } from './recovery.js'
+import { leaseLost, operationUnknown } from './refusals.js'
+
+/** What is needed to write an end. */
+export interface Ending {
+  /** The operation. */
+  readonly plan: Plan
+  /** The claim. */
+  readonly claim: HeldClaim
+  /** Makes a line about how it ended, for sweeps. Default: none. */
+  readonly note?: (reason: string) => AuditNote
+  /** When a sweep looks at it again where it stays unknown, in ms from now. Default: as the definition says. */
+  readonly lookInMs?: number
+}
+
+/** One run. */
+export interface Execution extends Ending {
+  /** The input; the body gets a copy. */
+  readonly input: unknown
+  /** When nothing more may be sent. */
+  readonly deadline: Deadline
+  /** Whether it is sure that no earlier run had an effect. */
+  readonly clean: boolean
+}
+
+/** Runs the body and writes how it ended. Throws the body's own error where nothing was sent, OPERATION_UNKNOWN or LEASE_LOST otherwise. */
+export async function execute(execution: Execution): Promise<EncodedOutcome> {
+  const { plan, claim, deadline } = execution
+  const { allowanceMs, classify, place, recovery } = plan
+  const knownForMs = execution.clean || recovery.kind !== 'rerun' ? Number.POSITIVE_INFINITY : recovery.windowMs
+  const lease = new BodyLease({ claim, deadline, allowanceMs, classify, clock: place.clock, knownForMs })
+  claim.keepUp(deadline)
+  let returned: unknown
+  try {
+    returned = await claim.unlessLost(run(execution, lease))
+  } catch (error) {
+    lease.close()
+    if (claim.lost !== undefined) throw leaseLost('lost-while-running', error === claim.lost ? {} : { cause: error })
+    const failure = finalFailureOf(plan, error)
+    if (failure !== undefined) return complete(execution, failure, 'run again: it failed for good')
+    if (execution.clean && lease.sentNothing(error)) throw await release(execution, error)
+    throw await loseClaim(execution, becauseOf(plan, error), error)
+  }
+  lease.close()
+  return complete(execution, returned, `run again: it ${isFailure(returned) ? 'failed for good' : 'succeeded'}`)
+}
+
+function run({ plan, claim, input, deadline }: Execution, lease: BodyLease): Promise<unknown> {
+  const work = async (): Promise<unknown> => {
+    const fault = reach('leased.claimed')
+    if (fault) await fault
+    const returned = await plan.run(lease, privateCopy(input))
+    await lease.settled()
+    return returned
+  }
+  // The record's name is the key that calls below derive theirs from: two operations never share one.
+  const intent = { key: claim.id as string as Key, deadline }
+  return insideOperation(plan.place.queue, claim.id, () => withIntent(intent, work))
+}
+
+/**
+ * Stores what a body returned, or what was found out. Throws LEASE_LOST where the claim is somebody else's, OPERATION_UNKNOWN where it could not be stored.
+ *
+ * @param returned The result, or a failure made by `fail`.
+ */
+export async function complete(ending: Ending, returned: unknown, reason: string): Promise<EncodedOutcome> {
+  const { plan, claim, note } = ending
+  const { values, name, windowMs } = plan.settings
+  let encoded: EncodedOutcome
+  try {
+    // A codec may take its time, but not longer than the claim lasts.
+    encoded = await claim.unlessLost(
+      Promise.resolve(encodeOutcome(values, returned, { id: claim.id, operation: name })),
+    )
+  } catch (error) {
+    throw await loseClaim(ending, isRepriseError(error) ? error.code : 'outcome-not-encoded', error)
+  }
+  const before = reach('leased.before-complete')
+  if (before) await before
+  const { state, codec, value } = encoded
+  const event = { kind: 'complete', state, codec, value, rememberedMs: windowMs } as const
+  const written = await claim.end(event, note?.(reason))
+  if (written.end === 'stale') throw leaseLost('taken-over-before-completion')
+  if (written.end === 'undelivered') {
+    claim.tell('unknown', 'outcome-not-stored')
+    // The effect is there. Its record stays claimed, and is recovered as declared.
+    throw operationUnknown({ because: 'outcome-not-stored', ran: true }, { cause: written.error })
+  }
+  claim.tell('completed', state)
+  const after = reach('leased.completed')
+  if (after) await after
+  return encoded
+}
+
+// The key is free again; the caller gets the body's own error, also where the store could not be told: then the lease has to end first.
+async function release({ claim, note }: Ending, error: unknown): Promise<unknown> {
+  const before = reach('leased.before-release')
+  if (before) await before
+  // Only where no earlier run had an effect does one come here: there was none, or the world was asked.
+  const proof = claim.claims === 1 ? 'unsent' : 'asked'
+  const { end } = await claim.end({ kind: 'release', proof }, note?.('nothing was sent'))
+  if (end === 'stale') return leaseLost('taken-over-before-release', { cause: error })
+  if (end === 'written') claim.tell('released')
+  const after = reach('leased.released')
+  if (after) await after
+  return error
+}
+
+/** Writes that nobody knows; the error for the caller. */
+export async function loseClaim(
+  { plan, claim, note, lookInMs = plan.lookAfterMs }: Ending,
+  because: string,
+  cause: unknown,
+): Promise<unknown> {
+  const before = reach('leased.before-lose')
+  if (before) await before
+  const look = plan.recovery.kind === 'hold' ? undefined : lookInMs
+  const { end } = await claim.end({ kind: 'lose', because, lookInMs: look }, note?.(`still unknown: ${because}`))
+  const options = cause === undefined ? {} : { cause }
+  if (end === 'stale') return leaseLost('taken-over', options)
+  claim.tell('unknown', because)
+  const after = reach('leased.unknown')
+  if (after) await after
+  return operationUnknown({ because }, options)
+}
+
+/** What was found, and why nothing was. */
+export type Asked =
+  | Exclude<Found, { readonly found: 'still-unknown' }>
+  | { readonly found: 'still-unknown'; readonly because: string; readonly error?: unknown }
+
+/** Asks what happened, until the deadline at the latest: slow answers, wrong ones and errors all mean that nobody knows yet. Throws LEASE_LOST where the claim is lost. */
+export async function askWhatHappened(
+  plan: Plan,
+  claim: HeldClaim,
+  input: unknown,
+  deadline: Deadline,
+): Promise<Asked> {
+  claim.keepUp(deadline)
+  const fault = reach('leased.asking')
+  if (fault) await fault
+  let asked: Asked
+  try {
+    asked = await claim.unlessLost(cutOff(plan, deadline, () => ask(plan, claim, input)))
+  } catch (error) {
+    if (claim.lost !== undefined) throw claim.lost
+    asked = { found: 'still-unknown', because: 'resolve-failed', error }
+  }
+  claim.tell('asked', asked.found)
+  const after = reach('leased.asked')
+  if (after) await after
+  return asked
+}
+
+async function ask(plan: Plan, claim: HeldClaim, input: unknown): Promise<Asked> {
+  const found: unknown = await plan.ask?.({
+    operation: plan.settings.name,
+    key: (step) => stepKey(claim, step),
+    claimedAtMs: claim.firstClaimedAtMs,
+    input: privateCopy(input),
+    signal: claim.signal,
+  })
+  if (!isFound(found)) return { found: 'still-unknown', because: 'resolve-answer-invalid' }
+  return found.found === 'still-unknown' ? { found: 'still-unknown', because: 'resolve-still-unknown' } : found
+}
+
+// Asking has no effect, so nobody needs to hear of an answer that comes too late.
+function cutOff({ place: { clock } }: Plan, deadline: Deadline, work: () => Promise<Asked>): Promise<Asked> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.setTimer(remainingMs(deadline, clock), () => {
+      resolve({ found: 'still-unknown', because: 'resolve-timeout' })
+    })
+    work().then(resolve, reject).finally(cancel)
+  })
+}
+
+function finalFailureOf({ settings }: Plan, error: unknown): Failure | undefined {
+  if (isRepriseError(error, 'OPERATION_FAILED')) {
+    const { failure } = error as Partial<OperationFailedError>
+    if (isFailure(failure)) return failure
+  }
+  try {
+    const failure: unknown = settings.options.terminal?.(error)
+    return isFailure(failure) ? failure : undefined
+  } catch {
+    // A mistake in the predicate must not hide the error that is being judged, and proves nothing.
+    return undefined
+  }
+}
+
+const word = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
+
+// Only words from closed sets are stored, never what an error says.
+function becauseOf(plan: Plan, error: unknown): string {
+  if (isRepriseError(error, 'OPERATION_UNKNOWN')) return String(error.details['because'] ?? error.code)
+  if (isRepriseError(error)) return error.code
+  const why = plan.classify(error)?.why
+  return why !== undefined && word.test(why) ? why : 'unclassified'
+}

@@ -1,0 +1,253 @@
+// A claim in the hands of its owner: renewed while work goes on, ended once, and given up as soon as nobody can be sure of it any more.
+
+import type { AuditNote, RecordChange, RecordLimits, StoredRecord, Written } from '../../atomicity/index.js'
+import type { StoredKey } from '../../identity/index.js'
+import { type CancelTimer, type Deadline, RepriseError, remainingMs } from '../../kernel/index.js'
+import { type OperationLeaseEvent, operationLease } from '../../telemetry/index.js'
+import { decide, type OwnerEvent } from '../machine.js'
+import { reach } from './fault-points.js'
+import type { Plan } from './plan.js'
+import { leaseLost } from './refusals.js'
+import { type Answered, persistently } from './store-calls.js'
+
+/** What became of the end of a claim. `stale`: somebody else has it. `undelivered`: the store could not be reached while the lease lasted. */
+export type ClaimEnd = { readonly end: 'written' | 'stale' } | { readonly end: 'undelivered'; readonly error: unknown }
+
+/** How an owner ends a claim. */
+export type EndEvent = Without<Exclude<OwnerEvent, { readonly kind: 'renew' }>>
+type Without<Event> = Event extends unknown ? Omit<Event, 'token' | 'fence'> : never
+
+/** A record that holds our token, as the store showed it. */
+export type OwnRecord = Answered<{ readonly record: StoredRecord; readonly nowMs: number }>
+
+const mostRounds = 8
+
+/** A claim that is held. */
+export class HeldClaim {
+  readonly id: StoredKey
+  readonly token: string
+  /** Its number; never undefined in leased mode. */
+  readonly fence: number
+  /** How many claims there were, this one included. */
+  readonly claims: number
+  /** When the key was claimed first, in ms since 1970. */
+  readonly firstClaimedAtMs: number
+  readonly #plan: Plan
+  readonly #stop = new AbortController()
+  readonly #hearers = new Set<(error: RepriseError) => void>()
+  #record: StoredRecord
+  #sent = { monotonicMs: 0, wallMs: 0, storeMs: 0, liveForMs: 0 }
+  #lost: RepriseError | undefined
+  #phase: 'held' | 'ending' | 'ended' = 'held'
+  #renewal: Promise<void> | undefined
+  #until: Deadline | undefined
+  #timers: { beat?: CancelTimer; loss?: CancelTimer; deadline?: CancelTimer } = {}
+
+  constructor(plan: Plan, id: StoredKey, own: OwnRecord) {
+    const { record } = own.answer
+    this.#plan = plan
+    this.id = id
+    this.token = record.token ?? ''
+    this.fence = record.fence ?? 0
+    this.claims = record.claims
+    this.firstClaimedAtMs = record.firstClaimedAtMs
+    this.#record = record
+    this.#confirm(own)
+    this.tell(record.claims === 1 ? 'claimed' : 'taken-over')
+  }
+
+  /** Aborted with LEASE_LOST when the claim is lost, with DEADLINE_EXCEEDED when its time is over. */
+  get signal(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  /** Why it is lost, or undefined. Looks at the clock: a timer may be late. */
+  get lost(): RepriseError | undefined {
+    if (this.#lost === undefined && this.#leftMs() <= 0) this.#lose('not-renewed')
+    return this.#lost
+  }
+
+  /** The store's clock, in ms since 1970, as far as it can be told: what it showed last, and the time since. */
+  get storeNowMs(): number {
+    const { monotonicMs, storeMs } = this.#sent
+    return storeMs + this.#plan.place.clock.monotonicMs() - monotonicMs
+  }
+
+  /** When it can no longer be relied upon, unless it is renewed. */
+  get liveUntil(): Deadline {
+    return { expiresAtMs: this.#sent.monotonicMs + this.#sent.liveForMs }
+  }
+
+  /** Begins the heartbeat: one every third of the lease, none after the deadline. */
+  keepUp(until: Deadline): void {
+    const { clock } = this.#plan.place
+    this.#until = until
+    this.#timers.deadline?.()
+    this.#timers.deadline = clock.setTimer(remainingMs(until, clock), () => {
+      this.#stop.abort(new RepriseError('DEADLINE_EXCEEDED', 'The time for the operation is over.'))
+    })
+    this.#planBeat()
+  }
+
+  /** Waits for work, but not beyond the loss of the claim. The work may go on then; its end is heard of by nobody. */
+  unlessLost<Result>(work: PromiseLike<Result>): Promise<Result> {
+    return new Promise<Result>((resolve, reject) => {
+      if (this.lost !== undefined) reject(this.lost)
+      this.#hearers.add(reject)
+      const leave = (): void => void this.#hearers.delete(reject)
+      work.then(
+        (result) => {
+          leave()
+          resolve(result)
+        },
+        (error) => {
+          leave()
+          reject(error)
+        },
+      )
+    })
+  }
+
+  /** Makes sure that the lease cannot end within the allowance. Renews it first where that is not sure; refuses with LEASE_LOST. */
+  async refresh(allowanceMs: number): Promise<void> {
+    for (let round = 0; round < 3; round += 1) {
+      if (this.lost !== undefined) throw this.lost
+      if (this.#isFresh(allowanceMs)) return
+      await this.renew()
+    }
+    throw leaseLost('renewals-too-slow')
+  }
+
+  /** Renews the lease, and settles when the store has confirmed it. Refuses with LEASE_LOST. */
+  renew(): Promise<void> {
+    if (this.#phase !== 'held') return Promise.reject(leaseLost('over'))
+    this.#renewal ??= this.unlessLost(this.#renewOnce()).finally(() => {
+      this.#renewal = undefined
+    })
+    return this.#renewal
+  }
+
+  /** Ends the claim: the outcome is written if the claim is still ours. Tried until the lease is over. */
+  async end(event: EndEvent, note?: AuditNote): Promise<ClaimEnd> {
+    if (this.lost !== undefined) return { end: 'stale' }
+    this.#phase = 'ending'
+    this.#until = undefined
+    this.#cancelTimers('beat', 'deadline')
+    try {
+      const owned = await this.unlessLost(this.#write({ ...event, token: this.token, fence: this.fence }, note))
+      if (!owned) this.#lose('taken-over')
+      return { end: owned ? 'written' : 'stale' }
+    } catch (error) {
+      return { end: 'undelivered', error }
+    } finally {
+      this.#phase = 'ended'
+      this.#cancelTimers('loss')
+    }
+  }
+
+  /** Says something on the channel of leases. */
+  tell(what: OperationLeaseEvent['what'], why?: string): void {
+    if (!operationLease.hasSubscribers) return
+    const { settings, place } = this.#plan
+    const { fence, claims } = this
+    operationLease.publish({
+      operation: settings.name,
+      domain: place.domain,
+      what,
+      fence,
+      claims,
+      ...(why === undefined ? {} : { why }),
+    })
+  }
+
+  async #renewOnce(): Promise<void> {
+    const fault = reach('leased.renewing')
+    if (fault) await fault
+    const renew = { kind: 'renew', token: this.token, fence: this.fence, leaseMs: this.#plan.leaseMs } as const
+    const owned = await this.#write(renew).catch((cause: unknown) => {
+      throw leaseLost('not-renewed', { cause })
+    })
+    // A renewal that was still under way when the end was written finds just that.
+    if (!owned && this.#phase === 'held') this.#lose('taken-over')
+    const after = reach('leased.renewed')
+    if (after) await after
+    if (this.#lost !== undefined) throw this.#lost
+    this.#planBeat()
+  }
+
+  // False: the claim is no longer ours.
+  async #write(event: OwnerEvent, note?: AuditNote): Promise<boolean> {
+    const { place } = this.#plan
+    let record: StoredRecord | undefined = this.#record
+    for (let round = 0; round < mostRounds; round += 1) {
+      const decision = decide(record, event, 0)
+      if (decision.act === 'done') return true
+      const change: RecordChange | null | undefined =
+        decision.act === 'write' ? decision.change : decision.act === 'remove' ? null : undefined
+      if (record === undefined || change === undefined) return false
+      const over: StoredRecord = record
+      const told = (): void => {
+        if (event.kind === 'renew') this.tell('renewal-failed')
+      }
+      const { answer, sentAtMs, repeated }: Answered<Written> = await persistently(
+        place,
+        this.liveUntil,
+        (limits: RecordLimits) => place.records.swap(this.id, over, change, limits, note),
+        told,
+      )
+      record = answer.record
+      if (record !== undefined) this.#record = record
+      if (!answer.written) continue
+      if (record !== undefined && event.kind === 'renew') {
+        this.#confirm({ answer: { record, nowMs: answer.nowMs }, sentAtMs, repeated })
+      }
+      return true
+    }
+    return false
+  }
+
+  #confirm({ answer, sentAtMs }: OwnRecord): void {
+    const { clock } = this.#plan.place
+    const { record, nowMs } = answer
+    const passedMs = clock.monotonicMs() - sentAtMs
+    const liveForMs = Math.max(0, (record.dueAtMs ?? nowMs) - nowMs)
+    this.#sent = { monotonicMs: sentAtMs, wallMs: clock.wallMs() - passedMs, storeMs: nowMs, liveForMs }
+    this.#timers.loss?.()
+    if (this.#phase === 'ended') return
+    this.#timers.loss = clock.setTimer(Math.max(0, this.#leftMs()), () => void this.lost)
+  }
+
+  #leftMs(): number {
+    return this.#sent.monotonicMs + this.#sent.liveForMs - this.#plan.place.clock.monotonicMs()
+  }
+
+  // The monotonic clock of a machine that was suspended stood still, while its wall clock has moved on. A wall clock that was only set costs a renewal.
+  #isFresh(allowanceMs: number): boolean {
+    const passedMs = this.#plan.place.clock.wallMs() - this.#sent.wallMs
+    return this.#leftMs() >= allowanceMs && this.#sent.liveForMs - passedMs >= allowanceMs
+  }
+
+  #planBeat(): void {
+    const { leaseMs, place } = this.#plan
+    const { clock } = place
+    this.#timers.beat?.()
+    const atMs = this.#sent.monotonicMs + leaseMs / 3
+    if (this.#until === undefined || atMs >= this.#until.expiresAtMs) return
+    const beat = (): void => void this.renew().catch(() => undefined)
+    this.#timers.beat = clock.setTimer(Math.max(0, atMs - clock.monotonicMs()), beat)
+  }
+
+  #lose(why: string): void {
+    if (this.#lost !== undefined || this.#phase === 'ended') return
+    this.#lost = leaseLost(why)
+    this.#cancelTimers('beat', 'loss', 'deadline')
+    this.tell('lost', why)
+    this.#stop.abort(this.#lost)
+    for (const reject of this.#hearers) reject(this.#lost)
+    this.#hearers.clear()
+  }
+
+  #cancelTimers(...names: ('beat' | 'loss' | 'deadline')[]): void {
+    for (const name of names) this.#timers[name]?.()
+  }
+}

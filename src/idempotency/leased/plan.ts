@@ -1,0 +1,180 @@
+// A leased operation as its runner needs it: every default filled in, and refused here where it could not be safe.
+
+import type { Manifest, Records } from '../../atomicity/index.js'
+import { type Duration, RepriseError } from '../../kernel/index.js'
+import { type Classifier, defaultClassifier, firstOf } from '../../retry/index.js'
+import { type Place, placeOfRecords } from '../define/place.js'
+import { invalid, type OperationSettings, operationSettings, optionMs } from '../define/settings.js'
+import type { OperationAnswers, OperationOptions } from '../definition.js'
+import type { Failure } from '../failure.js'
+import type { Recovery } from '../machine.js'
+import type { Lease } from './lease.js'
+import type { Recover, ResolveCall } from './recovery.js'
+
+/** A store that keeps records: every domain with operations does. */
+export interface RecordStore {
+  /** Its name, in events and answers. */
+  readonly name: string
+  /** What it can do. */
+  readonly manifest: Manifest
+  /** Its records. */
+  readonly records: Records
+}
+
+/** What a leased operation is told. */
+export interface LeasedOptions<Input, Result, Code extends string = string>
+  extends OperationOptions<Input, Result, Code> {
+  /** The store that keeps the marker. The effect lies outside of it. */
+  readonly store: RecordStore
+  /** How long a claim lives without a heartbeat; heartbeats come every third of it. At least 30 ms. */
+  readonly lease: Duration
+  /**
+   * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. Mandatory, and refused with RECOVERY_MISSING, unless the
+   * effect is declared `repeatable`: then it is simply run again.
+   */
+  readonly recover?: Recover<Input, Result, Code>
+  /** Carries the intent out. What it sends goes through {@link Lease.effect}. A final failure is returned with `fail(…)`. */
+  readonly run: (lease: Lease, input: Input) => PromiseLike<Result | Failure<Code>> | Result | Failure<Code>
+  /** How long past its end a lease is left alone before somebody takes it over, for clocks that run apart. Default a tenth of the lease, at least `'1s'`. */
+  readonly margin?: Duration
+  /** How much of the lease must be left, by the last confirmed renewal, for an external call to begin; otherwise it is renewed first. At most two thirds; default half. */
+  readonly allowance?: Duration
+  /** Judges what a call threw, before the usual classifiers: only `happened: 'no'` proves that nothing was sent. Default: none. */
+  readonly classify?: Classifier
+  /** Whether the input is kept, as JSON, until the outcome is known, so that a sweep can run the operation again by itself. Default false. */
+  readonly keepInput?: boolean
+  /**
+   * How long a call may take. When it is over nothing more is sent and the lease is no longer renewed; the call itself ends when the lease does, at the latest.
+   * Default: the domain's.
+   */
+  readonly deadline?: Duration
+  /** When a sweep first looks at an outcome that has become unknown. Default `'30s'`. */
+  readonly lookAfter?: Duration
+}
+
+/** A leased operation, every default filled in. */
+export interface Plan {
+  /** What all operations know of their definition. */
+  readonly settings: OperationSettings<unknown>
+  /** Where its records are, with time and chance. */
+  readonly place: Place
+  /** How long a claim lives without a heartbeat, in ms. */
+  readonly leaseMs: number
+  /** How long past its end a lease is left alone, in ms. */
+  readonly marginMs: number
+  /** How much of the lease must be left for a call to begin, in ms. */
+  readonly allowanceMs: number
+  /** How long a call takes by default. */
+  readonly deadline: Duration
+  /** When a sweep first looks at an unknown outcome, in ms. */
+  readonly lookAfterMs: number
+  /** Whether the input is kept. */
+  readonly keepInput: boolean
+  /** What the machine knows of the recovery. */
+  readonly recovery: Recovery
+  /** Asks what happened; undefined where nobody can be asked. */
+  readonly ask: ((call: ResolveCall<unknown>) => unknown) | undefined
+  /** Judges what a call threw. */
+  readonly classify: Classifier
+  /** The body. */
+  readonly run: (lease: Lease, input: unknown) => unknown
+  /** The five answers. */
+  readonly answers: OperationAnswers
+}
+
+const leastLeaseMs = 30
+const leastMarginMs = 1_000
+const optionNames: readonly string[] = [
+  'store',
+  'lease',
+  'recover',
+  'margin',
+  'allowance',
+  'classify',
+  'keepInput',
+  'deadline',
+  'lookAfter',
+]
+
+/**
+ * Checks a definition. Refuses with OPERATION_INVALID, SCOPE_MISSING, RECOVERY_MISSING, WINDOW_SHORTER_THAN_LEASE, WINDOW_SHORTER_THAN_HORIZON, DURATION_INVALID or
+ * CAPABILITY_UNSUPPORTED.
+ */
+export function planOf<Input, Result, Code extends string>(
+  name: string,
+  options: LeasedOptions<Input, Result, Code>,
+): Plan {
+  const given = Object(options) as LeasedOptions<Input, Result, Code>
+  const leaseMs = optionMs('lease', given.lease, leastLeaseMs)
+  const settings = operationSettings(name, options, { mode: 'leased', names: optionNames, leaseMs })
+  const { store, classify, keepInput = false, deadline } = options
+  if (typeof store?.records?.swap !== 'function') throw invalid('store', 'It is a domain that keeps records.')
+  if (typeof keepInput !== 'boolean') throw invalid('keepInput', 'It is true or false.')
+  if (classify !== undefined && typeof classify !== 'function') throw invalid('classify', 'It is a classifier.')
+  const place = placeOfRecords(store.records)
+  const marginMs = optionMs('margin', options.margin ?? Math.max(leastMarginMs, leaseMs / 10), 0)
+  const allowanceMs = optionMs('allowance', options.allowance ?? leaseMs / 2, 0)
+  if (allowanceMs > (leaseMs * 2) / 3) throw invalid('allowance', 'It is at most two thirds of the lease.')
+  const { rule, ask } = recoverOf(options)
+  if (rule.kind === 'rerun' && rule.windowMs < leaseMs + marginMs) {
+    throw new RepriseError(
+      'WINDOW_SHORTER_THAN_LEASE',
+      'The receiver forgets the key before a claim can be taken over: running it again would never be safe.',
+      { details: { option: 'recover', windowMs: rule.windowMs, leaseMs: leaseMs + marginMs } },
+    )
+  }
+  if (deadline !== undefined) optionMs('deadline', deadline, 1)
+  return {
+    settings: settings as unknown as OperationSettings<unknown>,
+    place,
+    leaseMs,
+    marginMs,
+    allowanceMs,
+    deadline: deadline ?? place.deadline,
+    lookAfterMs: optionMs('lookAfter', options.lookAfter ?? '30s', 0),
+    keepInput,
+    recovery: rule,
+    ask: ask as Plan['ask'],
+    classify: classify === undefined ? defaultClassifier : firstOf(classify, defaultClassifier),
+    run: options.run as Plan['run'],
+    answers: answersOf(settings, place, leaseMs, rule),
+  }
+}
+
+function recoverOf<Input, Result, Code extends string>({
+  recover,
+  reversibility = 'guarded',
+}: LeasedOptions<Input, Result, Code>): Recover<Input, Result, Code> {
+  if (recover !== undefined) {
+    if (typeof recover?.rule === 'object') return recover
+    throw invalid('recover', 'It is rerunKeyed(…), resolve(…) or hold().')
+  }
+  // Running it again changes nothing, so it may be done at any time.
+  if (reversibility === 'repeatable') return { rule: { kind: 'rerun', windowMs: Number.POSITIVE_INFINITY } }
+  throw new RepriseError(
+    'RECOVERY_MISSING',
+    'A leased operation says what to do when its effect may have happened: recover is rerunKeyed(…), resolve(…) or hold().',
+    { details: { reversibility } },
+  )
+}
+
+function answersOf(
+  settings: OperationSettings<never>,
+  { domain, manifest }: Place,
+  leaseMs: number,
+  recovery: Recovery,
+): OperationAnswers {
+  const { name, mintedBy, windowMs, retryHorizonMs, horizonDeclared, options, reversibility } = settings
+  const content = options.content === 'none' ? 'ignored' : 'compared'
+  return Object.freeze({
+    name,
+    mode: 'leased',
+    identity: Object.freeze({ mintedBy, windowMs, retryHorizonMs, horizonDeclared, content }),
+    rung: 'key',
+    placement: Object.freeze({ layer: 'application', attempts: 1 }),
+    reversibility,
+    domain: Object.freeze({ name: domain, engine: manifest.engine, holds: 'marker' }),
+    leaseMs,
+    recovery,
+  })
+}

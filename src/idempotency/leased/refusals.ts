@@ -1,0 +1,33 @@
+// Why a leased operation is not carried out, or its outcome is not known, as errors.
+
+import type { StoredRecord } from '../../atomicity/index.js'
+import { type ErrorDetails, RepriseError } from '../../kernel/index.js'
+import { refusalError } from '../call/refusals.js'
+import type { Decision } from '../machine.js'
+
+/** The error of a decision that refuses. */
+export function refusalOf(
+  decision: Extract<Decision, { readonly act: 'refuse' }>,
+  record: StoredRecord | undefined,
+): RepriseError {
+  if (decision.because === 'unknown') return operationUnknown({ because: record?.because ?? 'held' })
+  return refusalError(decision, record)
+}
+
+/** The operation may have had its effect. */
+export function operationUnknown(details: ErrorDetails, options: { readonly cause?: unknown } = {}): RepriseError {
+  return new RepriseError(
+    'OPERATION_UNKNOWN',
+    'The operation may have had its effect, and nothing says whether. It is held until it is resolved or settled.',
+    { details, ...options },
+  )
+}
+
+/** The claim is not held any more. */
+export function leaseLost(why: string, options: { readonly cause?: unknown } = {}): RepriseError {
+  return new RepriseError(
+    'LEASE_LOST',
+    'The claim is no longer held: nothing more is written, and nothing more may be sent.',
+    { details: { because: why }, ...options },
+  )
+}

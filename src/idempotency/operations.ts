@@ -1,0 +1,62 @@
+// What a domain offers to whoever makes operations of it.
+
+import type { Engine, Purged, Records, TransactionControls } from '../atomicity/index.js'
+import type { TransactionDefaults } from '../transaction/index.js'
+import { defineAtomic } from './atomic/define.js'
+import type { AtomicOptions, Registered, ResultOf } from './atomic/options.js'
+import { placeOf } from './define/place.js'
+import type { Operation, OperationAnswers } from './definition.js'
+import { type Known, lookup } from './upkeep/lookup.js'
+import { type PurgeOptions, purge } from './upkeep/purge.js'
+import { type Settlement, type SettleOptions, settle } from './upkeep/settle.js'
+import { type SweepCounts, type SweepOptions, sweep } from './upkeep/sweep.js'
+import type { UpkeepCall, Which } from './upkeep/which.js'
+
+/** The operations of a domain. */
+export interface Operations<Handle> {
+  /**
+   * Defines an operation whose marker, effect and outcome commit together in this domain. Call what it returns with an input: the first call executes, every
+   * repeat within the window gets the stored outcome.
+   *
+   * Refuses definitions that cannot be safe: OPERATION_INVALID (`details.option` says which), OPERATION_DEFINED_TWICE, SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON,
+   * DURATION_INVALID, CAPABILITY_UNSUPPORTED where the store keeps no records.
+   */
+  operation<Input, Returned, const Code extends string = never>(
+    name: string,
+    definition: AtomicOptions<Handle, Input, Returned, Code> & Registered<Returned, Code>,
+  ): Operation<Input, ResultOf<Returned>, Code>
+  /** The five answers of every operation of this domain, in the order of their definition. */
+  operations(): readonly OperationAnswers[]
+  /** What is known of a key: how far it is, its outcome, and the notes about it. Changes nothing. */
+  lookup(which: InDomain<Which>, call?: UpkeepCall): Promise<Known>
+  /** A person decides an unknown outcome, with a reason that is kept. Refuses with SETTLE_REFUSED where there is nothing to settle. */
+  settle(which: InDomain<Which>, settlement: Settlement, options: SettleOptions): Promise<void>
+  /** Drives leased operations whose owner is gone, or whose outcome is unknown, to an outcome, as each of them declares. */
+  sweep(operations: readonly unknown[], options?: Omit<SweepOptions, 'store' | 'operations'>): Promise<SweepCounts>
+  /** Forgets finished records past their window, in small batches, and what else is asked for. */
+  purge(options?: Omit<PurgeOptions, 'store'>): Promise<Purged>
+  /** The records, as a port: each call is a commit of its own, past all transactions. */
+  readonly records: Records
+}
+
+/** The same without the store. */
+export type InDomain<Options> = Options extends unknown ? Omit<Options, 'store'> : never
+
+/** The operations of a store, for its domain. Refuses a store that keeps no records with CAPABILITY_UNSUPPORTED. */
+export function operationsOf<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  defaults: TransactionDefaults = {},
+): Operations<Handle> {
+  const { registry, records } = placeOf(engine, defaults)
+  const store = { name: engine.name, manifest: engine.manifest, records }
+  const here = (which: InDomain<Which>): Which => ({ ...which, store }) as Which
+  return {
+    operation: (name, definition) => defineAtomic(engine, defaults, name, definition),
+    operations: () => registry.list(),
+    lookup: async (which, call) => lookup(here(which), call),
+    settle: async (which, settlement, options) => settle(here(which), settlement, options),
+    sweep: async (operations, options = {}) => sweep({ ...options, operations, store }),
+    purge: async (options = {}) => purge({ ...options, store }),
+    records,
+  }
+}

@@ -1,0 +1,71 @@
+// The purge: forgets what is past its time, in small batches with pauses, so that nobody else has to wait for it.
+
+import type { Purged } from '../../atomicity/index.js'
+import { type Duration, deadlineAfter, durationMs, type Random } from '../../kernel/index.js'
+import type { RecordStore } from '../leased/plan.js'
+import { persistently } from '../leased/store-calls.js'
+import { countOf, inPasses, type LoopOptions, paused } from './loop.js'
+import { timeAndChance } from './which.js'
+
+/** What a purge is told. */
+export interface PurgeOptions extends LoopOptions {
+  /** The store. */
+  readonly store: Pick<RecordStore, 'name' | 'records'>
+  /** How many rows are forgotten at a time, 1 to 10,000. Default 500. */
+  readonly batch?: number
+  /** The pause between two batches. Default `'50ms'`. */
+  readonly pause?: Duration
+  /** Also forgets unknown outcomes that were claimed first longer than this ago, each with an audit note. Default: never. */
+  readonly unknownAfter?: Duration
+  /** Also forgets audit notes older than this. Default: never. */
+  readonly auditAfter?: Duration
+  /** Also forgets markers of transactions with a key that are older than this; they have no window of their own. Default: never. */
+  readonly markersAfter?: Duration
+  /** Hears of the counts after each batch. Default: none. */
+  readonly onProgress?: (counts: Purged) => void
+  /** Hears of a pass that failed, where there is another one. Default: nobody. */
+  readonly onError?: (error: unknown) => void
+  /** Chance. Default the domain's. */
+  readonly random?: Random
+}
+
+const batchLimit = '30s'
+
+/** Purges: finished records past their window, and what else was asked for. A claim, and an outcome that is unknown, is not forgotten unasked. */
+export async function purge(options: PurgeOptions): Promise<Purged> {
+  const { store, signal, onProgress, onError } = options
+  const { clock, random } = timeAndChance(store.records, options)
+  const limit = countOf('batch', options.batch ?? 500, 10_000)
+  const pauseMs = durationMs(options.pause ?? '50ms')
+  const query = {
+    limit,
+    ...after('unknownAfterMs', options.unknownAfter),
+    ...after('auditAfterMs', options.auditAfter),
+    ...after('markersAfterMs', options.markersAfter),
+  }
+  let counts: Purged = { finished: 0, unknown: 0, audit: 0, markers: 0 }
+  const pass = async (): Promise<void> => {
+    for (let more = true; more && signal?.aborted !== true; ) {
+      const deadline = deadlineAfter(batchLimit, clock)
+      const { answer } = await persistently({ clock, random }, deadline, (limits) => store.records.purge(query, limits))
+      counts = sum(counts, answer)
+      onProgress?.(counts)
+      more = Object.values(answer).some((count: number) => count >= limit) && (await paused(pauseMs, clock, signal))
+    }
+  }
+  await inPasses({ ...options, clock }, pass, (error) => onError?.(error))
+  return counts
+}
+
+function after(name: 'unknownAfterMs' | 'auditAfterMs' | 'markersAfterMs', duration: Duration | undefined) {
+  return duration === undefined ? {} : { [name]: durationMs(duration) }
+}
+
+function sum(a: Purged, b: Purged): Purged {
+  return {
+    finished: a.finished + b.finished,
+    unknown: a.unknown + b.unknown,
+    audit: a.audit + b.audit,
+    markers: a.markers + b.markers,
+  }
+}

@@ -1,0 +1,84 @@
+// Which record is meant: operation, scope and key, since stored names are digests of the three.
+
+import type { Records } from '../../atomicity/index.js'
+import type { Key, Scope, StoredKey } from '../../identity/index.js'
+import { type Clock, type Duration, type Random, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
+import { placeOfRecords } from '../define/place.js'
+import type { RecordStore } from '../leased/plan.js'
+import { operationId } from '../operation-id.js'
+import { type KnownOperation, knownOperation } from './known-operations.js'
+
+/** Which record is meant: by what its callers know, or by the name under which it is stored. */
+export type Which = WhichByName | WhichStored
+
+/** A record by the name under which it is stored, as events and listings show it. */
+export interface WhichStored {
+  /** The name. */
+  readonly id: StoredKey
+  /** The store. */
+  readonly store: Pick<RecordStore, 'records'>
+}
+
+/** A record by operation, scope and key. */
+export interface WhichByName {
+  /** The operation, or its name; a name needs a store. */
+  readonly operation: unknown
+  /** Who may share the key. */
+  readonly scope: Scope
+  /** The key. */
+  readonly key: Key
+  /** The store. Default: the operation's. */
+  readonly store?: Pick<RecordStore, 'records'>
+}
+
+/** How long a call may take, and by which clock. */
+export interface UpkeepCall {
+  /** How long it may take. Default `'5s'`. */
+  readonly deadline?: Duration
+  /** Time. Default the domain's. */
+  readonly clock?: Clock
+  /** Chance. Default the domain's. */
+  readonly random?: Random
+}
+
+/** A record that can be asked for. */
+export interface Located {
+  /** The record's name. */
+  readonly id: StoredKey
+  /** Where it is. */
+  readonly records: Records
+  /** What is known of the operation here; undefined where only its name was given. */
+  readonly known: KnownOperation | undefined
+}
+
+/** Finds the record. Refuses with ARGUMENT_INVALID or the codes of scopes and keys. */
+export function locate(which: Which): Located {
+  if ('id' in which) return { id: checkedId(which.id), records: which.store.records, known: undefined }
+  const { operation, scope, key, store } = which
+  const known = knownOperation(operation)
+  const name = known?.name ?? operation
+  if (typeof name !== 'string' || name === '') {
+    throw new RepriseError('ARGUMENT_INVALID', 'The operation is neither one that is defined here nor a name.')
+  }
+  const records = store?.records ?? known?.records
+  if (records === undefined) {
+    throw new RepriseError('ARGUMENT_INVALID', 'An operation that is given by its name needs a store.')
+  }
+  return { id: operationId(name, scope, key), records, known }
+}
+
+const shapeOfId = /^sha256:[A-Za-z0-9_-]{43}$/
+
+function checkedId(id: StoredKey): StoredKey {
+  if (typeof id === 'string' && shapeOfId.test(id)) return id
+  throw new RepriseError('ARGUMENT_INVALID', 'The id is not the name of a record.')
+}
+
+/** Time and chance of a call: as given, or those of the domain. */
+export function timeAndChance(
+  records: Records,
+  { clock, random }: { readonly clock?: Clock; readonly random?: Random },
+): { readonly clock: Clock; readonly random: Random } {
+  const place = clock === undefined || random === undefined ? placeOfRecords(records) : undefined
+  return { clock: clock ?? place?.clock ?? systemClock, random: random ?? place?.random ?? systemRandom }
+}

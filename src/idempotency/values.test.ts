@@ -1,0 +1,64 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { property } from '../../test/property.js'
+import type { StoredKey } from '../identity/index.js'
+import type { ValueCodec } from './codec.js'
+import { fail } from './failure.js'
+import { checkRegistered, decodeOutcome, encodeOutcome, outcomeValues } from './values.js'
+
+const context = { id: 'record' as StoredKey, operation: 'pay' }
+const values = (codec?: unknown, largestBytes = 1_000_000) =>
+  outcomeValues({ codec, earlier: [], largestBytes, failures: new Set(['declined']) })
+
+property(
+  'results and failures come back by the text alone',
+  [fc.jsonValue(), fc.boolean()],
+  async (data, failed) => {
+    const plain: unknown = JSON.parse(JSON.stringify(data))
+    const { whole, ...stored } = await encodeOutcome(values(), failed ? fail('declined', data) : data, context)
+    expect(whole).toBeUndefined()
+    expect(await decodeOutcome(values(), stored, context)).toEqual(
+      failed
+        ? { outcome: 'failed', failure: expect.objectContaining({ code: 'declined', data: plain }) }
+        : { outcome: 'succeeded', value: plain },
+    )
+  },
+  { cases: 1_000 },
+)
+
+it('hands a codec the names of record and operation, both ways', async () => {
+  const seen: unknown[] = []
+  const codec: ValueCodec<string> = {
+    name: 'seen-1',
+    encode: (value, given) => `${seen.push(given)}${value}`,
+    decode: async (text, given) => `${seen.push(given)}${text}`,
+  }
+  const stored = await encodeOutcome(values(codec), 'x', context)
+  expect(stored).toEqual({ state: 'succeeded', codec: 'seen-1', value: '1x' })
+  expect(await decodeOutcome(values(codec), stored, context)).toEqual({ outcome: 'succeeded', value: '21x' })
+  expect(seen).toEqual([context, context])
+})
+
+it('refuses what a codec makes that is no text', async () => {
+  const codec = { name: 'odd-1', encode: () => 7, decode: () => 7 }
+  await expect(encodeOutcome(values(codec), 'x', context)).rejects.toMatchObject({ code: 'OPERATION_INVALID' })
+})
+
+it.each([
+  ['an unknown codec', { state: 'succeeded', codec: 'of-tomorrow', value: '1' }],
+  ['no value', { state: 'succeeded', codec: undefined, value: undefined }],
+  ['no JSON', { state: 'succeeded', codec: undefined, value: '{' }],
+  ['a failure without a code', { state: 'failed', codec: undefined, value: '{}' }],
+  ['a failure that is none', { state: 'failed', codec: undefined, value: '' }],
+] as const)('cannot read a record with %s', async (_title, stored) => {
+  const decoding = async () => decodeOutcome(values(), stored, context)
+  await expect(decoding()).rejects.toMatchObject({ code: 'OUTCOME_UNREADABLE' })
+})
+
+it('refuses failures that are not registered', () => {
+  const cause = new Error('bank')
+  expect(() => checkRegistered(values(), fail('other'), cause)).toThrow(
+    expect.objectContaining({ code: 'FAILURE_UNREGISTERED', cause }),
+  )
+  checkRegistered(values(), fail('declined'))
+})

@@ -1,0 +1,180 @@
+// Outcomes as text: what is stored of a result or a failure, and what a repeat gets back.
+
+import type { StoredRecord } from '../atomicity/index.js'
+import { RepriseError } from '../kernel/index.js'
+import type { CodecContext, ValueCodec } from './codec.js'
+import { parseJson, printJson } from './codecs/json.js'
+import { type Failure, fail, isFailure } from './failure.js'
+
+/** What stands in a record in the place of a codec's name where the outcome was too large to keep. */
+const tombstone = 'tombstone'
+
+/** How the outcomes of an operation are stored. */
+export interface OutcomeValues {
+  /** By the name in the record: the codec in use, and earlier ones. */
+  readonly codecs: ReadonlyMap<string, ValueCodec<unknown>>
+  /** The one in use; undefined: JSON. */
+  readonly codec: ValueCodec<unknown> | undefined
+  /** The most bytes of text. */
+  readonly largestBytes: number
+  /** The registered codes of failures. */
+  readonly failures: ReadonlySet<string>
+}
+
+/** An outcome as a record holds it. */
+export type StoredOutcome = Pick<StoredRecord, 'codec' | 'value'> & { readonly state: 'succeeded' | 'failed' }
+
+/** An outcome that is to be stored; the whole of it, where only a tombstone is. */
+export interface EncodedOutcome extends StoredOutcome {
+  /** What the first caller gets in place of the tombstone. */
+  readonly whole?: { readonly value: unknown } | undefined
+}
+
+/** An outcome that was read. */
+export type DecodedOutcome =
+  | { readonly outcome: 'succeeded'; readonly value: unknown }
+  | { readonly outcome: 'failed'; readonly failure: Failure }
+
+const codecName = /^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$/
+
+/** Checks the codecs of a definition. Refuses with OPERATION_INVALID. */
+export function outcomeValues(given: {
+  readonly codec: unknown
+  readonly earlier: unknown
+  readonly largestBytes: number
+  readonly failures: ReadonlySet<string>
+}): OutcomeValues {
+  const { codec, earlier, largestBytes, failures } = given
+  const codecs = new Map<string, ValueCodec<unknown>>()
+  if (!Array.isArray(earlier)) throw invalidCodec('earlierCodecs')
+  if (codec !== undefined) add(codecs, codec, 'codec')
+  for (const one of earlier) add(codecs, one, 'earlierCodecs')
+  return { codecs, codec: codec as ValueCodec<unknown> | undefined, largestBytes, failures }
+}
+
+function add(codecs: Map<string, ValueCodec<unknown>>, codec: unknown, option: string): void {
+  const { name, encode, decode } = Object(codec) as Partial<ValueCodec<unknown>>
+  const sound = typeof name === 'string' && codecName.test(name) && name !== tombstone && !codecs.has(name)
+  if (!sound || typeof encode !== 'function' || typeof decode !== 'function') throw invalidCodec(option)
+  codecs.set(name, codec as ValueCodec<unknown>)
+}
+
+function invalidCodec(option: string): RepriseError {
+  const message = `The option ${option} is not valid. A codec has a name of its own, of 1 to 64 letters, digits, dots or dashes, encode and decode.`
+  return new RepriseError('OPERATION_INVALID', message, { details: { option } })
+}
+
+/**
+ * What is stored of what a body returned. Refuses a failure with a code that is not registered with FAILURE_UNREGISTERED, and with the codes of JSON what would not come
+ * back as it is. One that is too large becomes a tombstone.
+ */
+export function encodeOutcome(
+  values: OutcomeValues,
+  returned: unknown,
+  context: CodecContext,
+): EncodedOutcome | Promise<EncodedOutcome> {
+  const failed = isFailure(returned)
+  if (failed) checkRegistered(values, returned)
+  const codec = failed && values.codec?.failures !== true ? undefined : values.codec
+  const value: unknown = failed ? plainFailure(returned) : returned
+  if (codec !== undefined) return encodeBy(codec, values, { returned, value }, context)
+  // JSON is printed at once, and needs no promise.
+  const text = printJson(value, values.largestBytes)
+  return text === undefined
+    ? tombstoneOf(returned)
+    : { state: failed ? 'failed' : 'succeeded', codec: undefined, value: text }
+}
+
+async function encodeBy(
+  codec: ValueCodec<unknown>,
+  { largestBytes }: OutcomeValues,
+  { returned, value }: { readonly returned: unknown; readonly value: unknown },
+  context: CodecContext,
+): Promise<EncodedOutcome> {
+  const text: unknown = await codec.encode(value, context)
+  if (typeof text !== 'string') {
+    throw new RepriseError('OPERATION_INVALID', 'A codec encoded an outcome as something other than text.', {
+      details: { option: 'codec' },
+    })
+  }
+  if (isLarger(text, largestBytes)) return tombstoneOf(returned)
+  return { state: isFailure(returned) ? 'failed' : 'succeeded', codec: codec.name, value: text }
+}
+
+function tombstoneOf(returned: unknown): EncodedOutcome {
+  const state = isFailure(returned) ? 'failed' : 'succeeded'
+  return { state, codec: tombstone, value: undefined, whole: { value: returned } }
+}
+
+/** Refuses with FAILURE_UNREGISTERED. */
+export function checkRegistered({ failures }: OutcomeValues, failure: Failure, cause?: unknown): void {
+  if (failures.has(failure.code)) return
+  throw new RepriseError(
+    'FAILURE_UNREGISTERED',
+    'A final failure has a code that the operation does not list in its failures; nothing was stored.',
+    cause === undefined ? {} : { cause },
+  )
+}
+
+/** The outcome of a stored text. Refuses with OUTCOME_TOO_LARGE or OUTCOME_UNREADABLE; never reads less than was stored. */
+export function decodeOutcome(
+  { codecs }: OutcomeValues,
+  stored: StoredOutcome,
+  context: CodecContext,
+): DecodedOutcome | Promise<DecodedOutcome> {
+  const { state, codec: name, value: text } = stored
+  if (name === tombstone) {
+    throw new RepriseError('OUTCOME_TOO_LARGE', 'The operation is done, and its outcome was too large to keep.', {
+      details: { outcome: state },
+    })
+  }
+  const codec = name === undefined ? undefined : codecs.get(name)
+  if (text === undefined || (name !== undefined && codec === undefined)) throw unreadable(state)
+  if (codec !== undefined) return decodeBy(codec, text, state, context)
+  try {
+    return decoded(state, parseJson(text))
+  } catch (cause) {
+    throw unreadable(state, cause)
+  }
+}
+
+async function decodeBy(
+  codec: ValueCodec<unknown>,
+  text: string,
+  state: StoredOutcome['state'],
+  context: CodecContext,
+): Promise<DecodedOutcome> {
+  try {
+    return decoded(state, await codec.decode(text, context))
+  } catch (cause) {
+    throw unreadable(state, cause)
+  }
+}
+
+function decoded(state: StoredOutcome['state'], value: unknown): DecodedOutcome {
+  return state === 'failed' ? { outcome: state, failure: failureOf(value) } : { outcome: state, value }
+}
+
+function unreadable(state: string, cause?: unknown): RepriseError {
+  const message =
+    'The operation is done; its outcome was written by a codec that is not named here, or cannot be decoded.'
+  return new RepriseError('OUTCOME_UNREADABLE', message, {
+    details: { outcome: state },
+    ...(cause === undefined ? {} : { cause }),
+  })
+}
+
+function plainFailure({ code, data }: Failure): { readonly code: string; readonly data?: unknown } {
+  return data === undefined ? { code } : { code, data }
+}
+
+function failureOf(value: unknown): Failure {
+  const { code, data } = value as { readonly code: string; readonly data?: unknown }
+  return fail(code, data)
+}
+
+function isLarger(text: string, largestBytes: number): boolean {
+  // A UTF-16 unit is at most three bytes of UTF-8.
+  if (text.length * 3 <= largestBytes) return false
+  return text.length > largestBytes || Buffer.byteLength(text) > largestBytes
+}

@@ -1,0 +1,54 @@
+// What the user gives: the transaction function of an ORM, and a way to run a statement on what it hands out.
+
+import type { Isolation, Phase, RulingWord } from '../../atomicity/index.js'
+import { RepriseError } from '../../kernel/index.js'
+import type { TransactionDefaults } from '../../transaction/index.js'
+import type { SqlDialect } from '../sql/index.js'
+
+/** The answer to a statement. */
+export interface CallbackAnswer {
+  /** Rows, as objects by column names; empty where a statement gives none. */
+  readonly rows: readonly unknown[]
+  /** How many rows were written or read, for `tx.query` of the body; Reprise's own statements do without it. Default: as many as there are rows. */
+  readonly rowCount?: number | null | undefined
+}
+
+/** The rows of an answer. Refuses with ARGUMENT_INVALID what is none: `query` has to give an object, also where the ORM gives a bare list. */
+export function rowsOf(answer: CallbackAnswer): readonly Readonly<Record<string, unknown>>[] {
+  const rows = (answer as CallbackAnswer | null | undefined)?.rows
+  if (Array.isArray(rows)) return rows as readonly Readonly<Record<string, unknown>>[]
+  throw new RepriseError('ARGUMENT_INVALID', 'The function query has to answer with an object that has a list of rows.')
+}
+
+/** How a transaction is to begin. */
+export interface CallbackSettings {
+  /** The isolation level that the body asked for. It has to be passed on: on PostgreSQL another one is refused before the body runs. */
+  readonly isolation: Isolation
+  /** True: it only reads, namely records beside an open transaction. On SQLite it can begin without the lock of the file then; otherwise `BEGIN IMMEDIATE` is best. */
+  readonly readOnly: boolean
+}
+
+/** The options of {@link callback}. */
+export interface CallbackOptions<Tx> extends TransactionDefaults {
+  /** The domain's name, in events, errors and resolve tokens. */
+  readonly name: string
+  /** Whose SQL the database behind the ORM speaks. */
+  readonly dialect: SqlDialect
+  /**
+   * Begins a transaction, calls `work` once with what its statements run on, commits when `work` resolves and rolls back when it rejects; settles when that is done, and not
+   * before: `(work, { isolation }) => dataSource.transaction(levels[isolation], work)`. One that repeats on its own is told no: Reprise repeats.
+   */
+  readonly transaction: (work: (tx: Tx) => Promise<void>, settings: CallbackSettings) => PromiseLike<unknown>
+  /** Runs one statement inside the transaction of `tx`, on its connection; placeholders are `$1` or `?`, as the dialect has them. */
+  readonly query: (tx: Tx, text: string, values: unknown[]) => PromiseLike<CallbackAnswer>
+  /** What the names of Reprise's own tables begin with: up to 40 small letters, digits and `_`. Default `'reprise_'`. */
+  readonly prefix?: string
+  /** PostgreSQL: the schema of Reprise's own tables. Default `'public'`. */
+  readonly schema?: string
+  /** How many connections may be used at once: as many as the ORM's pool has, or fewer. On SQLite one of them writes, and the others read records. Default 10 on PostgreSQL, 1 on SQLite. */
+  readonly connections?: number
+  /** How many may wait for one of them; one more is refused with QUEUE_FULL. Default 1,000. */
+  readonly queue?: number
+  /** What an error of the ORM means, where the table does not know it or knows it wrongly. Undefined leaves it to the table. Default: the table. */
+  readonly classify?: (error: unknown, phase: Phase) => RulingWord | undefined
+}

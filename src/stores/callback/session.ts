@@ -1,0 +1,300 @@
+// One transaction inside the ORM's: its work waits while the runner claims, works and records, and returns only after the last statement has shown that the transaction is sound.
+
+import {
+  type BeginSettings,
+  draftedRecord,
+  type Expected,
+  type HandleLife,
+  handleLife,
+  type Receipt,
+  type RecordDraft,
+  type RecordOutcome,
+  type Session,
+  type Stored,
+  type TransactionControls,
+  type Turn,
+} from '../../atomicity/index.js'
+import type { StoredKey } from '../../identity/index.js'
+import { type Clock, isRepriseError, RepriseError } from '../../kernel/index.js'
+import { refuseTransactionStatements, type SqlAnswer, type SqlDialect } from '../sql/index.js'
+import { isOfDatabase } from './classification.js'
+import { type CallbackPort, type CallbackTransaction, callbackHandle } from './handle.js'
+import { InvertedTransaction } from './inversion.js'
+import { type CallbackOptions, rowsOf } from './options.js'
+import { whileBusy } from './records/file-lock.js'
+import type { RecordStatements } from './records/statements.js'
+import { CallbackWire } from './wire.js'
+
+/** What all sessions of a store share. */
+export interface SessionContext<Tx> extends Pick<CallbackOptions<Tx>, 'dialect' | 'transaction' | 'query'> {
+  /** What the user says about errors. */
+  readonly classify: CallbackOptions<Tx>['classify']
+  /** Statements on records. */
+  readonly statements: RecordStatements
+  /** Time. */
+  readonly clock: Clock
+  /** Errors of COMMIT under a key. */
+  readonly unsure: WeakSet<object>
+  /** Whether the user's two functions were seen to belong together. */
+  wired: boolean
+}
+
+/** A row that comes and goes between two statements is looked for this often. */
+const mostRounds = 4
+
+/** One transaction. */
+export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, CallbackPort<Tx> {
+  readonly trace: undefined = undefined
+  readonly dialect: SqlDialect
+  readonly #context: SessionContext<Tx>
+  readonly #turn: Turn
+  readonly #waitMs: number
+  readonly #life: HandleLife = handleLife()
+  #open: InvertedTransaction<Tx> | undefined
+  #wire: CallbackWire<Tx> | undefined
+  #nowMs: number | undefined
+  #lockWaitMs = 0
+  #claimWaitMs = 0
+  // `theirs`: somebody else has the key, and nothing may be done under it.
+  #claimed: { readonly id: StoredKey; readonly token: string } | 'theirs' | undefined
+  #outcome: RecordOutcome | undefined
+  #released = false
+
+  /** @param waitMs The longest wait until the transaction function calls its work, in ms. */
+  constructor(context: SessionContext<Tx>, turn: Turn, waitMs: number) {
+    this.dialect = context.dialect
+    this.#context = context
+    this.#turn = turn
+    this.#waitMs = waitMs
+  }
+
+  get poisoned(): { readonly error: unknown } | undefined {
+    return this.#life.poisoned
+  }
+
+  poison(error: unknown): void {
+    this.#life.poison(error)
+  }
+
+  bodyThrew(error: unknown): void {
+    if (isOfDatabase(error, this.#context.classify)) this.#life.poison(error)
+  }
+
+  async begin(settings: BeginSettings, controls: TransactionControls): Promise<CallbackTransaction<Tx>> {
+    const { lockWaitMs, claim } = settings
+    this.#lockWaitMs = lockWaitMs
+    this.#claimWaitMs = Math.min(lockWaitMs, claim?.waitMs ?? lockWaitMs)
+    if (this.dialect === 'postgres') {
+      const wire = await this.#start(settings)
+      this.#nowMs = await wire.open(settings, { claimMs: this.#claimWaitMs, bodyMs: lockWaitMs })
+      // Once is enough to see that the user's two functions belong together.
+      if (!this.#context.wired) await wire.refuseOutside()
+      this.#context.wired = true
+    } else {
+      const limits = { waitMs: this.#claimWaitMs, clock: this.#context.clock }
+      await whileBusy(limits, () => this.#startAsWriter(settings))
+    }
+    return callbackHandle(this, controls)
+  }
+
+  async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> {
+    const { statements } = this.#context
+    const { run } = this.#opened
+    this.#claimed = 'theirs'
+    for (let round = 1; round <= mostRounds; round++) {
+      this.#nowMs ??= await statements.nowMs(run)
+      const record = await statements.insert(run, id, draft, this.#nowMs)
+      if (record !== undefined) {
+        await this.#hold(id, draft)
+        return 'claimed'
+      }
+      const { record: there, nowMs } = await statements.read(run, id)
+      this.#nowMs = nowMs
+      if (there !== undefined) return { record: there, nowMs }
+    }
+    throw new RepriseError('ROW_UNSETTLED', `The record came and went ${mostRounds} times while it was claimed.`)
+  }
+
+  async reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> {
+    const { statements } = this.#context
+    const { run } = this.#opened
+    const nowMs = await statements.nowMs(run)
+    const record = { ...draftedRecord(draft, nowMs, () => 0), version: over.version + 1 }
+    const fence = draft.leaseMs === undefined ? 'same' : 'next'
+    if ((await statements.overwrite(run, id, over, record, fence)) === undefined) return false
+    await this.#hold(id, draft)
+    return true
+  }
+
+  async record(id: StoredKey, outcome: RecordOutcome): Promise<void> {
+    this.#life.check()
+    if (typeof this.#claimed !== 'object' || this.#claimed.id !== id) throw notClaimed()
+    this.#outcome = outcome
+  }
+
+  async commit(): Promise<Receipt> {
+    const open = this.#open
+    try {
+      this.#refusePoisoned()
+      this.#life.checkBeforeCommit()
+      if (open === undefined || this.#claimed === 'theirs') throw notClaimed()
+    } finally {
+      this.#life.end()
+    }
+    await this.#opened.untilIdle()
+    this.#refusePoisoned()
+    await this.#lastStatement()
+    this.#refusePoisoned()
+    try {
+      // Whoever waited may have given up meanwhile, and taken it for dead or unknown: then it was abandoned, and is not committed any more.
+      await open.commit()
+    } catch (error) {
+      if (this.#outcome !== undefined && typeof error === 'object' && error !== null) this.#context.unsure.add(error)
+      throw error
+    }
+    return { durability: 'promised' }
+  }
+
+  async rollback(): Promise<void> {
+    this.#life.end()
+    await this.#open?.rollback()
+  }
+
+  release(): void {
+    if (this.#released) return
+    this.#released = true
+    this.#life.end()
+    this.#wire?.end()
+    const open = this.#open
+    open?.abandon()
+    // The ORM has the connection until then, so nobody else is let in its place.
+    if (open === undefined) this.#turn.done()
+    else void open.settled.then(() => this.#turn.done())
+  }
+
+  tx(): Tx {
+    this.#mayAct()
+    return this.#opened.tx
+  }
+
+  async ask(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
+    if (typeof text !== 'string') throw new RepriseError('ARGUMENT_INVALID', 'tx.query takes a text and its values.')
+    refuseTransactionStatements(text, this.dialect)
+    this.#mayAct()
+    return this.#opened.send(text, values)
+  }
+
+  /** Runs a statement of the repeatable writes. How many rows an UPDATE touched is asked of its rows, since an ORM may not tell. */
+  async run(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
+    this.#mayAct()
+    if (!text.startsWith('UPDATE ')) return this.#opened.send(text, values)
+    const { rows } = await this.#opened.send(`${text} RETURNING 1 AS written`, values)
+    return { rows, rowCount: rows.length }
+  }
+
+  async lock(select: string, values: readonly unknown[], wait: 'nowait' | number | undefined): Promise<SqlAnswer> {
+    if (this.dialect === 'sqlite') return this.run(select, values)
+    if (wait === 'nowait') return this.run(`${select} FOR UPDATE NOWAIT`, values)
+    if (wait === undefined) return this.run(`${select} FOR UPDATE`, values)
+    await this.#opened.limitLocks(Math.min(wait, this.#lockWaitMs))
+    const answer = await this.run(`${select} FOR UPDATE`, values)
+    await this.#opened.limitLocks(this.#lockWaitMs)
+    return answer
+  }
+
+  async #start({ isolation }: BeginSettings): Promise<CallbackWire<Tx>> {
+    if (this.#released) throw over()
+    const open = new InvertedTransaction<Tx>(
+      (work) => this.#context.transaction(work, { isolation, readOnly: false }),
+      (error) => {
+        // One that came to nothing before it was begun may be tried again.
+        if (open.called) this.#life.poison(error)
+      },
+    )
+    this.#open = open
+    const { dialect, query, clock } = this.#context
+    const wire = new CallbackWire<Tx>({
+      tx: await open.begunWithin(this.#waitMs, clock),
+      dialect,
+      query,
+      life: this.#life,
+    })
+    this.#wire = wire
+    return wire
+  }
+
+  async #startAsWriter(settings: BeginSettings): Promise<void> {
+    const { query, statements } = this.#context
+    const { tx } = await this.#start(settings)
+    try {
+      await statements.lockFile(async (text, values) => rowsOf(await query(tx, text, [...values])))
+    } catch (error) {
+      await this.#open?.rollback().catch(() => undefined)
+      throw error
+    }
+  }
+
+  /** The last statement before the work returns. In a transaction that an error has ended it fails, where COMMIT would only be answered with ROLLBACK. */
+  async #lastStatement(): Promise<void> {
+    const { statements } = this.#context
+    const wire = this.#opened
+    const claimed = this.#claimed
+    try {
+      if (typeof claimed !== 'object' || this.#outcome === undefined) {
+        if (!(await wire.isInside())) throw endedElsewhere()
+        return
+      }
+      const { id, token } = claimed
+      if (await statements.outcome(wire.run, id, token, this.#outcome, wire.mark)) return
+      if (!(await wire.isInside())) throw endedElsewhere()
+      throw new RepriseError('MARKER_INVALID', 'The marker that this transaction claimed is gone.')
+    } catch (error) {
+      throw isRepriseError(error) && saysEnough.has(error.code) ? error : aborted(error)
+    }
+  }
+
+  async #hold(id: StoredKey, { token }: RecordDraft): Promise<void> {
+    this.#claimed = { id, token }
+    // From the body on the whole wait counts.
+    if (this.dialect === 'postgres' && this.#claimWaitMs < this.#lockWaitMs)
+      await this.#opened.limitLocks(this.#lockWaitMs)
+  }
+
+  get #opened(): CallbackWire<Tx> {
+    if (this.#wire === undefined) throw over()
+    return this.#wire
+  }
+
+  #mayAct(): void {
+    this.#life.check()
+    if (this.#claimed === 'theirs') throw notClaimed()
+  }
+
+  #refusePoisoned(): void {
+    const first = this.#life.poisoned
+    if (first !== undefined) throw aborted(first.error)
+  }
+}
+
+// Of all errors before the work returns, these say themselves that nothing was committed, or that it is not for us to say.
+const saysEnough: ReadonlySet<string> = new Set(['MARKER_INVALID', 'TRANSACTION_ENDED_ELSEWHERE'])
+
+function aborted(cause: unknown): RepriseError {
+  const message = 'A statement of the transaction failed before its work was allowed to return; nothing was stored.'
+  return new RepriseError('TRANSACTION_ABORTED', message, { cause })
+}
+
+function over(): RepriseError {
+  return new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')
+}
+
+function notClaimed(): RepriseError {
+  return new RepriseError('MARKER_INVALID', 'The key is not claimed by this transaction; nothing may be done under it.')
+}
+
+function endedElsewhere(): RepriseError {
+  return new RepriseError(
+    'TRANSACTION_ENDED_ELSEWHERE',
+    'The transaction was ended by something other than its owner; what ran after that ran outside of it.',
+  )
+}

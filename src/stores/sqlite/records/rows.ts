@@ -1,0 +1,92 @@
+// Records in a file, as statements on one connection. Whoever writes has the lock of the file, so that what was read a statement before is what is there.
+
+import {
+  changedRecord,
+  draftedRecord,
+  type RecordChange,
+  type RecordDraft,
+  type Seen,
+  type StoredRecord,
+} from '../../../atomicity/index.js'
+import type { StoredKey } from '../../../identity/index.js'
+import {
+  isOurFormat,
+  migrationMissing,
+  recordColumns,
+  recordOf,
+  recordSelection,
+  recordValues,
+} from '../../sql/index.js'
+import type { SqliteHandle } from '../connection/driver.js'
+import { rowsIn, writesIn } from '../connection/statements.js'
+import { nowMs, type SqliteTables } from '../migrations.js'
+
+/** The records of a file. */
+export class RecordRows {
+  readonly #tables: SqliteTables
+  readonly #read: string
+  readonly #insert: string
+  readonly #update: string
+
+  constructor(tables: SqliteTables) {
+    const { marker } = tables
+    const columns = recordColumns.join(', ')
+    const marks = recordColumns.map(() => '?').join(', ')
+    this.#tables = tables
+    this.#read = `SELECT ${nowMs} AS now_ms, ${recordSelection('m')} FROM (SELECT 1) AS one LEFT JOIN ${marker} AS m ON m.id = ?`
+    this.#insert = `INSERT INTO ${marker} (id, ${columns}) VALUES (?, ${marks}) ON CONFLICT (id) DO NOTHING`
+    this.#update = `UPDATE ${marker} SET ${recordColumns.map((name) => `${name} = ?`).join(', ')} WHERE id = ? AND version = ? AND ${isOurFormat}`
+  }
+
+  /** Reads one, and the time also where there is none. */
+  read(handle: SqliteHandle, id: StoredKey): Seen {
+    const [row] = this.explained(() => rowsIn(handle, this.#read, [id]))
+    return { record: recordOf(row), nowMs: Number(row?.['now_ms']) }
+  }
+
+  /** Inserts a claim; undefined: the unique index has one. */
+  insert(handle: SqliteHandle, id: StoredKey, draft: RecordDraft, atMs: number): StoredRecord | undefined {
+    const record = draftedRecord(draft, atMs, () => this.#nextFence(handle))
+    const written = this.explained(() => writesIn(handle, this.#insert, [id, ...recordValues(record)]))
+    return written === 1 ? record : undefined
+  }
+
+  /** Writes a record over one of this version; false: it is not there, or of a newer format. */
+  overwrite(handle: SqliteHandle, id: StoredKey, version: number, record: StoredRecord): boolean {
+    return writesIn(handle, this.#update, [...recordValues(record), id, version]) === 1
+  }
+
+  /** What a change makes of a record. */
+  changed(handle: SqliteHandle, record: StoredRecord, change: RecordChange, atMs: number): StoredRecord {
+    return changedRecord(record, change, atMs, () => this.#nextFence(handle))
+  }
+
+  /** What a new claim makes of a record whose memory has ended. */
+  drafted(handle: SqliteHandle, version: number, draft: RecordDraft, atMs: number): StoredRecord {
+    return { ...draftedRecord(draft, atMs, () => this.#nextFence(handle)), version: version + 1 }
+  }
+
+  #nextFence(handle: SqliteHandle): number {
+    const { fence } = this.#tables
+    writesIn(handle, `UPDATE ${fence} SET number = number + 1`)
+    return Number(rowsIn(handle, `SELECT number FROM ${fence}`)[0]?.['number'])
+  }
+
+  /** Does work on the tables; where they are not there, or of an older version, it is refused with MIGRATION_MISSING. */
+  explained<Result>(work: () => Result): Result {
+    try {
+      return work()
+    } catch (error) {
+      throw this.#isMissing(error) ? migrationMissing(error) : error
+    }
+  }
+
+  // SQLite has one code for all mistakes in a statement, so its words decide; they are never translated.
+  #isMissing(error: unknown): boolean {
+    if (!(error instanceof Error)) return false
+    const { message } = error
+    const { marker, audit, fence } = this.#tables
+    const isAbsent = [marker, audit, fence].some((table) => message.includes(`no such table: ${table.slice(1, -1)}`))
+    return isAbsent || message.includes('no such column: ') || message.includes('has no column named')
+  }
+}

@@ -1,0 +1,111 @@
+// Work of one call on a connection: a read on a reader, or a transaction on the writer that begins, works and commits without waiting for anything in between.
+
+import type { RecordLimits, Ruling } from '../../../atomicity/index.js'
+import { type Clock, isRepriseError, type Random, RepriseError } from '../../../kernel/index.js'
+import { whileBusy } from '../connection/busy.js'
+import type { Connections, Taken } from '../connection/connections.js'
+import { isBusy, isOpen, type SqliteHandle } from '../connection/driver.js'
+
+/** What they need. */
+export interface ShortTransactionParts {
+  /** All connections. */
+  readonly connections: Connections
+  /** Time. */
+  readonly clock: Clock
+  /** Chance. */
+  readonly random: Random
+  /** What an answer to COMMIT means. */
+  readonly classify: (error: unknown, phase: 'committing') => Ruling
+}
+
+/** Short transactions of a store. */
+export class ShortTransactions {
+  readonly #parts: ShortTransactionParts
+
+  constructor(parts: ShortTransactionParts) {
+    this.#parts = parts
+  }
+
+  /** Reads on a reader; the work is one statement, so it sees one commit. */
+  async reading<Result>(limits: RecordLimits, work: (handle: SqliteHandle) => Result): Promise<Result> {
+    return this.#inTime(limits, async (waitMs) => {
+      const taken = await this.#take(limits, waitMs, true)
+      let fate: 'keep' | 'drop' = 'drop'
+      try {
+        const result = await whileBusy(this.#busy(limits), () => work(taken.handle))
+        fate = 'keep'
+        return result
+      } finally {
+        taken.giveBack(fate)
+      }
+    })
+  }
+
+  /** Works on the writer, and commits. Work that throws leaves nothing behind. */
+  async writing<Result>(limits: RecordLimits, work: (handle: SqliteHandle) => Result): Promise<Result> {
+    return this.#inTime(limits, async (waitMs) => {
+      const taken = await this.#take(limits, waitMs, false)
+      const { handle } = taken
+      let fate: 'keep' | 'drop' | 'condemn' = 'drop'
+      try {
+        await whileBusy(this.#busy(limits), () => handle.exec('BEGIN IMMEDIATE'))
+        const result = work(handle)
+        await this.#commit(handle, limits, () => {
+          fate = 'condemn'
+        })
+        fate = 'keep'
+        return result
+      } catch (error) {
+        if ((fate as string) === 'drop' && isRolledBack(handle)) fate = 'keep'
+        throw error
+      } finally {
+        taken.giveBack(fate)
+      }
+    })
+  }
+
+  // BUSY in answer to COMMIT leaves the transaction open and whole: COMMIT alone is sent again.
+  async #commit(handle: SqliteHandle, limits: RecordLimits, condemn: () => void): Promise<void> {
+    try {
+      await whileBusy(this.#busy(limits), () => handle.exec('COMMIT'))
+    } catch (error) {
+      if (this.#parts.classify(error, 'committing').outcome !== 'aborted') condemn()
+      throw error
+    }
+  }
+
+  #take({ signal }: RecordLimits, waitMs: number, readOnly: boolean): Promise<Taken> {
+    return this.#parts.connections.take(signal === undefined ? { waitMs, readOnly } : { waitMs, readOnly, signal })
+  }
+
+  #busy({ deadline }: RecordLimits): Parameters<typeof whileBusy>[0] {
+    const { clock, random } = this.#parts
+    return { waitMs: deadline.expiresAtMs - clock.monotonicMs(), clock, random }
+  }
+
+  async #inTime<Result>({ deadline }: RecordLimits, work: (leftMs: number) => Promise<Result>): Promise<Result> {
+    const { clock } = this.#parts
+    const leftMs = deadline.expiresAtMs - clock.monotonicMs()
+    if (leftMs <= 0) throw tooLate()
+    try {
+      return await work(leftMs)
+    } catch (error) {
+      const waited = isBusy(error) || isRepriseError(error, 'POOL_EXHAUSTED')
+      throw waited && clock.monotonicMs() >= deadline.expiresAtMs ? tooLate(error) : error
+    }
+  }
+}
+
+function isRolledBack(handle: SqliteHandle): boolean {
+  try {
+    if (isOpen(handle)) handle.exec('ROLLBACK')
+    return !isOpen(handle)
+  } catch {
+    return false
+  }
+}
+
+function tooLate(cause?: unknown): RepriseError {
+  const message = 'The deadline passed before the store answered.'
+  return new RepriseError('DEADLINE_EXCEEDED', message, cause === undefined ? {} : { cause })
+}

@@ -1,0 +1,159 @@
+// What the cases of operations share: orders, operations on several domain objects, owners that are gone, and a clock that can stand still.
+
+import { draftedRecord, type Manifest, type StoredRecord } from '../../../atomicity/index.js'
+import { type LeasedOptions, leased, type Operation, operationId } from '../../../idempotency/index.js'
+import { type Key, type Scope, type StoredKey, scope } from '../../../identity/index.js'
+import { type CancelTimer, type Clock, sleep, systemClock } from '../../../kernel/index.js'
+import type { ConformanceDomain, ConformanceHandle, StoreWorld } from '../conformance-case.js'
+import { ConformanceFailure, failing, holds } from '../expectations.js'
+import { limits } from '../record-world.js'
+
+/** What is to be paid, or charged. */
+export interface Order {
+  /** The intent's key. */
+  readonly key: Key
+  /** How much: the content that is bound to the key. */
+  readonly amount: number
+}
+
+/** Who shares the keys. */
+export const tests: Scope = scope('conformance')
+
+/** An order. */
+export const order = (name: string, amount = 5): Order => ({ key: name as Key, amount })
+
+/** Which record an order has. */
+export const which = (operation: unknown, { key }: Order): { operation: unknown; scope: Scope; key: Key } => ({
+  operation,
+  scope: tests,
+  key,
+})
+
+/** The identity of all operations here. */
+export const identity = { scope: (): Scope => tests, key: ({ key }: Order): Key => key, window: '24h' } as const
+
+/** Something on each domain object, once for those that are one and the same. */
+export function onEach<Defined>(
+  domains: readonly ConformanceDomain[],
+  define: (domain: ConformanceDomain) => Defined,
+): Defined[] {
+  const known = new Map<ConformanceDomain, Defined>()
+  return domains.map((domain) => {
+    const defined = known.get(domain) ?? define(domain)
+    known.set(domain, defined)
+    return defined
+  })
+}
+
+/** What the body of `pay` answers. */
+export interface Receipt {
+  /** Which run of it this was, in all domain objects of the case. */
+  readonly run: number
+}
+
+/** Atomic operations `pay` on the domain and on another one: each run leaves one effect of the key. */
+export async function paying(
+  world: Pick<StoreWorld, 'db' | 'second' | 'effect'>,
+  more: object = {},
+  work: (tx: ConformanceHandle, order: Order) => Promise<void> = async () => undefined,
+): Promise<{ readonly pays: readonly [Operation<Order, Receipt>, Operation<Order, Receipt>]; runs(): number }> {
+  let runs = 0
+  const run = async (tx: ConformanceHandle, one: Order): Promise<Receipt> => {
+    await world.effect(tx, one.key)
+    await work(tx, one)
+    return { run: ++runs }
+  }
+  const [first, second] = onEach([world.db, await world.second()], (domain) =>
+    domain.operation('pay', { ...identity, run, lockWait: '5s', ...more }),
+  )
+  return { pays: [first as Operation<Order, Receipt>, second as Operation<Order, Receipt>], runs: () => runs }
+}
+
+/** What the cases change of the definition of `charge`. */
+export type ChargeOptions = Partial<LeasedOptions<Order, unknown, 'declined'>> &
+  Pick<LeasedOptions<Order, unknown, 'declined'>, 'run' | 'recover'>
+
+/** A leased operation `charge` on a domain. */
+export function charging(store: ConformanceDomain, options: ChargeOptions): Operation<Order, unknown, 'declined'> {
+  return leased<Order, unknown, 'declined'>('charge', {
+    ...identity,
+    store,
+    lease: '2s',
+    margin: 0,
+    failures: ['declined'],
+    wait: '20s',
+    deadline: '20s',
+    ...options,
+  })
+}
+
+/** The name of the record of an order's charge. */
+export const chargeId = ({ key }: Order): StoredKey => operationId('charge', tests, key)
+
+/** The store's clock, in ms since 1970. */
+export async function storeNowMs({ db }: Pick<StoreWorld, 'db'>): Promise<number> {
+  return (await db.records.read(chargeId(order('nobody')), limits())).nowMs
+}
+
+/** A claim whose owner is gone: its lease ends that many ms from now, or ended before. It may have sent something. */
+export async function abandoned(
+  world: StoreWorld,
+  one: Order,
+  leftMs: number,
+  otherwise: Partial<StoredRecord> = {},
+): Promise<StoredRecord> {
+  const nowMs = await storeNowMs(world)
+  const draft = { mode: 'leased', operation: 'charge', token: 'of the one who is gone', leaseMs: 1 } as const
+  const record = draftedRecord(draft, nowMs - 1_000, () => 1)
+  const gone = { ...record, dueAtMs: nowMs + leftMs, input: JSON.stringify(one), ...otherwise }
+  await world.putRecord(chargeId(one), gone)
+  return gone
+}
+
+/** Asks until it holds. */
+export async function until(what: string, isSo: () => Promise<boolean> | boolean): Promise<void> {
+  const endMs = systemClock.monotonicMs() + 20_000
+  while (!(await isSo())) {
+    if (systemClock.monotonicMs() > endMs) throw new ConformanceFailure(`waited in vain: ${what}`)
+    await sleep(5)
+  }
+}
+
+/** Why a case that needs another process does not apply. */
+export function inOneProcess({ reach, because }: Manifest): string | undefined {
+  return reach === 'process' ? (because.reach ?? 'only this process can open it') : undefined
+}
+
+/** That there is no other process shows in that nobody can have an operation of the same name. */
+export async function hasNoOther({ db, second }: StoreWorld): Promise<void> {
+  holds((await second()) === db, 'a second domain object that is the first')
+  const pay = (): unknown => db.operation('pay', { ...identity, run: async () => 1 })
+  pay()
+  await failing((async () => pay())(), 'OPERATION_DEFINED_TWICE')
+}
+
+/** A clock that can stand still, as that of a process that is stopped: it goes on where it stood, and its timers are late. */
+export interface StoppableClock extends Clock {
+  /** It stands still from now on. */
+  stop(): void
+}
+
+/** A clock of a process that will be stopped. */
+export function stoppableClock(): StoppableClock {
+  let stopped: { readonly monotonicMs: number; readonly wallMs: number } | undefined
+  return {
+    monotonicMs: () => stopped?.monotonicMs ?? systemClock.monotonicMs(),
+    wallMs: () => stopped?.wallMs ?? systemClock.wallMs(),
+    setTimer(delayMs, fire, options): CancelTimer {
+      // What is set after the stop belongs to calls that the process makes when it goes on.
+      const late = stopped === undefined
+      const ring = (): void => {
+        if (!late || stopped === undefined) fire()
+      }
+      return systemClock.setTimer(delayMs, ring, options)
+    },
+    stop() {
+      stopped = { monotonicMs: systemClock.monotonicMs(), wallMs: systemClock.wallMs() }
+    },
+  }
+}

@@ -1,0 +1,131 @@
+// What the failure of an attempt means: the engine's table decides, by the phase, and by the first error that the engine raised. Until then the attempt marks what went wrong; callers
+// see the errors that the marks stand for.
+
+import { type Engine, type Phase, type Ruling, rulingOf, type TransactionControls } from '../../atomicity/index.js'
+import { isRepriseError, RepriseError } from '../../kernel/index.js'
+import type { Settings } from './settings.js'
+
+/** Where an attempt stood when it failed. */
+export interface Standing {
+  /** The phase. */
+  readonly phase: Phase
+  /** The first thing that poisoned its handle, or undefined. */
+  readonly poisoned: { readonly error: unknown } | undefined
+  /** Whether its key was known to be its own. */
+  readonly claimed: boolean
+}
+
+/** What a failure means, and the error that is shown if it is the end. */
+export interface Judgement {
+  /** What it means. */
+  readonly ruling: Ruling
+  /** The error to show. */
+  readonly shown: unknown
+}
+
+/**
+ * Judges a failure.
+ *
+ * @param thrown As it was thrown, with the marks of the runner.
+ * @param error What is behind the marks.
+ */
+export function judge<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  settings: Settings,
+  standing: Standing,
+  thrown: unknown,
+  error: unknown,
+): Judgement {
+  const judged = judgeEngine(engine, settings, standing, thrown, error)
+  const { keyed } = settings
+  if (keyed?.blocked === undefined || standing.claimed || !judged.ruling.blocked) return judged
+  // Who waits for a key may have enough of it before the attempts are used up.
+  const ended = keyed.blocked(judged.shown)
+  return ended === undefined ? judged : { ruling: { ...judged.ruling, help: 'permanent' }, shown: ended.refusal }
+}
+
+// The first error of the engine decides, also where the body swallowed it or threw another one in its place.
+function judgeEngine<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  settings: Settings,
+  { phase, poisoned }: Standing,
+  thrown: unknown,
+  error: unknown,
+): Judgement {
+  if (phase === 'committing') return judgeCommit(engine, settings, error)
+  if (thrown instanceof Swallowed) return { ruling: engine.classify(thrown.first, phase), shown: thrown.toError() }
+  if (poisoned !== undefined) return { ruling: engine.classify(poisoned.error, phase), shown: error }
+  if (thrown instanceof BodyFailed) return { ruling: bodyRuling(settings, error), shown: error }
+  return { ruling: engine.classify(error, phase), shown: error }
+}
+
+// What only read has nothing that could have happened, so there is nothing to find out either.
+function judgeCommit<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  { readOnly }: Settings,
+  error: unknown,
+): Judgement {
+  const timedOut = error instanceof CommitTimedOut
+  const ruling = timedOut ? rulingOf('resolve', 'commit-timeout') : engine.classify(error, 'committing')
+  const harmless = readOnly && ruling.outcome === 'unknown'
+  return {
+    ruling: harmless ? rulingOf('reconnect', ruling.sign) : ruling,
+    shown: timedOut ? error.toError() : error,
+  }
+}
+
+// Without an error of the engine, the body's own decides nothing: it is the caller's, and the transaction is rolled back. One that
+// ran out of time may have a statement under way, so its connection cannot be used again.
+function bodyRuling({ signal }: Settings, error: unknown): Ruling {
+  const ours = error instanceof RepriseError && (error.code === 'BODY_TIME_LIMIT' || error.code === 'DEADLINE_EXCEEDED')
+  const unfinished = ours || signal?.aborted === true
+  return { ...rulingOf('surface', 'body-threw'), connection: unfinished ? 'discard' : 'keep' }
+}
+
+/** Marks what the caller's body threw, so that it is not mistaken for an error of a step of ours. */
+export class BodyFailed extends Error {
+  /** What it threw. */
+  readonly thrown: unknown
+
+  constructor(thrown: unknown) {
+    super('The body failed.')
+    this.thrown = thrown
+  }
+}
+
+/** COMMIT was not answered in time. */
+export class CommitTimedOut extends Error {
+  /** Within this time, in ms. */
+  readonly limitMs: number
+
+  constructor(limitMs: number) {
+    super('COMMIT was not answered in time.')
+    this.limitMs = limitMs
+  }
+
+  /** What the caller is to see. */
+  toError(): RepriseError {
+    return new RepriseError('COMMIT_TIMEOUT', `COMMIT was not answered within ${Math.ceil(this.limitMs)} ms.`, {
+      details: { limitMs: this.limitMs },
+    })
+  }
+}
+
+/** The body went on after an error that ended its transaction. */
+export class Swallowed extends Error {
+  /** That error. */
+  readonly first: unknown
+
+  constructor(first: unknown) {
+    super('The body swallowed an error.')
+    this.first = first
+  }
+
+  /** What the caller is to see. */
+  toError(): RepriseError {
+    // Nothing was swallowed then: an effect that was noticed throws nothing.
+    if (isRepriseError(this.first, 'EFFECT_IN_TRANSACTION')) return this.first
+    const message = 'The body went on after an error that ended its transaction; nothing was committed.'
+    return new RepriseError('TRANSACTION_ABORTED', message, { cause: this.first })
+  }
+}

@@ -1,0 +1,78 @@
+// A transaction with a key: what it claims, what a record that is there means to it, and what it stores.
+
+import {
+  type BeginSettings,
+  type Expected,
+  type RecordDraft,
+  type RecordOutcome,
+  recordFormat,
+  type Stored,
+  type StoredRecord,
+} from '../../atomicity/index.js'
+import type { StoredKey } from '../../identity/index.js'
+import { RepriseError, type ScopeValue, uuidv4 } from '../../kernel/index.js'
+import { parseValue, printValue } from './stored-value.js'
+
+/** What a record that is there means: its outcome is handed out, or its memory has ended and its place can be taken. */
+export type Met<Result> = { readonly replay: Result } | { readonly takeOver: Expected }
+
+/** The key of a transaction, and what is done with it. */
+export interface Keyed<Result> {
+  /** The name under which the record is stored. */
+  readonly id: StoredKey
+  /** The claim; its token is the same for all attempts of a call. */
+  readonly draft: RecordDraft
+  /** What a committed record means to this call. Throws what refuses it. */
+  meet(stored: Stored): Met<Result>
+  /**
+   * The longest that the next attempt waits for somebody else who has the key, in ms, counted from now. Never longer than the lock wait. Default: the lock
+   * wait.
+   */
+  claimWaitMs?(): number
+  /**
+   * Somebody else had the key, or the whole store, for as long as the claim may wait. What the call is to end with, in an object; undefined: it is
+   * tried again like any transaction that did not happen. Default: it is tried again.
+   */
+  blocked?(error: unknown): { readonly refusal: unknown } | undefined
+  /** What is in force around the body beside its transaction. Default: nothing. */
+  scopes?(): readonly ScopeValue[]
+  /** What the body's result becomes in the store, and the value that the first caller gets. */
+  outcomeOf(value: Result): { readonly outcome: RecordOutcome; readonly value: Result }
+}
+
+/** The claim of a key as a session is told of it when it begins. */
+export function claimOf(keyed: Keyed<unknown>, lockWaitMs: number): NonNullable<BeginSettings['claim']> {
+  const { id, draft } = keyed
+  const waitMs = keyed.claimWaitMs?.() ?? lockWaitMs
+  return waitMs < lockWaitMs ? { id, draft, waitMs: Math.max(1, waitMs) } : { id, draft }
+}
+
+/**
+ * A plain key: whatever is stored is handed out, for ever.
+ *
+ * @param token Names the claim; default a new one.
+ */
+export function plainKey<Result>(id: StoredKey, token: string = uuidv4()): Keyed<Result> {
+  return {
+    id,
+    draft: { mode: 'atomic', token },
+    meet: ({ record }) => ({ replay: plainValue(record) }),
+    outcomeOf(value) {
+      const text = printValue(value)
+      return {
+        outcome: { state: 'succeeded', value: text, rememberedMs: Number.POSITIVE_INFINITY },
+        value: parseValue(text),
+      }
+    },
+  }
+}
+
+function plainValue<Result>({ format, value }: StoredRecord): Result {
+  if (format > recordFormat) {
+    const message = 'The record was written by a newer version than this one; it is neither read nor replaced.'
+    throw new RepriseError('RECORD_FORMAT_NEWER', message, { details: { format } })
+  }
+  if (value !== undefined) return parseValue(value)
+  // The outcome is written before COMMIT, so a committed marker without one was not written here.
+  throw new RepriseError('MARKER_INVALID', 'The marker of the key is committed and has no outcome.')
+}

@@ -1,0 +1,53 @@
+// Every statement that the runners send to PostgreSQL, by its kind: a text that is none of them makes the test fail that lists them.
+
+import { commits } from '../../../src/testing/index.js'
+
+const kinds = {
+  BEGIN: (text) => /^BEGIN/.test(text) && !/marker/.test(text),
+  'BEGIN with claim': (text) => /^BEGIN/.test(text) && /marker/.test(text),
+  'claim alone': (text) => /^(?:SET LOCAL lock_timeout = \d+; )?INSERT INTO \S*marker/.test(text),
+  body: (text) => /into ledger/.test(text),
+  'outcome with COMMIT': (text) => commits(text),
+  ROLLBACK: (text) => /^ROLLBACK/.test(text),
+  read: (text) => /^SELECT .*now_ms.*marker/s.test(text),
+  'who blocks': (text) => /pg_blocking_pids/.test(text),
+  insert: (text) => /^WITH .*INSERT INTO \S*marker/s.test(text),
+  renew: (text) => updates(text) && !/fence = nextval|because = /.test(text),
+  'take over': (text) => updates(text) && /fence = nextval/.test(text),
+  complete: (text) => updates(text) && /expires_at_ms = clock/.test(text) && !noted(text),
+  'complete with note': (text) => updates(text) && /expires_at_ms = clock/.test(text) && noted(text),
+  lose: (text) => unknowns(text) && !/token = NULL/.test(text),
+  'hold back': (text) => unknowns(text) && /token = NULL/.test(text) && !noted(text),
+  'hold back with note': (text) => unknowns(text) && /token = NULL/.test(text) && noted(text),
+  remove: (text) => removes(text) && !noted(text),
+  'remove with note': (text) => removes(text) && noted(text),
+  due: (text) => /SKIP LOCKED/.test(text) && !/DELETE FROM/.test(text),
+} satisfies Record<string, (text: string) => boolean>
+
+function updates(text: string): boolean {
+  return /^WITH .*UPDATE \S*marker\S* SET/s.test(text) && !/SKIP LOCKED/.test(text) && !commits(text)
+}
+
+function removes(text: string): boolean {
+  return /DELETE FROM \S*marker/.test(text) && !/SKIP LOCKED/.test(text)
+}
+
+function unknowns(text: string): boolean {
+  return updates(text) && /because = /.test(text) && !/expires_at_ms = /.test(text)
+}
+
+function noted(text: string): boolean {
+  return /INSERT INTO \S*audit/.test(text)
+}
+
+/** A kind of statement. */
+export type StatementKind = keyof typeof kinds
+
+/** All of them. */
+export const statementKinds = Object.keys(kinds) as StatementKind[]
+
+/** The predicate of a kind. */
+export const isKind = (kind: StatementKind): ((text: string) => boolean) => kinds[kind]
+
+/** The kinds that a text is of: exactly one, if this list is sound. */
+export const kindsOf = (text: string): StatementKind[] => statementKinds.filter((kind) => kinds[kind](text))
