@@ -27,7 +27,7 @@ const apps = ['cli', 'console']
 
 /** These adapters hold several: one folder each, beside a folder that they share. */
 const families = 'stores|brokers|http'
-const shared = 'sql|core'
+const shared = 'sql|core|wire'
 
 /** They also run in a browser, so they reach Node's modules only through the kernel's runtime. */
 const browserSafe = ['kernel', 'identity', 'retry', 'simulator', 'grpc']

@@ -28,7 +28,9 @@ export default defineConfig({
           exclude: [
             '**/node_modules/**',
             '**/fixtures/**',
+            'test/e2e/**',
             'test/faults/**',
+            'test/http/conformance/**',
             'test/package/**',
             'test/stores/**',
             'test/tools/**',
@@ -40,7 +42,12 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'stores',
-          include: ['test/stores/**/*.test.ts', 'test/faults/**/*.test.ts'],
+          include: [
+            'test/stores/**/*.test.ts',
+            'test/faults/**/*.test.ts',
+            'test/http/conformance/**/*.test.ts',
+            'test/e2e/**/*.test.ts',
+          ],
           globalSetup: ['test/servers/shared-postgres.ts'],
           sequence: { groupOrder: 1 },
           maxWorkers: 2,

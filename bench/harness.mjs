@@ -4,7 +4,8 @@
 /**
  * @typedef {object} Subject
  * @property {string} name
- * @property {() => unknown} run One operation. Its answer is kept, so that no compiler can leave the work out.
+ * @property {() => unknown} [run] One operation. Its answer is kept, so that no compiler can leave the work out.
+ * @property {(count: number) => Promise<number>} [turn] In place of `run`: does so many operations, and answers how long they took, in ns.
  * @property {boolean} [waits] Whether `run` answers a promise that is part of the operation: each is awaited before the next.
  * @property {number} [atOnce] How many run side by side, each awaiting its own before the next. Default 1.
  */
@@ -118,10 +119,12 @@ function judge(ratio, target, rates) {
  */
 async function warmUp(subject, { turnMs, warmUpMs }) {
   const until = performance.now() + warmUpMs
-  const { atOnce = 1 } = subject
+  const { atOnce = 1, turn } = subject
+  // Whoever does whole turns needs some time to begin one.
+  const batchMs = turn === undefined ? 1 : turnMs
   let perOperation = await timeOf(subject, atOnce)
   while (performance.now() < until) {
-    perOperation = await timeOf(subject, Math.max(atOnce, Math.ceil(1e6 / perOperation)))
+    perOperation = await timeOf(subject, Math.max(atOnce, Math.ceil((batchMs * 1e6) / perOperation)))
   }
   return Math.max(atOnce, Math.round((turnMs * 1e6) / perOperation))
 }
@@ -131,9 +134,10 @@ async function warmUp(subject, { turnMs, warmUpMs }) {
  * @param {Subject} subject
  * @param {number} count
  */
-async function timeOf({ run, waits = false, atOnce = 1 }, count) {
+async function timeOf({ run = () => undefined, turn, waits = false, atOnce = 1 }, count) {
   // Whatever a neighbour left to be done after its turn (ticks, timers, a context to be put to rest) is done before this one.
   await new Promise((resolve) => setImmediate(resolve))
+  if (turn !== undefined) return Math.max(1, await turn(count)) / count
   const time = waits
     ? await (atOnce > 1 ? sideBySideTime(run, count, atOnce) : waitingTime(run, count))
     : workingTime(run, count)

@@ -90,8 +90,8 @@ async function firstWays(pool, db, connections) {
   })
   /** @type {Record<string, () => Promise<unknown>>} */
   const ways = { [ours]: () => pay(next()), [bare]: () => inTransaction(pool, 'BEGIN', 'COMMIT') }
-  // On a connection that was used before; the first BEGIN of each asks for more.
-  await ways[ours]()
+  // On connections that were used before: the first BEGIN of each asks for more, and the second prepares statements.
+  for (let time = 0; time < 3; time++) await Promise.all(Array.from({ length: connections }, ways[ours]))
   const { texts } = await roundTripsOf(pool, ways[ours])
   const [begin, , commit] = texts
   ways[sameStatements] = otherNames(pool, begin, commit, connections)

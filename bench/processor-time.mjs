@@ -1,6 +1,6 @@
 // The time on a processor, of this process and of others: what a shared machine cannot take away.
 
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** The time that this process has spent on processors, in us. */
 export function ownProcessorUs() {
@@ -9,14 +9,16 @@ export function ownProcessorUs() {
 }
 
 /**
- * The time that processes have spent on a processor, in us; 0 where the system does not tell.
+ * The time that processes have spent on a processor, all their threads, in us; 0 where the system does not tell.
  * @param {readonly number[]} pids
  */
 export function processorUs(pids) {
   let nanoseconds = 0
   for (const pid of pids) {
     try {
-      nanoseconds += Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0])
+      for (const thread of readdirSync(`/proc/${pid}/task`)) {
+        nanoseconds += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0])
+      }
     } catch {
       // Not Linux, or the process has ended.
     }

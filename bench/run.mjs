@@ -7,18 +7,20 @@ import { sizeLine } from './door-size.mjs'
 import { fullEffort, lines, measure, smokeEffort } from './harness.mjs'
 
 // One file per room. Each exports `peers` (package names), `cases(options)`, which first checks that its subjects do what they claim, and
-// perhaps `peersFolder` (where its peers are installed) and `sizes()`. A case that measures otherwise than all brings `measure` and `lines`.
+// perhaps `peersFolder` (where its peers are installed), `versions` (of peers that are elsewhere) and `sizes()`. A case that measures otherwise than all brings `measure` and `lines`.
 const benches = {
   identity: './identity.mjs',
   retry: './retry.mjs',
   transaction: './transaction.mjs',
   operation: './operation.mjs',
+  http: './http.mjs',
 }
 
-const usage = `usage: npm run bench -- [bench ...] [--json] [--gate] [--smoke] [--curve]
+const usage = `usage: npm run bench -- [bench ...] [--json] [--gate] [--smoke] [--curve] [--node 24]
   --json   print one JSON document and nothing else
   --gate   exit 1 when a target is missed
   --smoke  a short run that shows that everything works and agrees; nothing is judged
+  --node   measures on another Node, from npm, with the newest peers that it allows
   --curve  also what takes many minutes and has no target: ten million old records (operation)
 benches: ${Object.keys(benches).join(', ')} (default: all)`
 
@@ -70,9 +72,14 @@ const print = json ? () => {} : console.log
 print(`node ${report.node} on ${report.cpus} x ${report.cpu}${smoke ? ', smoke run: nothing is judged' : ''}`)
 
 for (const name of names) {
-  const { peers, peersFolder = import.meta.url, cases, sizes = () => [] } = await import(benches[name])
-  const versions = Object.fromEntries(peers.map((peer) => [peer, peerVersion(peer, peersFolder)]))
-  print(`\n${name}, against ${peers.map((peer) => `${peer} ${versions[peer]}`).join(', ')}`)
+  const bench = await import(benches[name])
+  const { peers, peersFolder = import.meta.url, cases, sizes = () => [] } = bench
+  const versions = {
+    ...Object.fromEntries(peers.map((peer) => [peer, peerVersion(peer, peersFolder)])),
+    ...bench.versions,
+  }
+  const told = Object.entries(versions).map(([peer, version]) => `${peer} ${version}`)
+  print(`\n${name}, against ${told.join(', ')}`)
   const measured = []
   for await (const one of cases({ smoke, curve })) {
     const own = one.measure ?? measure

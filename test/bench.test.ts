@@ -24,6 +24,18 @@ describe('npm run bench', () => {
     expect(status).toBe(0)
   })
 
+  it('runs on another Node, with the peers that it allows', { timeout: 300_000 }, () => {
+    const { status, stdout, stderr } = bench('retry', '--smoke', '--node', '24')
+    expect(stdout, stderr).toMatch(/^node v24\./m)
+    expect(stdout, stderr).toContain('all subjects ran and agreed')
+    expect(status).toBe(0)
+    const refused = bench('retry', '--smoke', '--node=19')
+    expect([refused.status, refused.stdout + refused.stderr]).toEqual([
+      1,
+      expect.stringMatching(/--node takes one of 22, 24/),
+    ])
+  })
+
   it('runs every subject of transaction once and finds that all agree', { timeout: 300_000 }, () => {
     const { status, stdout, stderr } = bench('transaction', '--smoke')
     expect(stdout, stderr).toContain('all subjects ran and agreed')
@@ -36,6 +48,12 @@ describe('npm run bench', () => {
     expect(stdout, stderr).toContain('all subjects ran and agreed')
     expect(stdout).toContain('round trips of operation: 3')
     expect(stdout).toContain('round trips of replay: 1')
+    expect(status).toBe(0)
+  })
+
+  it('runs every subject of http once and finds that all agree', { timeout: 300_000 }, () => {
+    const { status, stdout, stderr } = bench('http', '--smoke')
+    expect(stdout, stderr).toContain('all subjects ran and agreed')
     expect(status).toBe(0)
   })
 

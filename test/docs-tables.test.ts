@@ -2,6 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { problemKinds, replayedFields } from '../src/http/core/index.js'
 import { leasedFaultPoints, operationFaultPoints } from '../src/idempotency/index.js'
 import { type PostgresPool, postgres } from '../src/stores/postgres/index.js'
 import { sqlite } from '../src/stores/sqlite/index.js'
@@ -40,7 +41,7 @@ describe('tables', () => {
 
 describe('the schema', () => {
   it('of PostgreSQL', () => {
-    const pool = { connect: () => Promise.reject(new Error('not connected')), on: () => undefined }
+    const pool = { connect: () => Promise.reject(new Error('not connected')), on: () => undefined, totalCount: 0 }
     keep(
       'docs/reference/schema/postgres.sql',
       postgres({ pool: pool as never as PostgresPool, name: 'a' }).migrationSql(),
@@ -95,6 +96,25 @@ describe('lists written by hand are complete', () => {
     expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([])
   })
 
+  it('options of routes, problems and the event of routes', () => {
+    const page = read('docs/reference/http-server.md')
+    const options = found(read('src/http/core/route/options.ts'), /^ {2}readonly (\w+)\??:/gm)
+    expect(options.length).toBeGreaterThan(26)
+    expect(options.filter((name) => !page.includes(`\`${name}\``))).toEqual([])
+    for (const field of replayedFields) expect(page.toLowerCase()).toContain(`\`${field}\``)
+    const problems = read('docs/reference/problems.md')
+    expect(found(problems, /^## ([\w-]+)$/gm)).toEqual(Object.keys(problemKinds))
+    for (const [name, { status, title, detail, retryable }] of Object.entries(problemKinds)) {
+      expect(problems).toContain(`| [\`${name}\`](#${name}) | ${status} | ${title} | ${retryable ? 'yes' : 'no'} |`)
+      expect(problems).toContain(`## ${name}\n\n> ${detail}\n`)
+    }
+    const events = read('docs/reference/http-events.md')
+    const source = read('src/telemetry/http-events.ts')
+    const names = [...found(source, /'(reprise\.\w+\.[\w.-]+)'/g), ...found(source, /^ {2}readonly (\w+)\??:/gm)]
+    expect(names.length).toBeGreaterThan(6)
+    expect(names.filter((name) => !events.includes(`\`${name}\``))).toEqual([])
+  })
+
   it('options of operations, their bodies and their upkeep', () => {
     const page = read('docs/reference/operations.md')
     const room = 'src/idempotency'
@@ -120,8 +140,9 @@ describe('lists written by hand are complete', () => {
   it('options of the commands', () => {
     const page = read('docs/reference/commands.md')
     const files = ['migrate', 'doctor', 'inspect', 'sweep', 'purge', 'settle'].map((name) => `${name}-command`)
-    const names = [...files, 'open-store', 'output', 'which-record'].flatMap((name) =>
-      found(read(`src/cli/store/${name}.ts`), /name: '([\w-]+)'/g),
+    const sources = [...files, 'open-store', 'output', 'which-record'].map((name) => `src/cli/store/${name}.ts`)
+    const names = [...sources, 'src/cli/conformance/conformance-command.ts'].flatMap((path) =>
+      found(read(path), /name: '([\w-]+)'/g),
     )
     expect(names.length).toBeGreaterThan(20)
     expect(names.filter((name) => !page.includes(`\`--${name}\``))).toEqual([])

@@ -1,18 +1,22 @@
 // Tables in the documentation that are made from data: what stands between two marks in a page is what the code says.
 
-import type { ClassificationRow, Evidence, Manifest, RulingWord } from '../src/atomicity/index.js'
+import type { ClassificationRow, Evidence, Manifest, TableWord } from '../src/atomicity/index.js'
 import { callbackClassification, callbackManifests } from '../src/stores/callback/index.js'
 import { memoryClassification, memoryManifest } from '../src/stores/memory/index.js'
 import { postgresClassification, postgresManifest } from '../src/stores/postgres/index.js'
 import { sqliteClassification, sqliteManifest } from '../src/stores/sqlite/index.js'
 import {
   type ConformanceCase,
+  controlledHttpCases,
+  httpCases,
   keyCases,
   operationCases,
   recordCases,
   rowCases,
   transactionCases,
 } from '../src/testing/index.js'
+import { runnerClassification } from '../src/transaction/index.js'
+import { peerCaseTable, peerSeenTable, peerTable } from './http-peers.js'
 
 /** A table of a page, by the name that stands in its marks. */
 export interface MadeTable {
@@ -48,7 +52,13 @@ export const madeTables: readonly MadeTable[] = [
     lines: () => classificationTable(postgresClassification),
   },
   { page: 'docs/reference/stores.md', name: 'callback', lines: () => classificationTable(callbackClassification) },
+  { page: 'docs/reference/transactions.md', name: 'runner', lines: () => classificationTable(runnerClassification) },
   { page: 'docs/reference/testing.md', name: 'conformance', lines: conformanceTable },
+  { page: 'docs/reference/conformance.md', name: 'http-cases', lines: httpCaseTable },
+  { page: 'docs/reference/conformance.md', name: 'controlled-http-cases', lines: controlledHttpCaseTable },
+  { page: 'docs/reference/peers-http.md', name: 'http-peers', lines: () => table(...peerTable()) },
+  { page: 'docs/reference/peers-http.md', name: 'http-peer-cases', lines: () => table(...peerCaseTable()) },
+  { page: 'docs/reference/peers-http.md', name: 'http-peers-seen', lines: () => table(...peerSeenTable()) },
 ]
 
 /** The page with the made table in the place of what stands between its marks. Refuses a page without them. */
@@ -82,7 +92,7 @@ function reasonTable(): readonly string[] {
 }
 
 function classificationTable(rows: readonly ClassificationRow[]): readonly string[] {
-  const word = (ruling: RulingWord | undefined): string => ruling ?? '–'
+  const word = (ruling: TableWord | undefined): string => ruling ?? '–'
   return table(
     ['sign', 'what it is', 'connecting', 'body', 'committing', 'why', 'triggered in a test / not producible and why'],
     rows.map(({ sign, name, connecting, body, committing, why, evidence }) => [
@@ -110,4 +120,19 @@ function conformanceTable(): readonly string[] {
     ...manifests.map(([, manifest]) => cell(subject, manifest)),
   ])
   return table(['case', 'what a store does', ...manifests.map(([store]) => store)], rows)
+}
+
+function httpCaseTable(): readonly string[] {
+  const rows = httpCases.map(({ id, title, proves, routes, places = 1 }) => [
+    `\`${id}\``,
+    title,
+    proves,
+    [...routes.map((route) => `\`${route}\``), ...(places > 1 ? [`${places} processes`] : [])].join(', '),
+  ])
+  return table(['case', 'what a server does', 'what it is for', 'needs'], rows)
+}
+
+function controlledHttpCaseTable(): readonly string[] {
+  const rows = controlledHttpCases.map(({ id, title, proves, needs }) => [`\`${id}\``, title, proves, needs.join(', ')])
+  return table(['case', 'what a server does', 'what it is for', 'in the tester’s hands'], rows)
 }

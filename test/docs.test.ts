@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { pagesWithCommands } from './cli/pages-with-commands.js'
 import { type Fence, fences, fencesOf, pages, root } from './markdown.js'
+import { isAppBlock } from './package/start-page.js'
 
 // Inside the package, so that `reprise` is found by its own name, as built.
 const folder = `${root}/.cache/snippets`
@@ -13,7 +14,10 @@ interface Snippet extends Fence {
   readonly prints: string
 }
 
-const blocks = pages().flatMap(fences)
+// The apps of the page for newcomers are made from the tarball: test/package/start.test.ts.
+const blocks = pages()
+  .flatMap(fences)
+  .filter((fence) => !isAppBlock(fence))
 const snippets: Snippet[] = blocks.flatMap((fence, index) => {
   if (fence.info !== 'ts') return []
   const next = blocks[index + 1]
@@ -84,18 +88,20 @@ describe('commands in the documentation', () => {
   // Each command that a page shows, and what runs it: words of a test or of .ci/run, or a check by its name.
   const ranBy: Record<string, { in: string; words: string } | { check: string }> = {
     'npm start': { in: 'test/tools/run.test.ts', words: "spawn('npm', ['start']" },
+    'npm run examples': { in: 'test/examples.test.ts', words: "['tools/run.mjs', 'examples']" },
     'npm test': { in: '.ci/run', words: '\nnpm test <' },
     'npm run check': { in: '.ci/run', words: '\nnpm run check <' },
-    'npm run build': { in: 'test/tools/run.test.ts', words: "project.run(['build'])" },
     'npm run format': { in: 'test/tools/run.test.ts', words: "project.run(['format'])" },
     'npm run docs': { in: 'test/tools/contributing.test.ts', words: "run('docs')" },
     'npm run fuzz': { in: 'test/fuzz/fuzz.test.ts', words: "fuzz('--cases', " },
     'npm run bench -- identity': { in: 'test/bench.test.ts', words: "bench('identity', " },
     'npm run test:matrix': { in: 'test/tools/run.test.ts', words: "project.run(['test:matrix'], " },
     'npm pack': { check: 'package-contents' },
+    'npm run bench -- http': { in: 'test/bench.test.ts', words: "bench('http', " },
     'npm run bench -- operation': { in: 'test/bench.test.ts', words: "bench('operation', " },
     'npm run bench -- retry': { in: 'test/bench.test.ts', words: "bench('retry', " },
     'npm run bench -- transaction': { in: 'test/bench.test.ts', words: "bench('transaction', " },
+    'npm run peers': { in: 'test/http/peers.test.ts', words: "runPeers('Reprise', " },
     'npx reprise simulate storm --attempts 6 --budget none': {
       in: 'test/cli/simulate.test.ts',
       words: "'simulate', 'storm', '--attempts', '6', '--budget', 'none'",

@@ -7,11 +7,11 @@ const examples = readdirSync(`${root}/examples`)
   .filter((name) => name.endsWith('.ts'))
   .map((name) => name.slice(0, -'.ts'.length))
 
-describe('npm start', () => {
+describe('npm run examples', () => {
   let output = ''
 
   beforeAll(() => {
-    const started = spawnSync(process.execPath, ['tools/run.mjs', 'start'], {
+    const started = spawnSync(process.execPath, ['tools/run.mjs', 'examples'], {
       cwd: root,
       encoding: 'utf8',
       timeout: 120_000,

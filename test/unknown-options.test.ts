@@ -25,6 +25,7 @@ import { callback } from '../src/stores/callback/index.js'
 import { memory } from '../src/stores/memory/index.js'
 import { postgres } from '../src/stores/postgres/index.js'
 import { sqlite } from '../src/stores/sqlite/index.js'
+import { postgresProxy } from '../src/testing/index.js'
 
 const stray = { 'secret-option': 'secret' } as never
 const never = (): never => {
@@ -71,11 +72,47 @@ const calls: readonly (readonly [name: string, code: string, use: (more: object)
   ['retry', 'POLICY_INVALID', (more) => retry(readOnly(), never, { attempts: 2, ...more })],
   ['transact', 'ARGUMENT_INVALID', (more) => memory({ name: 'a' }).transact(never, { attempts: 2, ...more })],
   [
+    'optimistic',
+    'ARGUMENT_INVALID',
+    (more) => memory({ name: 'a' }).optimistic({ table: 'a', where: { id: 1 }, decide: never, ...more }),
+  ],
+  [
+    'optimistic, options',
+    'ARGUMENT_INVALID',
+    (more) =>
+      memory({ name: 'a' }).optimistic({ table: 'a', where: { id: 1 }, decide: never }, { attempts: 2, ...more }),
+  ],
+  ['postgresProxy', 'ARGUMENT_INVALID', (more) => proxied({ ...more }, {})],
+  ['a fault of postgresProxy', 'ARGUMENT_INVALID', (more) => proxied({}, { ...more })],
+  [
+    'transition',
+    'ARGUMENT_INVALID',
+    (more) =>
+      memory({ name: 'a' }).transact((tx) =>
+        tx.transition('a', { where: { id: 1 }, from: 'a', to: 'b', command: 'c', ...more }),
+      ),
+  ],
+  [
+    'lockRow',
+    'ARGUMENT_INVALID',
+    (more) => memory({ name: 'a' }).transact((tx) => tx.lockRow('a', { id: 1 }, { wait: 5, ...more })),
+  ],
+  [
     'conditionalUpdate',
     'ARGUMENT_INVALID',
     (more) => httpClient({ fetch: never }).conditionalUpdate('http://127.0.0.1/', { change: never, ...more }),
   ],
 ]
+
+/** Starts a proxy with a fault, and stops it. */
+async function proxied(options: object, fault: object): Promise<void> {
+  const proxy = await postgresProxy({ upstream: { host: '127.0.0.1', port: 1 }, ...options })
+  try {
+    proxy.arm({ statement: 1, at: 'after-forward', action: 'fin', ...fault })
+  } finally {
+    await proxy.close()
+  }
+}
 
 function expectRefusal(error: unknown, code: string): void {
   expect(error).toMatchObject({ code, details: { position: expect.any(Number) } })

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { oneAtATime } from './one-at-a-time.mjs'
+import { bundlePage } from './page.mjs'
 import { packageScript, Refusal, runNode, say } from './process.mjs'
 
 /** Paths of all files below a folder, relative to the root, sorted; [] when there is no such folder. */
@@ -44,9 +45,9 @@ function read(/** @type {string} */ path) {
 /**
  * Compiles a project into a folder when the stamp in that folder is not the wanted one.
  * @param {string} root
- * @param {{ project: string, out: string, stamp: () => string, doing: string }} what
+ * @param {{ project: string, out: string, stamp: () => string, doing: string, also?: (fresh: string) => Promise<void> }} what
  */
-async function compile(root, { project, out, stamp, doing }) {
+async function compile(root, { project, out, stamp, doing, also }) {
   const stampPath = join(root, out, '.stamp')
   if (read(stampPath) === stamp()) return
   await oneAtATime(join(root, '.cache', 'build.lock'), doing, async () => {
@@ -63,6 +64,7 @@ async function compile(root, { project, out, stamp, doing }) {
       rmSync(fresh, { recursive: true, force: true })
       throw new Refusal(`${output.trim()}\n\n${doing} failed: tsc -p ${project} ended with code ${code}.`)
     }
+    await also?.(fresh)
     writeFileSync(join(fresh, '.stamp'), wanted)
     rmSync(join(root, out), { recursive: true, force: true })
     renameSync(fresh, join(root, out))
@@ -90,13 +92,14 @@ export function ensureBuilt(/** @type {string} */ root) {
   })
 }
 
-/** Makes sure that the examples are compiled, types checked, against dist as it is. The answer is their folder. */
+/** Makes sure that the examples are compiled, types checked, against dist as it is, and the page of one is bundled. The answer is their folder. */
 export async function ensureExamplesBuilt(/** @type {string} */ root) {
   const out = join('.cache', 'examples')
   await compile(root, {
     project: join('tools', 'tsconfig.examples.json'),
     out,
     doing: 'compiling examples',
+    also: (fresh) => bundlePage(root, fresh),
     stamp: () => sourcesStamp(root) + hashOf(root, [...filesBelow(root, 'examples'), 'tools/tsconfig.examples.json']),
   })
   return join(root, out)

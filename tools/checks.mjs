@@ -47,6 +47,7 @@ async function types(context) {
   const tsc = packageScript(context.root, 'typescript', 'tsc')
   await tool(context, tsc, ['--noEmit', '-p', 'tsconfig.json'])
   await tool(context, tsc, ['--noEmit', '-p', 'tools/tsconfig.json'])
+  await tool(context, tsc, ['--noEmit', '-p', 'examples/payments/page/tsconfig.json']) // what runs in a browser
 }
 
 /** @type {Check['run']} */

@@ -5,12 +5,19 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ensureBuilt, ensureExamplesBuilt } from './build.mjs'
 import { ensureInstalled } from './install.mjs'
-import { packageScript, Refusal, runNode, say } from './process.mjs'
+import { nodeVersions, otherNode } from './node-versions.mjs'
+import { packageScript, Refusal, run, runNode, say } from './process.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url)).replace(/[/\\]$/, '')
 
-/** Runs every example in the order of its name and shows what it prints. */
+/** Serves the sample service. */
 async function start() {
+  const compiled = await ensureExamplesBuilt(root)
+  return (await import('./serve.mjs')).serve(compiled)
+}
+
+/** Runs every example that is one program, in the order of its name, and shows what it prints. */
+async function examples() {
   const compiled = await ensureExamplesBuilt(root)
   const names = readdirSync(join(root, 'examples'))
     .filter((name) => /\.(ts|mjs)$/.test(name))
@@ -30,10 +37,37 @@ async function start() {
 
 /** @type {(args: readonly string[]) => Promise<number>} */
 async function bench(args) {
+  const { major, rest } = nodeAskedFor(args)
+  const node = major === undefined ? { binary: process.execPath } : await otherNode(root, major)
+  if ('why' in node) throw new Refusal(`Node ${major} cannot be used: ${node.why}.`)
   await ensureInstalled(root, join(root, 'bench'))
   // Newer majors of the peers, which older Nodes cannot run.
-  if (Number.parseInt(process.versions.node, 10) >= 22) await ensureInstalled(root, join(root, 'bench', 'newest'))
-  return (await runNode(join(root, 'bench', 'run.mjs'), args, { cwd: root })).code
+  const running = major ?? Number.parseInt(process.versions.node, 10)
+  if (running >= 22) await ensureInstalled(root, join(root, 'bench', 'newest'))
+  return (await run(node.binary, [join(root, 'bench', 'run.mjs'), ...rest], { cwd: root })).code
+}
+
+/**
+ * `--node 24` asks for another Node than this one.
+ * @param {readonly string[]} args
+ * @returns {{ major: number | undefined, rest: readonly string[] }}
+ */
+function nodeAskedFor(args) {
+  const place = args.findIndex((arg) => arg === '--node' || arg.startsWith('--node='))
+  if (place < 0) return { major: undefined, rest: args }
+  const [text, taken] = args[place] === '--node' ? [args[place + 1], 2] : [args[place]?.slice('--node='.length), 1]
+  const majors = nodeVersions(root)
+  const major = majors.find((known) => String(known) === text)
+  if (major === undefined) throw new Refusal(`--node takes one of ${majors.join(', ')}.`)
+  return { major, rest: args.toSpliced(place, taken) }
+}
+
+/** @type {(args: readonly string[]) => Promise<number>} */
+async function peers(args) {
+  const folder = join(root, 'bench', 'http-peers')
+  await ensureInstalled(root, folder)
+  await (await import('./sqlite-drivers.mjs')).ensureSqliteDrivers(root)
+  return (await runNode(join(folder, 'run.mjs'), args, { cwd: root })).code
 }
 
 /** @type {(args: readonly string[]) => Promise<number>} */
@@ -51,7 +85,8 @@ async function format(args) {
 
 /** @type {Record<string, Command>} */
 const commands = {
-  start: { does: 'runs the examples and shows their output', build: true, run: start },
+  start: { does: 'runs the sample service, examples/payments', build: true, run: start },
+  examples: { does: 'runs the other examples and shows their output', build: true, run: examples },
   test: {
     does: 'runs the tests; arguments go to vitest',
     build: true,
@@ -63,6 +98,7 @@ const commands = {
     run: async (args) => (await import('./check.mjs')).check(root, args),
   },
   bench: { does: 'measures against peers; arguments choose a part', build: true, run: bench },
+  peers: { does: 'runs the HTTP cases against other layers; arguments choose them', build: true, run: peers },
   fuzz: {
     does: 'throws generated inputs at every parser',
     build: true,

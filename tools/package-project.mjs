@@ -81,8 +81,11 @@ function consumerSource(/** @type {Record<string, string[]>} */ opened) {
   return `${lines.join('\n')}\n`
 }
 
-/** Doors that stand on modules of Node, in their declarations too: stores, the proxy of the fault kit, the guard around Node's calls. */
-const nodeOnly = /^reprise\/(stores\/|testing$|effect-guard$)/
+/** Doors that stand on modules of Node, in their declarations too: stores, servers, the proxy of the fault kit, the guard around Node's calls. */
+const nodeOnly = /^reprise\/(stores\/|http\/(?!client$)|testing$|effect-guard$)/
+
+/** Doors whose declarations name types of a framework: whoever opens one has it, and `npm run check -- types` compiles them with it. */
+const ofFrameworks = /\/http\/(express|fastify|hono|koa|nest)$/
 
 /**
  * Compiles the consumer strictly, library declarations included, once with Node's types and once as for a browser.
@@ -95,9 +98,10 @@ export async function compileConsumer(root, project, opened) {
     Node: { lib: ['es2023'], types: ['node'], typeRoots: [join(root, 'node_modules', '@types')] },
     browser: { lib: ['es2023', 'dom'], types: [] },
   }
-  const anywhere = Object.fromEntries(Object.entries(opened).filter(([door]) => !nodeOnly.test(door)))
+  const bare = Object.fromEntries(Object.entries(opened).filter(([door]) => !ofFrameworks.test(door)))
+  const anywhere = Object.fromEntries(Object.entries(bare).filter(([door]) => !nodeOnly.test(door)))
   for (const [kind, options] of Object.entries(kinds)) {
-    writeFileSync(join(project, 'consumer.ts'), consumerSource(kind === 'browser' ? anywhere : opened))
+    writeFileSync(join(project, 'consumer.ts'), consumerSource(kind === 'browser' ? anywhere : bare))
     const compilerOptions = {
       ...options,
       target: 'es2022',

@@ -49,6 +49,11 @@ export function findPostgres() {
   return newestFirst.map((major) => join(debianPostgres, major, 'bin')).find(isPostgresFolder)
 }
 
+/** Where a browser is that the tests can drive: Chromium, as Debian and others call it, or undefined. @returns {string | undefined} */
+export function findChromium() {
+  return ['chromium', 'chromium-browser', 'google-chrome'].map(findProgram).find((path) => path !== undefined)
+}
+
 /** @typedef {{ what: string, package: string, find: () => string | undefined }} Needed what it is, Debian's package, how it is found */
 
 /** What the tests need. @type {readonly Needed[]} */
@@ -56,6 +61,7 @@ const needed = [
   { what: 'PostgreSQL', package: 'postgresql', find: findPostgres },
   { what: 'PgBouncer', package: 'pgbouncer', find: () => findProgram('pgbouncer') },
   { what: 'strace', package: 'strace', find: () => findProgram('strace') },
+  { what: 'Chromium', package: 'chromium', find: findChromium },
 ]
 
 /** @param {string} aptGet @param {readonly string[]} args */

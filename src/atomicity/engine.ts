@@ -60,6 +60,11 @@ export interface Session<Handle> {
   reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> | boolean
   /** Writes the outcome into the record of a key that this transaction claimed. It may be sent together with COMMIT; then COMMIT fails where this does. */
   record(id: StoredKey, outcome: RecordOutcome): Promise<void> | void
+  /**
+   * Told that the body has returned, and all that goes before COMMIT is done. Waits for the statements that the body did not wait for: one that fails poisons the
+   * handle. From then on nothing of the body is sent any more. All of it comes before COMMIT, so a wait that is given up leaves no doubt. Default: there is nothing to wait for.
+   */
+  settle?(): Promise<void> | undefined
   /** Sends COMMIT, checks its answer, and says how durable it is. Anything but a sound answer is an error, to be classified in phase `committing`. */
   commit(): Promise<Receipt> | Receipt
   /** Rolls back. */

@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { eventLoopTurn } from '../kernel/index.js'
 import { handleLife } from './handle-life.js'
 
 function recorder() {
@@ -108,4 +109,87 @@ it('tells of its end once, and at once where it is over', () => {
   life.end()
   life.whenOver(() => told.push('late'))
   expect(told).toEqual(['early', 'late'])
+})
+
+describe('a call that nobody waits for', () => {
+  let raised: unknown[] = []
+  let listeners: NodeJS.UnhandledRejectionListener[] = []
+  const onRaised = (reason: unknown): void => void raised.push(reason)
+  beforeEach(() => {
+    raised = []
+    // The test runner's own would fail the run.
+    listeners = process.listeners('unhandledRejection')
+    process.removeAllListeners('unhandledRejection')
+    process.on('unhandledRejection', onRaised)
+  })
+  afterEach(() => {
+    process.off('unhandledRejection', onRaised)
+    for (const listener of listeners) process.on('unhandledRejection', listener)
+  })
+  const raisedSoon = async (): Promise<readonly unknown[]> => {
+    await eventLoopTurn()
+    await eventLoopTurn()
+    return raised
+  }
+  const failing = async (): Promise<never> => {
+    await eventLoopTurn()
+    throw boom
+  }
+
+  it('is told by the transaction where its failure was noted, and raised where nobody would tell', async () => {
+    const life = handleLife()
+    void life.call(async () => {
+      life.failed(boom)
+      throw boom
+    })
+    expect(await raisedSoon()).toEqual([])
+    const untold = handleLife()
+    void untold.call(failing)
+    await eventLoopTurn()
+    expect(await raisedSoon()).toEqual([boom])
+    expect(untold.poisoned).toBeUndefined()
+  })
+
+  it('that failed inside a savepoint is told by the savepoint, whose own failure nobody tells', async () => {
+    const life = handleLife()
+    const steps = recorder()
+    void life.call(
+      () =>
+        life.savepoint(steps, () =>
+          life.call(async () => {
+            life.failed(boom)
+            throw boom
+          }),
+        ),
+      'poisoned',
+    )
+    expect(await raisedSoon()).toEqual([boom])
+  })
+
+  it('poisons when it fails after the body returned, and is waited for with all that comes of it', async () => {
+    const life = handleLife()
+    const order: string[] = []
+    void (async () => {
+      await life.call(eventLoopTurn)
+      order.push('first')
+      await life.call(eventLoopTurn)
+      order.push('second')
+    })()
+    void life.call(failing)
+    await life.settle()
+    expect(order).toEqual(['first', 'second'])
+    expect(life.poisoned).toEqual({ error: boom })
+    await expect(life.call(eventLoopTurn)).rejects.toMatchObject({ code: 'TRANSACTION_OVER' })
+    expect(await raisedSoon()).toEqual([])
+  })
+
+  it('is not waited for where there is none, nor after the end', async () => {
+    expect(handleLife().settle()).toBeUndefined()
+    const life = handleLife()
+    const never = life.call(() => new Promise(() => undefined))
+    const settled = life.settle()
+    life.end()
+    await settled
+    expect(never).toBeInstanceOf(Promise)
+  })
 })

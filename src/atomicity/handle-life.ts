@@ -1,6 +1,6 @@
 // The life of a handle: usable, poisoned by its first error, over. Savepoints scope an error, so that the transaction goes on after it.
 
-import { RepriseError } from '../kernel/index.js'
+import { eventLoopTurn, RepriseError } from '../kernel/index.js'
 
 /** What an engine does for a savepoint. */
 export interface SavepointSteps {
@@ -39,6 +39,18 @@ export interface HandleLife {
   /** Calls `work` when `end` is called, or now where it was. */
   whenOver(work: () => void): void
   /**
+   * Runs a call of the body, which may not wait for it. A failure that keeps the transaction from committing is told by the transaction, and raises no
+   * `unhandledRejection`; any other one is left to whoever made the call.
+   *
+   * @param told What tells it beside the call: `'noted'`, it was handed to `failed` or `poison`; `'poisoned'`, the whole transaction is poisoned. Default `'noted'`.
+   */
+  call<Result>(work: () => Promise<Result>, told?: 'noted' | 'poisoned'): Promise<Result>
+  /**
+   * The body has returned: waits for the calls that it did not wait for, any failure of which poisons the transaction now. After that further calls are refused.
+   * Undefined: there are none.
+   */
+  settle(): Promise<void> | undefined
+  /**
    * Refuses to commit while a savepoint is open, with SAVEPOINT_ORDER: the body did not await it, so half of its work would be stored.
    * Otherwise the same as `check`.
    */
@@ -67,6 +79,10 @@ class Life implements HandleLife {
   #over = false
   #whenOver: (() => void)[] | undefined
   #poisoned: { readonly error: unknown } | undefined
+  #noted: Set<unknown> | undefined
+  #calls = 0
+  #body: 'running' | 'returned' | 'settled' = 'running'
+  #whenQuiet: (() => void)[] | undefined
 
   get poisoned(): { readonly error: unknown } | undefined {
     return this.#poisoned
@@ -78,7 +94,7 @@ class Life implements HandleLife {
 
   check(): void {
     // What poisoned it says more than that it is over, but only while it is not: a late caller must not see an old error as its own.
-    if (this.#over) throw new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')
+    if (this.#over) throw handleOver()
     const first = this.#poisoned ?? this.#levels.find((level) => level.failure !== undefined)?.failure
     if (first !== undefined) throw first.error
   }
@@ -95,6 +111,8 @@ class Life implements HandleLife {
   }
 
   failed(error: unknown): void {
+    this.#noted ??= new Set()
+    this.#noted.add(error)
     const level = this.#levels.at(-1)
     if (level === undefined) this.poison(error)
     else level.failure ??= { error }
@@ -105,6 +123,7 @@ class Life implements HandleLife {
     const due = this.#whenOver
     this.#whenOver = undefined
     if (due !== undefined) for (const work of due) work()
+    this.#quiet()
   }
 
   whenOver(work: () => void): void {
@@ -114,6 +133,63 @@ class Life implements HandleLife {
     }
     this.#whenOver ??= []
     this.#whenOver.push(work)
+  }
+
+  call<Result>(work: () => Promise<Result>, told: 'noted' | 'poisoned' = 'noted'): Promise<Result> {
+    if (this.#body === 'settled') return Promise.reject(handleOver())
+    // One that is refused because all is over was a mistake of whoever made it, and nobody else would tell.
+    const inTime = !this.#over
+    this.#calls += 1
+    const answer = new Promise<Result>((resolve, reject) => {
+      work().then(
+        (result) => {
+          this.#called()
+          resolve(result)
+        },
+        (error: unknown) => {
+          if (inTime && this.#tells(error, told)) answer.catch(ignore)
+          this.#called()
+          reject(error)
+        },
+      )
+    })
+    return answer
+  }
+
+  settle(): Promise<void> | undefined {
+    this.#body = 'returned'
+    if (this.#calls > 0) return this.#settled()
+    this.#body = 'settled'
+    return undefined
+  }
+
+  async #settled(): Promise<void> {
+    while (this.#calls > 0 && !this.#over) {
+      await new Promise<void>((resolve) => {
+        this.#whenQuiet ??= []
+        this.#whenQuiet.push(resolve)
+      })
+      // What waited for the last call may make the next one.
+      await eventLoopTurn()
+    }
+    this.#body = 'settled'
+  }
+
+  #tells(error: unknown, told: 'noted' | 'poisoned'): boolean {
+    if (this.#over) return true
+    if (this.#body === 'returned') this.poison(error)
+    return this.#poisoned !== undefined || (told === 'noted' && this.#noted?.has(error) === true)
+  }
+
+  #called(): void {
+    this.#calls -= 1
+    if (this.#calls === 0) this.#quiet()
+  }
+
+  #quiet(): void {
+    const due = this.#whenQuiet
+    this.#whenQuiet = undefined
+    if (due !== undefined) for (const resolve of due) resolve()
   }
 
   async savepoint<Result>(steps: SavepointSteps, work: () => PromiseLike<Result> | Result): Promise<Result> {
@@ -202,6 +278,12 @@ class Life implements HandleLife {
       throw error
     }
   }
+}
+
+const ignore = (): void => undefined
+
+function handleOver(): RepriseError {
+  return new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')
 }
 
 function refusePromise(result: unknown): void {

@@ -22,7 +22,9 @@ export {
   type Ruling,
   type RulingWord,
   ruleBy,
+  ruleByFirst,
   rulingOf,
+  type TableWord,
 } from './phase.js'
 export {
   type AuditEntry,
@@ -47,6 +49,9 @@ export type {
   Seen,
   Written,
 } from './records.js'
+export { checkedRows, type SoundRows, type SoundTransition } from './rows/checked-rows.js'
+export { anyColumns, type ColumnDemands, oneRow, someRows, soundColumns } from './rows/column-values.js'
+export { checkName, tableParts } from './rows/names.js'
 export type {
   Blocker,
   ColumnValue,
@@ -58,5 +63,5 @@ export type {
   TableName,
   Transition,
   Transitioned,
-} from './rows.js'
+} from './rows/rows.js'
 export { type Turn, type TurnLimits, type Turns, type TurnsOptions, turnsOf } from './turns.js'

@@ -1,5 +1,7 @@
 // Where a transaction stands, and what a failure there means.
 
+import { isRepriseError } from '../kernel/index.js'
+
 /**
  * Where a transaction stands: waiting for a connection, connecting and beginning, in the caller's body, COMMIT on its way, done.
  * The phase decides what a failure means: until COMMIT is sent nothing can have happened.
@@ -33,12 +35,16 @@ export interface ClassificationRow {
   readonly name: string
   /** Present: it says that somebody else held a lock for longer than the wait for it. */
   readonly blocked?: true
+  /** Present: the transaction is dead for certain, and the error behind this one (its `cause`) says the rest; the words here count where there is none. */
+  readonly first?: true
+  /** Present: the connection cannot be used again, whatever the word says of it. */
+  readonly connection?: 'discard'
   /** What it means while connecting or beginning; absent: cannot come there, treated as unlisted. */
-  readonly connecting?: RulingWord
+  readonly connecting?: TableWord
   /** What it means in the body. */
-  readonly body?: RulingWord
+  readonly body?: TableWord
   /** What it means in answer to COMMIT. */
-  readonly committing?: RulingWord
+  readonly committing?: TableWord
   /** Why, with the source. */
   readonly why: string
   /** A test that triggers it (its title), or why it cannot be produced. */
@@ -51,17 +57,21 @@ export interface ClassificationRow {
  */
 export type RulingWord = 'repeat' | 'reconnect' | 'resolve' | 'surface' | 'halt'
 
+/** What a row of a table can say: a ruling on a failure, or `done`: it happened, and what is remarkable about it is no failure. */
+export type TableWord = RulingWord | 'done'
+
 /** What a word of a table means. */
-export function rulingOf(word: RulingWord, sign: string): Ruling {
+export function rulingOf(word: TableWord, sign: string): Ruling {
   return { ...rulings[word], sign }
 }
 
-const rulings: Readonly<Record<RulingWord, Omit<Ruling, 'sign'>>> = {
+const rulings: Readonly<Record<TableWord, Omit<Ruling, 'sign'>>> = {
   repeat: { outcome: 'aborted', help: 'transient', connection: 'keep', alarm: false },
   reconnect: { outcome: 'aborted', help: 'transient', connection: 'discard', alarm: false },
   resolve: { outcome: 'unknown', help: 'transient', connection: 'discard', alarm: false },
   surface: { outcome: 'aborted', help: 'permanent', connection: 'keep', alarm: false },
   halt: { outcome: 'aborted', help: 'permanent', connection: 'discard', alarm: true },
+  done: { outcome: 'committed', help: 'permanent', connection: 'keep', alarm: false },
 }
 
 /**
@@ -75,9 +85,30 @@ export function ruleBy(table: readonly ClassificationRow[], signs: readonly stri
   for (const sign of signs) {
     const row = bestRow(table, sign, column)
     const word = row?.[column]
-    if (word !== undefined) return row?.blocked ? { ...rulingOf(word, sign), blocked: true } : rulingOf(word, sign)
+    if (word !== undefined) {
+      const { blocked, connection } = row ?? {}
+      return { ...rulingOf(word, sign), ...(connection && { connection }), ...(blocked && { blocked }) }
+    }
   }
   return rulingOf(column === 'committing' ? 'resolve' : 'surface', signs[0] ?? 'unlisted')
+}
+
+/**
+ * Rules on an error of Reprise's own that says that the transaction is dead, where its row has `first`. Undefined: there is no such row, and the signs decide.
+ *
+ * @param classify Rules on the error behind it, which says whether another transaction would help.
+ */
+export function ruleByFirst(
+  table: readonly ClassificationRow[],
+  error: unknown,
+  phase: Phase,
+  classify: (first: unknown) => Ruling,
+): Ruling | undefined {
+  if (!isRepriseError(error)) return undefined
+  const row = table.find(({ sign, first }) => first && sign === error.code)
+  if (row === undefined) return undefined
+  if (error.cause === undefined) return ruleBy([row], [error.code], phase)
+  return { ...classify(error.cause), outcome: 'aborted' }
 }
 
 function bestRow(

@@ -1,4 +1,4 @@
-// The port to a store's records: each call is one commit of its own, and each write depends on the record that was read. Seven methods, none of which needs SQL.
+// The port to a store's records: each call is one commit of its own, and each write depends on the record that was read. Eight methods, none of which needs SQL.
 
 import type { StoredKey } from '../identity/index.js'
 import type { Deadline } from '../kernel/index.js'
@@ -10,6 +10,11 @@ export interface RecordLimits {
   readonly deadline: Deadline
   /** Ends the wait for a connection. Default: none. */
   readonly signal?: AbortSignal
+  /**
+   * Whether it goes before others who wait for a connection, as far as the store hands those out itself: what an owner writes about its claim is short, and lost when it is late.
+   * Default false.
+   */
+  readonly urgent?: boolean
 }
 
 /** A record as it was at a moment of the store's clock. */
@@ -109,6 +114,11 @@ export interface Records {
   purge(query: PurgeQuery, limits: RecordLimits): Promise<Purged>
   /** Lists records in the order of their names. */
   list(query: RecordQuery, limits: RecordLimits): Promise<readonly NamedRecord[]>
+  /**
+   * How many records of a scope are remembered: all but finished ones past their window, whether they are purged or not. Counting ends at `most`, 1 to 1,000,000, and then `most` is
+   * the answer.
+   */
+  live(scope: string, most: number, limits: RecordLimits): Promise<number>
   /** The audit notes of a record, oldest first, at most 1,000. */
   notes(id: StoredKey, limits: RecordLimits): Promise<readonly AuditEntry[]>
 }

@@ -140,3 +140,20 @@ it('takes a turn without waiting where one is free, and none where nobody would 
   await turns.close()
   expect(() => turns.tryTake()).toThrow(expect.objectContaining({ code: 'STORE_CLOSED' }))
 })
+
+it('lets the urgent go first, in the order of asking, and limits them as well', async () => {
+  const turns = turnsOf({ queue: 2, clock: manualClock() })
+  const order: string[] = []
+  const first = await turns.take(long)
+  const work = async (name: string, urgent: boolean): Promise<void> => {
+    const turn = await turns.take({ ...long, urgent })
+    order.push(name)
+    turn.done()
+  }
+  const all = Promise.all([work('a', false), work('b', false), work('c', true), work('d', true)])
+  expect(turns.waiting).toBe(4)
+  await expect(turns.take({ ...long, urgent: true })).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+  first.done()
+  await all
+  expect(order).toEqual(['c', 'd', 'a', 'b'])
+})

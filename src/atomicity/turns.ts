@@ -1,4 +1,4 @@
-// Turns: who works next where only a few can work at once. First come, first served; every wait has an end, and the queue a limit.
+// Turns: who works next where only a few can work at once. First come, first served, the urgent before the others; every wait has an end, and the queue a limit.
 
 import { type Clock, RepriseError, systemClock, whenAborted } from '../kernel/index.js'
 
@@ -16,13 +16,15 @@ export interface TurnsOptions {
 export interface TurnLimits {
   /** The longest wait, in ms; 0 takes a turn that is free now, or fails. */
   readonly waitMs: number
+  /** Whether it goes before all who are not: for what is short, and too late when it is late, such as a heartbeat. Default false. */
+  readonly urgent?: boolean
   /** Ends the wait: it is rejected with the signal's reason. Default: none. */
   readonly signal?: AbortSignal
 }
 
 /** A turn that was taken. */
 export interface Turn {
-  /** Passes it to the one who has waited longest. Calling it again does nothing. */
+  /** Passes it to the urgent one who has waited longest, or else to the one who has. Calling it again does nothing. */
   done(): void
 }
 
@@ -45,13 +47,14 @@ interface Waiter {
   readonly refuse: (reason: unknown) => void
 }
 
-/** A queue of turns; nobody overtakes. */
+/** A queue of turns; nobody overtakes but the urgent, who have a queue of their own with the same limit. */
 export function turnsOf(options: TurnsOptions = {}): Turns {
   const { places = 1, queue = 1000, clock = systemClock } = options
   checkCount('places', places, 1)
   checkCount('queue', queue, 0)
   // A set keeps the order of arrival and gives up a waiter from the middle at once.
   const waiters = new Set<Waiter>()
+  const urgentOnes = new Set<Waiter>()
   const idle: (() => void)[] = []
   let taken = 0
   let closed = false
@@ -62,7 +65,7 @@ export function turnsOf(options: TurnsOptions = {}): Turns {
       done() {
         if (!out) return
         out = false
-        const [next] = waiters
+        const [next] = urgentOnes.size > 0 ? urgentOnes : waiters
         // The place goes from hand to hand: a newcomer cannot take it in between.
         if (next !== undefined) next.settle(turn())
         else {
@@ -85,24 +88,25 @@ export function turnsOf(options: TurnsOptions = {}): Turns {
       return taken
     },
     get waiting() {
-      return waiters.size
+      return waiters.size + urgentOnes.size
     },
     tryTake,
-    async take({ waitMs, signal }) {
+    async take({ waitMs, signal, urgent = false }) {
       signal?.throwIfAborted()
       const free = tryTake()
       if (free !== undefined) return free
       if (waitMs <= 0) throw exhausted(places, 0)
-      if (waiters.size >= queue) {
+      const line = urgent ? urgentOnes : waiters
+      if (line.size >= queue) {
         throw new RepriseError('QUEUE_FULL', `All places are taken, and ${queue} wait already.`, {
           details: { places, queue },
         })
       }
-      return await waitIn(waiters, clock, { waitMs, ...(signal && { signal }) }, () => exhausted(places, waitMs))
+      return await waitIn(line, clock, { waitMs, ...(signal && { signal }) }, () => exhausted(places, waitMs))
     },
     async close() {
       closed = true
-      for (const waiter of [...waiters]) waiter.refuse(closedError())
+      for (const waiter of [...urgentOnes, ...waiters]) waiter.refuse(closedError())
       if (taken > 0) await new Promise<void>((resolve) => idle.push(resolve))
     },
   }

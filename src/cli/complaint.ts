@@ -18,6 +18,7 @@ const failures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'DEADLINE_EXCEEDED',
   'LOCK_TIMEOUT',
   'MARKER_INVALID',
+  'MIGRATION_BLOCKED',
   'MIGRATION_MISSING',
   'MIGRATION_NEWER',
   'POOLING_UNSUPPORTED',

@@ -1,6 +1,7 @@
 // The commands, and what happens when one is used wrongly.
 
 import { complaintOf } from './complaint.js'
+import { conformanceCommand, conformanceHelp, conformanceOptions } from './conformance/conformance-command.js'
 import type { Io } from './io.js'
 import { type GivenOptions, type OptionGroup, readOptions, UsageError } from './option-table.js'
 import { jitterCommand, jitterHelp, jitterOptions } from './simulate/jitter-command.js'
@@ -17,6 +18,8 @@ interface Command {
   readonly options: readonly OptionGroup[]
   readonly help: () => string
   readonly run: (given: GivenOptions, io: Io) => Promise<void>
+  /** The option that a first word without dashes is the value of. */
+  readonly argument?: string
 }
 
 /** By their words. */
@@ -27,6 +30,7 @@ const commands: Readonly<Record<string, Command>> = {
   sweep: { options: sweepOptions, help: sweepHelp, run: sweepCommand },
   purge: { options: purgeOptions, help: purgeHelp, run: purgeCommand },
   settle: { options: settleOptions, help: settleHelp, run: settleCommand },
+  conformance: { options: conformanceOptions, help: conformanceHelp, run: conformanceCommand, argument: 'url' },
   'simulate storm': { options: stormOptions, help: stormHelp, run: stormCommand },
   'simulate jitter': { options: jitterOptions, help: jitterHelp, run: jitterCommand },
 }
@@ -37,6 +41,7 @@ reprise inspect           what is known of a key, or which records there are
 reprise sweep             drives claims whose owner is gone to an outcome
 reprise purge             forgets what is past its window
 reprise settle            decides an unknown outcome, with a reason
+reprise conformance       what a server with Idempotency-Key does, case by case
 reprise simulate storm    what a policy does to a service that is in trouble
 reprise simulate jitter   how contending clients get on, by kind of backoff
 
@@ -77,9 +82,14 @@ async function dispatch(args: readonly string[], io: Io): Promise<void> {
   const asked = args.includes('--help') || args.includes('-h')
   const found = commandOf(args)
   if (found !== undefined) {
-    const { options, help, run } = found.command
+    const { options, help, run, argument } = found.command
+    const [word, ...others] = args.slice(found.words)
+    const given =
+      argument === undefined || word === undefined || word.startsWith('-')
+        ? args.slice(found.words)
+        : [`--${argument}=${word}`, ...others]
     if (asked) io.write(fitted(help(), io.columns))
-    else await run(readOptions(args.slice(found.words), options), io)
+    else await run(readOptions(given, options), io)
     return
   }
   const [first, second] = args

@@ -26,7 +26,11 @@ export interface OperationOptions<Input, Result, Code extends string = string> {
   readonly retryHorizon?: Duration
   /** Keys that carry their time (UUIDv7) and are older than this are refused with KEY_TOO_OLD. Default: a repeat after the window executes anew. */
   readonly oldestKey?: Duration
-  /** What a duplicate does while the first one is under way: wait for it, or be refused with OPERATION_IN_FLIGHT at once. Default `'wait'`. */
+  /**
+   * What a duplicate does while the first one is under way: wait for it, or be refused with OPERATION_IN_FLIGHT at once. Where the store's manifest says
+   * `refuse: 'coarse'`, a writer of another process cannot be told from one on the same key: there it waits too, and is then refused with `details.certain: false`.
+   * Default `'wait'`.
+   */
   readonly duplicates?: 'wait' | 'refuse'
   /** How long a duplicate waits at most. Never longer than its deadline. Default `'5s'`. */
   readonly wait?: Duration
@@ -47,6 +51,9 @@ export interface OperationOptions<Input, Result, Code extends string = string> {
   /** Who mints the keys, in a few words, for an audit. Default `'caller'`. */
   readonly mintedBy?: string
 }
+
+/** Any operation, whatever it takes and gives. */
+export type AnyOperation = Operation<never, unknown>
 
 /** The five answers of an operation, as plain data. */
 export interface OperationAnswers {
@@ -102,4 +109,10 @@ export interface Operation<Input, Result, Code extends string = string> {
   outcome(input: Input, options?: CallOptions): Promise<Outcome<Result, Code>>
   /** The five answers. */
   readonly answers: OperationAnswers
+}
+
+/** A leased operation: one that a sweep can drive to its outcome. */
+export interface LeasedOperation<Input, Result, Code extends string = string> extends Operation<Input, Result, Code> {
+  /** The five answers. */
+  readonly answers: OperationAnswers & { readonly mode: 'leased' }
 }

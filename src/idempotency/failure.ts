@@ -15,7 +15,7 @@ export interface Failure<Code extends string = string, Data = unknown> {
 }
 
 /**
- * A final failure. Returned from a body, it is stored together with what the body wrote. Thrown (inside {@link OperationFailedError}), or made of a thrown error by the
+ * A final failure. Returned from a body, it is stored together with what the body wrote. Thrown (as it is, or inside {@link OperationFailedError}), or made of a thrown error by the
  * definition's `terminal`, what the body wrote is rolled back and the failure is stored.
  */
 export function fail<const Code extends string>(code: Code): Failure<Code, undefined>

@@ -4,9 +4,12 @@ export { type OperationFaultPoint, operationFaultPoints } from './atomic/fault-p
 export type { AtomicOptions, AtomicTransactionOptions, FailureCodeOf, Registered, ResultOf } from './atomic/options.js'
 export type { CodecContext, ValueCodec } from './codec.js'
 export { type EncryptionOptions, encrypted } from './codecs/encrypted.js'
+export { type DomainTime, timeOfRecords } from './define/place.js'
 export { operations } from './define/registry.js'
 export type {
+  AnyOperation,
   CallOptions,
+  LeasedOperation,
   Operation,
   OperationAnswers,
   OperationOptions,
@@ -33,13 +36,14 @@ export {
 } from './leased/recovery.js'
 export type { Recovery } from './machine.js'
 export { operationId } from './operation-id.js'
-export { type InDomain, type Operations, operationsOf } from './operations.js'
+export { type Operations, operationsOf } from './operations.js'
+export type { JsonOf, Keepable, Storable } from './storable.js'
 export { leasedStoreOf } from './upkeep/known-operations.js'
 export type { Looked } from './upkeep/look.js'
 export { type Known, lookup } from './upkeep/lookup.js'
 export type { LoopOptions } from './upkeep/loop.js'
 export { type PurgeOptions, purge } from './upkeep/purge.js'
-export { type Settlement, type SettleOptions, settle } from './upkeep/settle.js'
+export { type Settlement, type SettlementOf, type SettleOptions, settle } from './upkeep/settle.js'
 export { type SweepCounts, type SweepOptions, sweep } from './upkeep/sweep.js'
-export type { UpkeepCall, Which, WhichByName, WhichStored } from './upkeep/which.js'
+export type { NameOfRecord, UpkeepCall, Which, WhichByName, WhichHere, WhichStored } from './upkeep/which.js'
 export type { DecodedOutcome } from './values.js'

@@ -137,9 +137,9 @@ function onSettle(record: StoredRecord | undefined, event: SettleEvent, nowMs: n
     const ours = record.because === settledBecause && decision.state !== 'released' && isOutcome(record, decision)
     return ours ? { act: 'done' } : { act: 'refuse', because: 'finished' }
   }
-  if (record.mode === 'atomic') return { act: 'refuse', because: 'invalid' }
-  // A claim without a lease never ends by time: for a person it is over at once.
-  const wait = record.state === 'claimed' ? leaseLeft(record, event.marginMs, nowMs) : undefined
+  // A claim without a lease never ends by time: for a person it is over at once. One of atomic mode was committed by a body that ended its transaction itself; nobody else can go on.
+  const leased = record.state === 'claimed' && record.mode === 'leased'
+  const wait = leased ? leaseLeft(record, event.marginMs, nowMs) : undefined
   if (wait?.retryInMs !== undefined) return { act: 'refuse', because: 'in-flight', retryInMs: wait.retryInMs }
   if (decision.state === 'released') return { act: 'remove' }
   return { act: 'write', change: { ...completion(decision), token: null, because: settledBecause } }

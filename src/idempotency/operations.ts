@@ -5,12 +5,13 @@ import type { TransactionDefaults } from '../transaction/index.js'
 import { defineAtomic } from './atomic/define.js'
 import type { AtomicOptions, Registered, ResultOf } from './atomic/options.js'
 import { placeOf } from './define/place.js'
-import type { Operation, OperationAnswers } from './definition.js'
+import type { AnyOperation, LeasedOperation, Operation, OperationAnswers } from './definition.js'
+import type { Storable } from './storable.js'
 import { type Known, lookup } from './upkeep/lookup.js'
 import { type PurgeOptions, purge } from './upkeep/purge.js'
-import { type Settlement, type SettleOptions, settle } from './upkeep/settle.js'
+import { type SettlementOf, type SettleOptions, settle } from './upkeep/settle.js'
 import { type SweepCounts, type SweepOptions, sweep } from './upkeep/sweep.js'
-import type { UpkeepCall, Which } from './upkeep/which.js'
+import type { UpkeepCall, Which, WhichHere } from './upkeep/which.js'
 
 /** The operations of a domain. */
 export interface Operations<Handle> {
@@ -23,24 +24,30 @@ export interface Operations<Handle> {
    */
   operation<Input, Returned, const Code extends string = never>(
     name: string,
-    definition: AtomicOptions<Handle, Input, Returned, Code> & Registered<Returned, Code>,
+    definition: AtomicOptions<Handle, Input, Returned, Code> &
+      Registered<Returned, Code> &
+      Storable<ResultOf<Returned>>,
   ): Operation<Input, ResultOf<Returned>, Code>
   /** The five answers of every operation of this domain, in the order of their definition. */
   operations(): readonly OperationAnswers[]
   /** What is known of a key: how far it is, its outcome, and the notes about it. Changes nothing. */
-  lookup(which: InDomain<Which>, call?: UpkeepCall): Promise<Known>
+  lookup(which: WhichHere, call?: UpkeepCall): Promise<Known>
   /** A person decides an unknown outcome, with a reason that is kept. Refuses with SETTLE_REFUSED where there is nothing to settle. */
-  settle(which: InDomain<Which>, settlement: Settlement, options: SettleOptions): Promise<void>
+  settle<Which extends AnyOperation | string = string>(
+    which: WhichHere<Which>,
+    settlement: SettlementOf<Which>,
+    options: SettleOptions,
+  ): Promise<void>
   /** Drives leased operations whose owner is gone, or whose outcome is unknown, to an outcome, as each of them declares. */
-  sweep(operations: readonly unknown[], options?: Omit<SweepOptions, 'store' | 'operations'>): Promise<SweepCounts>
+  sweep(
+    operations: readonly LeasedOperation<never, unknown>[],
+    options?: Omit<SweepOptions, 'store' | 'operations'>,
+  ): Promise<SweepCounts>
   /** Forgets finished records past their window, in small batches, and what else is asked for. */
   purge(options?: Omit<PurgeOptions, 'store'>): Promise<Purged>
   /** The records, as a port: each call is a commit of its own, past all transactions. */
   readonly records: Records
 }
-
-/** The same without the store. */
-export type InDomain<Options> = Options extends unknown ? Omit<Options, 'store'> : never
 
 /** The operations of a store, for its domain. Refuses a store that keeps no records with CAPABILITY_UNSUPPORTED. */
 export function operationsOf<Handle extends TransactionControls>(
@@ -49,7 +56,7 @@ export function operationsOf<Handle extends TransactionControls>(
 ): Operations<Handle> {
   const { registry, records } = placeOf(engine, defaults)
   const store = { name: engine.name, manifest: engine.manifest, records }
-  const here = (which: InDomain<Which>): Which => ({ ...which, store }) as Which
+  const here = (which: WhichHere<AnyOperation | string>): Which => ({ ...which, store }) as Which
   return {
     operation: (name, definition) => defineAtomic(engine, defaults, name, definition),
     operations: () => registry.list(),

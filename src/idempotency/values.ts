@@ -1,13 +1,15 @@
 // Outcomes as text: what is stored of a result or a failure, and what a repeat gets back.
 
 import type { StoredRecord } from '../atomicity/index.js'
-import { RepriseError } from '../kernel/index.js'
+import { isRepriseError, RepriseError } from '../kernel/index.js'
 import type { CodecContext, ValueCodec } from './codec.js'
 import { parseJson, printJson } from './codecs/json.js'
 import { type Failure, fail, isFailure } from './failure.js'
 
 /** What stands in a record in the place of a codec's name where the outcome was too large to keep. */
 const tombstone = 'tombstone'
+/** The same where the outcome was none that could be encoded. */
+const unencoded = 'unencoded'
 
 /** How the outcomes of an operation are stored. */
 export interface OutcomeValues {
@@ -35,6 +37,7 @@ export type DecodedOutcome =
   | { readonly outcome: 'succeeded'; readonly value: unknown }
   | { readonly outcome: 'failed'; readonly failure: Failure }
 
+const reserved: readonly string[] = [tombstone, unencoded]
 const codecName = /^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$/
 
 /** Checks the codecs of a definition. Refuses with OPERATION_INVALID. */
@@ -54,7 +57,7 @@ export function outcomeValues(given: {
 
 function add(codecs: Map<string, ValueCodec<unknown>>, codec: unknown, option: string): void {
   const { name, encode, decode } = Object(codec) as Partial<ValueCodec<unknown>>
-  const sound = typeof name === 'string' && codecName.test(name) && name !== tombstone && !codecs.has(name)
+  const sound = typeof name === 'string' && codecName.test(name) && !reserved.includes(name) && !codecs.has(name)
   if (!sound || typeof encode !== 'function' || typeof decode !== 'function') throw invalidCodec(option)
   codecs.set(name, codec as ValueCodec<unknown>)
 }
@@ -101,9 +104,23 @@ async function encodeBy(
   return { state: isFailure(returned) ? 'failed' : 'succeeded', codec: codec.name, value: text }
 }
 
-function tombstoneOf(returned: unknown): EncodedOutcome {
+function tombstoneOf(returned: unknown, codec: string = tombstone): EncodedOutcome {
   const state = isFailure(returned) ? 'failed' : 'succeeded'
-  return { state, codec: tombstone, value: undefined, whole: { value: returned } }
+  return { state, codec, value: undefined, whole: { value: returned } }
+}
+
+/**
+ * What is stored of an outcome that JSON cannot give back, where its effect cannot be undone any more: that it is done. The first caller gets the whole of it, a repeat is refused with
+ * OUTCOME_UNREADABLE, and nothing is executed again. Undefined where an error does not say so: a codec may be luckier another time.
+ */
+export function unencodedOutcome(returned: unknown, error: unknown): EncodedOutcome | undefined {
+  const hopeless = isRepriseError(error) && error.code.startsWith('JSON_')
+  return hopeless ? tombstoneOf(returned, unencoded) : undefined
+}
+
+/** Whether only that it is done is stored, since the outcome could not be encoded. */
+export function isUnencoded({ codec }: EncodedOutcome): boolean {
+  return codec === unencoded
 }
 
 /** Refuses with FAILURE_UNREGISTERED. */
@@ -127,6 +144,11 @@ export function decodeOutcome(
     throw new RepriseError('OUTCOME_TOO_LARGE', 'The operation is done, and its outcome was too large to keep.', {
       details: { outcome: state },
     })
+  }
+  if (name === unencoded) {
+    const message =
+      'The operation is done; its outcome was none that could be stored, and only its first caller got it.'
+    throw new RepriseError('OUTCOME_UNREADABLE', message, { details: { outcome: state, because: unencoded } })
   }
   const codec = name === undefined ? undefined : codecs.get(name)
   if (text === undefined || (name !== undefined && codec === undefined)) throw unreadable(state)

@@ -46,7 +46,7 @@ const digestLength = 43
  */
 export function fingerprint(content: Content, options: FingerprintOptions = {}): Fingerprint {
   checkContent(content)
-  const rule = checkRule(options)
+  const rule = checkFieldRule(options)
   const algorithm: Algorithm = 'bytes' in content ? 'bytes-sha256' : 'json1-sha256'
   if (algorithm === 'bytes-sha256' && (rule.only ?? rule.omit) !== undefined) {
     throw new RepriseError('FINGERPRINT_FIELDS_INVALID', 'Bytes have no fields: only JSON can be chosen from.')
@@ -112,7 +112,8 @@ function digestText(data: string | Uint8Array): string {
   return sha256(data).slice('sha256:'.length)
 }
 
-function checkRule({ only, omit }: FieldRule): FieldRule {
+/** Checks a rule and brings it into one order. Refuses with FINGERPRINT_FIELDS_INVALID. */
+export function checkFieldRule({ only, omit }: FieldRule): FieldRule {
   if (only !== undefined && omit !== undefined) {
     throw new RepriseError('FINGERPRINT_FIELDS_INVALID', 'A rule either chooses fields or leaves some out, not both.')
   }
@@ -142,7 +143,7 @@ function parseFingerprint(stored: string): Recipe {
   if (verb === undefined || pointers === undefined) return { algorithm, rule: {} }
   try {
     if (algorithm === 'bytes-sha256') throw new RepriseError('FINGERPRINT_FIELDS_INVALID', 'Bytes have no fields.')
-    return { algorithm, rule: checkRule({ [verb]: pointers.split(',').map(decodeURIComponent) }) }
+    return { algorithm, rule: checkFieldRule({ [verb]: pointers.split(',').map(decodeURIComponent) }) }
   } catch (cause) {
     throw new RepriseError('FINGERPRINT_INVALID', 'The fingerprint names fields that cannot be read.', { cause })
   }

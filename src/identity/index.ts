@@ -2,7 +2,14 @@
 
 export { type ContentKeyParts, contentKey, derive } from './derive.js'
 export type { FieldRule } from './fields.js'
-export { type Content, type Fingerprint, type FingerprintOptions, fingerprint, sameContent } from './fingerprint.js'
+export {
+  type Content,
+  checkFieldRule,
+  type Fingerprint,
+  type FingerprintOptions,
+  fingerprint,
+  sameContent,
+} from './fingerprint.js'
 export {
   attemptHeader,
   deadlineHeader,

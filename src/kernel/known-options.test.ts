@@ -32,6 +32,13 @@ describe('demandKnown', () => {
     })
   })
 
+  it.each([null, undefined, 7, 'secret', true])('refuses %o in place of an object', (options) => {
+    expect(refused(options as never)).toMatchObject({
+      message: 'options: must be an object.',
+      details: { path: 'options' },
+    })
+  })
+
   it('knows no name that only the prototype has', () => {
     expect(refused({ constructor: 1 })).toMatchObject({ details: { position: 0 } })
     expect(refused(JSON.parse('{"__proto__": 1}'))).toMatchObject({ details: { position: 0 } })

@@ -3,7 +3,7 @@
 import { type ErrorCode, RepriseError } from './errors.js'
 
 /**
- * Refuses an option that is not among the known ones. One that is undefined counts as not given. The message names the
+ * Refuses options that are no object, and an option that is not among the known ones. One that is undefined counts as not given. The message names the
  * position and the known names, never what was given.
  *
  * @param path What the options belong to, such as `options` or `hedge`.
@@ -15,6 +15,7 @@ export function demandKnown(
   path: string,
   code: ErrorCode = 'ARGUMENT_INVALID',
 ): void {
+  if (Object(options) !== options) throw new RepriseError(code, `${path}: must be an object.`, { details: { path } })
   const position = Object.entries(options).findIndex(([name, option]) => option !== undefined && !known.includes(name))
   if (position < 0) return
   const message = `${path}: the one at position ${position} is not known; known are ${known.join(', ')}.`

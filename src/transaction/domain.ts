@@ -5,6 +5,7 @@ import {
   type Deadline,
   type Duration,
   deadlineAfter,
+  demandKnown,
   RepriseError,
   systemClock,
   systemRandom,
@@ -12,17 +13,24 @@ import {
 import { effectRuleOf } from './effect-guard/rule.js'
 import { refuseInside } from './open-transaction.js'
 import { type OptimisticUpdate, type Updated, updateOptimistically } from './optimistic.js'
-import type { TransactionDefaults, TransactOptions } from './options.js'
+import { type TransactionDefaults, type TransactOptions, transactOptionNames } from './options.js'
 import type { TransactionBody } from './run/attempt.js'
 import { type Resolved, resolveOutcome } from './run/closing.js'
 import type { Keyed } from './run/keyed.js'
 import { parseResolveToken } from './run/resolve-token.js'
 import { runTransaction } from './run/run.js'
-import { type Settings, settingsOf, settingsOfCall } from './run/settings.js'
+import { backoffOf, deadlineOf, type Settings, settingsOf, settingsOfCall } from './run/settings.js'
 
 /** What became of a transaction that was unknown. */
 export type TransactionOutcome =
-  | { readonly outcome: 'committed'; readonly value?: unknown }
+  | {
+      readonly outcome: 'committed'
+      /**
+       * With a key, what is stored under it: what the body returned. Of an operation it is raw: its result or `{ code, data }` of its failure, as JSON, and undefined where a codec wrote it
+       * or it was too large to keep. Call the operation again, or look its key up, for what it decodes to.
+       */
+      readonly value?: unknown
+    }
   | { readonly outcome: 'aborted' }
   | { readonly outcome: 'unknown' }
 
@@ -49,6 +57,8 @@ export function domainOf<Handle extends TransactionControls & Rows>(
   defaults: TransactionDefaults = {},
 ): Domain<Handle> {
   const effects = effectRuleOf(defaults)
+  // What no transaction could be told is refused here, and not at the first one.
+  settingsOf(engine.manifest, defaults, {}, effects)
   const transact = <Result>(body: TransactionBody<Handle, Result>, options: TransactOptions = {}): Promise<Result> => {
     let settings: Settings
     try {
@@ -72,15 +82,18 @@ export function domainOf<Handle extends TransactionControls & Rows>(
       )
     },
     optimistic: async (update, options = {}) => {
+      refuseInside()
+      demandKnown(options, transactOptionNames, 'options')
       // One deadline over all rounds.
-      const { deadline: given = defaults.deadline ?? '10s' } = options
-      const deadline = typeof given === 'object' ? given : deadlineAfter(given, clock)
-      return updateOptimistically(transact, update, { ...options, deadline })
+      const deadline = deadlineOf(clock, defaults, options)
+      const backoff = backoffOf(options.backoff ?? defaults.backoff)
+      const pace = { clock, random, backoff, deadline }
+      return updateOptimistically(transact, update, { ...options, deadline }, pace)
     },
   }
 }
 
-/** Runs transactions whose key means more than a plain one; for the rooms above. */
+/** Runs transactions whose key means more than a plain one; for the rooms above. Throws at once what refuses a signal that is none. */
 export type KeyedTransactions<Handle> = <Result>(
   keyed: Keyed<Result>,
   body: TransactionBody<Handle, Result>,
@@ -94,7 +107,7 @@ export function keyedTransactions<Handle extends TransactionControls>(
   options: Omit<TransactOptions, 'key' | 'readOnly' | 'deadline' | 'signal'> = {},
 ): KeyedTransactions<Handle> {
   const shared = settingsOf(engine.manifest, defaults, options)
-  return async (keyed, body, { deadline, signal }) =>
+  return (keyed, body, { deadline, signal }) =>
     runTransaction(engine, settingsOfCall(shared, keyed as Keyed<unknown>, deadline, signal), body)
 }
 

@@ -20,4 +20,5 @@ export {
 export type { TransactionBody } from './run/attempt.js'
 export { type TransactionFaultPoint, transactionFaultPoints } from './run/fault-points.js'
 export type { Keyed, Met } from './run/keyed.js'
+export { runnerClassification } from './runner-classification.js'
 export { UnknownCommitError } from './unknown-commit.js'

@@ -1,9 +1,32 @@
 // An optimistic update: read, decide, write if the version is still the one that was read. A lost answer is not a mismatch.
 
-import type { Match, Row, Rows, TableName, TransactionControls } from '../atomicity/index.js'
-import { RepriseError, uuidv4 } from '../kernel/index.js'
+import {
+  anyColumns,
+  checkName,
+  type Match,
+  oneRow,
+  type Row,
+  type Rows,
+  soundColumns,
+  type TableName,
+  type TransactionControls,
+  tableParts,
+} from '../atomicity/index.js'
+import {
+  type Clock,
+  type Deadline,
+  demandKnown,
+  type Random,
+  RepriseError,
+  sleep,
+  systemClock,
+  systemRandom,
+  uuidv4,
+} from '../kernel/index.js'
+import type { Backoff } from '../retry/index.js'
 import type { TransactOptions } from './options.js'
 import type { TransactionBody } from './run/attempt.js'
+import { backoffOf } from './run/settings.js'
 import { UnknownCommitError } from './unknown-commit.js'
 
 /** An update that is decided anew whenever somebody else was quicker. */
@@ -28,22 +51,34 @@ export type Updated =
   | { readonly result: 'unchanged'; readonly row: Row; readonly rounds: number }
   | { readonly result: 'absent' }
 
+/** The waits between rounds: who lost the race would lose the next one to the same crowd. */
+export interface Pace {
+  /** Time. */
+  readonly clock: Clock
+  /** Chance. */
+  readonly random: Random
+  /** The wait after each round that was lost. */
+  readonly backoff: Backoff
+  /** No round begins after it. Default: none. */
+  readonly deadline?: Deadline
+}
+
 type Transact<Handle> = <Result>(body: TransactionBody<Handle, Result>, options?: TransactOptions) => Promise<Result>
 
 // Thrown, not returned: a transaction that only found out that somebody was quicker must leave nothing behind, least of all an outcome under its key.
 class Mismatch extends Error {}
 
-/** Carries out the update. Refuses with UPDATE_CONFLICT when somebody else was quicker in every round. */
+/** Carries out the update. Refuses with UPDATE_CONFLICT when somebody else was quicker in every round, or until the deadline. */
 export async function updateOptimistically<Handle extends TransactionControls & Rows>(
   transact: Transact<Handle>,
   update: OptimisticUpdate,
   options?: TransactOptions,
+  pace: Pace = { clock: systemClock, random: systemRandom, backoff: backoffOf(undefined) },
 ): Promise<Updated> {
+  checkUpdate(update)
   const { rounds = 10, tokenColumn } = update
-  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) {
-    throw new RepriseError('ARGUMENT_INVALID', 'rounds must be a whole number from 1 to 100.')
-  }
-  for (let round = 1; round <= rounds; round++) {
+  let delayMs = 0
+  for (let round = 1; ; round++) {
     const attempt: Round = { number: round, token: uuidv4(), over: undefined }
     try {
       return await transact((tx) => oneRound(tx, update, attempt), options)
@@ -53,10 +88,60 @@ export async function updateOptimistically<Handle extends TransactionControls & 
         if (found !== 'not-written') return found
       } else if (!(error instanceof Mismatch)) throw error
     }
+    delayMs = pace.backoff.delayMs(round, delayMs, pace.random)
+    if (round >= rounds || isTooLate(pace, delayMs)) throw conflict(round)
+    const { clock } = pace
+    await sleep(Math.ceil(delayMs), options?.signal === undefined ? { clock } : { clock, signal: options.signal })
   }
-  throw new RepriseError('UPDATE_CONFLICT', `Somebody else changed the row first, ${rounds} times.`, {
-    details: { rounds },
-  })
+}
+
+function isTooLate({ clock, deadline }: Pace, delayMs: number): boolean {
+  return deadline !== undefined && clock.monotonicMs() + delayMs >= deadline.expiresAtMs
+}
+
+function conflict(rounds: number): RepriseError {
+  const times = rounds === 1 ? 'once' : `${rounds} times`
+  return new RepriseError('UPDATE_CONFLICT', `Somebody else changed the row first, ${times}.`, { details: { rounds } })
+}
+
+const updateNames = Object.keys({
+  table: 1,
+  where: 1,
+  versionColumn: 1,
+  tokenColumn: 1,
+  decide: 1,
+  rounds: 1,
+} satisfies Record<keyof OptimisticUpdate, 1>)
+
+// Before anything is opened, and not only when a round gets there.
+function checkUpdate(update: OptimisticUpdate): void {
+  if (typeof update !== 'object' || update === null) {
+    throw new RepriseError('ARGUMENT_INVALID', 'An optimistic update is an object that says what to update.')
+  }
+  demandKnown(update, updateNames, 'update')
+  const { table, where, versionColumn = 'version', tokenColumn, decide, rounds = 10 } = update
+  tableParts(table)
+  soundColumns(where, 'the match', oneRow)
+  checkName(versionColumn)
+  if (tokenColumn !== undefined && checkName(tokenColumn) === versionColumn) {
+    throw new RepriseError('ARGUMENT_INVALID', 'Version and token need a column each.')
+  }
+  if (typeof decide !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'decide must be a function.')
+  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) {
+    throw new RepriseError('ARGUMENT_INVALID', 'rounds must be a whole number from 1 to 100.')
+  }
+}
+
+// A promise has no columns: without this the version would be counted up and nothing else written.
+function decidedBy(decide: OptimisticUpdate['decide'], row: Row): Match | undefined {
+  const changes: unknown = decide(row)
+  if (changes === undefined) return undefined
+  if (typeof (changes as { readonly then?: unknown } | null)?.then === 'function') {
+    // Nobody else will hear of its failure, and nobody needs to.
+    Promise.resolve(changes).catch(() => undefined)
+    throw new RepriseError('ARGUMENT_INVALID', 'decide answers at once, from the row alone; it cannot await.')
+  }
+  return soundColumns(changes as Match, 'what is to be set', anyColumns)
 }
 
 interface Round {
@@ -76,7 +161,7 @@ async function oneRound(
   const row = await tx.readRow(table, where)
   if (row === undefined) return { result: 'absent' }
   const version = versionOf(row, versionColumn)
-  const changes = decide(row)
+  const changes = decidedBy(decide, row)
   if (changes === undefined) return { result: 'unchanged', row, rounds }
   const marks = { [versionColumn]: version + 1, ...(tokenColumn === undefined ? {} : { [tokenColumn]: token }) }
   const set = { ...changes, ...marks }

@@ -8,12 +8,14 @@ import { callbackClassification } from '../../src/stores/callback/index.js'
 import { memoryClassification } from '../../src/stores/memory/index.js'
 import { postgresClassification } from '../../src/stores/postgres/index.js'
 import { sqliteClassification } from '../../src/stores/sqlite/index.js'
+import { runnerClassification } from '../../src/transaction/index.js'
 
 const tables: Readonly<Record<string, readonly ClassificationRow[]>> = {
   callback: callbackClassification,
   memory: memoryClassification,
   postgres: postgresClassification,
   sqlite: sqliteClassification,
+  runner: runnerClassification,
 }
 
 /** The text of all test files. */

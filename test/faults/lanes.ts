@@ -48,15 +48,23 @@ export interface Lanes {
   ledger(): Promise<LedgerEffect[]>
 }
 
-/** Opens lanes to a new database of a server; they are closed after the tests of the file. */
-export async function openLanes(serverUrl: string, count: number, defaults: TransactionDefaults = {}): Promise<Lanes> {
+/** Where a lane ends: at the server, or at a pooler before it. */
+type LaneEnd = { readonly host: string; readonly port: number }
+
+/** Opens lanes to a new database of a server, by a pooler where one is given; they are closed after the tests of the file. */
+export async function openLanes(
+  serverUrl: string,
+  count: number,
+  defaults: TransactionDefaults = {},
+  pooler?: LaneEnd,
+): Promise<Lanes> {
   const database = await createDatabase(serverUrl)
   const raw = new pg.Client({ connectionString: database.url, application_name: 'back door' })
   raw.on('error', () => undefined)
   await raw.connect()
   await raw.query('create table ledger (intent text not null, part text not null, result text not null)')
   const lanes = await Promise.all(
-    Array.from({ length: count }, (_, index) => openLane(database.url, `lane ${index + 1}`, defaults)),
+    Array.from({ length: count }, (_, index) => openLane(database.url, `lane ${index + 1}`, defaults, pooler)),
   )
   await lanes[0]?.db.migrate()
   const onResolved = (message: unknown): void => {
@@ -75,9 +83,10 @@ export async function openLanes(serverUrl: string, count: number, defaults: Tran
   return { url: database.url, raw, lanes, ledger }
 }
 
-async function openLane(url: string, name: string, defaults: TransactionDefaults): Promise<Lane> {
+async function openLane(url: string, name: string, defaults: TransactionDefaults, pooler?: LaneEnd): Promise<Lane> {
   const { hostname, port, username, pathname } = new URL(url)
-  const proxy = await postgresProxy({ upstream: { host: hostname, port: Number(port) } })
+  const { host, port: endPort } = pooler ?? { host: hostname, port: Number(port) }
+  const proxy = await postgresProxy({ upstream: { host, port: endPort } })
   const pool = new pg.Pool({
     host: proxy.host,
     port: proxy.port,

@@ -23,7 +23,7 @@ const actions: readonly Exclude<FaultActionName, 'late'>[] = ['fin', 'rst', 'hal
 
 const begins = (text: string): boolean => text.startsWith('BEGIN') && !text.includes('marker')
 const beginsWithClaim = (text: string): boolean => text.startsWith('BEGIN') && text.includes('marker')
-const claims = (text: string): boolean => text.startsWith('INSERT INTO') && text.includes('marker')
+const claims = (text: string): boolean => text.startsWith('INSERT INTO') && text.includes('marker') && !commits(text)
 const reads = (text: string): boolean => text.startsWith('SELECT') && text.includes('marker')
 const works = (text: string): boolean => text.includes('into ledger')
 const rollsBack = (text: string): boolean => text === 'ROLLBACK'

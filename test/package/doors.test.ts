@@ -47,13 +47,17 @@ describe.each(doors)('%s', (door) => {
 })
 
 describe('the doors together', () => {
+  // Adapters of servers are used one at a time, and in the same words.
+  const sameWords = ['idempotent', 'idempotentLeased']
+
   it('give one and the same thing under one name', () => {
     const program = `
+      const sameWords = ${JSON.stringify(sameWords)}
       const doors = await Promise.all(${JSON.stringify(doors)}.map((door) => import(door)))
       const found = new Map()
       const clashes = []
       for (const [name, value] of doors.flatMap((door) => Object.entries(door))) {
-        if (found.has(name) && found.get(name) !== value) clashes.push(name)
+        if (found.has(name) && found.get(name) !== value && !sameWords.includes(name)) clashes.push(name)
         found.set(name, value)
       }
       console.log(JSON.stringify(clashes))`

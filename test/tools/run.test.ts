@@ -242,7 +242,19 @@ describe('a command', () => {
     for (const args of [['deploy'], ['constructor'], []]) {
       const { status, stderr } = run(script, ...args)
       expect(status).toBe(2)
-      for (const name of ['start', 'test', 'check', 'bench', 'fuzz', 'build', 'format', 'docs', 'test:matrix']) {
+      for (const name of [
+        'start',
+        'examples',
+        'test',
+        'check',
+        'bench',
+        'peers',
+        'fuzz',
+        'build',
+        'format',
+        'docs',
+        'test:matrix',
+      ]) {
         expect(stderr).toMatch(new RegExp(`^  ${name} +\\S`, 'm'))
       }
     }
@@ -265,29 +277,38 @@ describe('a fresh clone', () => {
   })
   afterAll(() => rmSync(copy, { recursive: true, force: true }))
 
+  /** Starts, asks whether it is well when it says that it is ready, and ends it by SIGTERM. */
   const npmStart = () =>
-    new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
-      const child = spawn('npm', ['start'], { cwd: copy, env: { ...process.env, NODE_ENV: 'production' } })
+    new Promise<{ code: number | null; stdout: string; stderr: string; health: unknown }>((resolve) => {
+      const { DATABASE_URL: _, ...rest } = process.env
+      const env = { ...rest, NODE_ENV: 'production', PORT: '0' }
+      const child = spawn('npm', ['start'], { cwd: copy, env })
       let stdout = ''
       let stderr = ''
-      child.stdout.setEncoding('utf8').on('data', (chunk) => {
+      let health: unknown
+      child.stdout.setEncoding('utf8').on('data', async (chunk) => {
+        const wasReady = stdout.includes('\nready ')
         stdout += chunk
+        const url = /^ready (\S+)$/m.exec(stdout)?.[1]
+        if (wasReady || url === undefined) return
+        health = await (await fetch(`${url}/healthz`)).json()
+        child.kill('SIGTERM')
       })
       child.stderr.setEncoding('utf8').on('data', (chunk) => {
         stderr += chunk
       })
-      child.on('close', (code) => resolve({ code, stdout, stderr }))
+      child.on('close', (code) => resolve({ code, stdout, stderr, health }))
     })
 
   it('starts with nothing installed, and at once the second time', { timeout: 600_000 }, async () => {
     const first = await npmStart()
     expect(first.code, first.stderr).toBe(0)
     expect(first.stderr).toMatch(/installing package-lock\.json.*building dist.*compiling examples/s)
-    const examples = readdirSync(join(copy, 'examples')).filter((name) => /\.(ts|mjs)$/.test(name))
-    for (const name of examples) expect(first.stdout).toContain(`examples/${name}`)
-    expect(first.stdout).toContain(`${examples.length} of ${examples.length} examples ran to their end.`)
+    expect(first.health).toEqual({ status: 'ok', drill: true })
+    expect(first.stdout.match(/^ {2}curl /gm)).toHaveLength(3)
+    expect(existsSync(join(copy, 'data', 'reprise.db'))).toBe(true)
     const second = await npmStart()
-    expect(second.code).toBe(0)
+    expect(second).toMatchObject({ code: 0, health: first.health })
     expect(second.stderr).not.toMatch(/installing|building|compiling/)
   })
 })

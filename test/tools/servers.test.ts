@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { ensureServers, findPostgres, findProgram, needServers } from '../../tools/servers.mjs'
+import { ensureServers, findChromium, findPostgres, findProgram, needServers } from '../../tools/servers.mjs'
 import { ensureSqliteDrivers, findSqliteDrivers } from '../../tools/sqlite-drivers.mjs'
 
 afterEach(() => {
@@ -20,6 +20,7 @@ describe('servers for the tests', () => {
     expect(performance.now() - startedMs).toBeLessThan(2_000)
     expect(findPostgres()).toBeDefined()
     expect(findProgram('pgbouncer')).toBeDefined()
+    expect(findChromium()).toBeDefined()
   })
 
   it('that are missing and cannot be installed are named, with their packages', async () => {

@@ -6,6 +6,7 @@ import {
   type Manifest,
   type Phase,
   type Receipt,
+  type RecordDraft,
   type RecordOutcome,
   type Row,
   type Rows,
@@ -16,6 +17,7 @@ import {
   type Trace,
   type TransactionControls,
 } from '../../src/atomicity/index.js'
+import type { StoredKey } from '../../src/identity/index.js'
 
 /** What the body gets. */
 export interface ScriptedHandle extends TransactionControls, Rows {
@@ -40,8 +42,9 @@ type Step = (attempt: number) => unknown
 export interface Script {
   readonly acquire?: Step
   readonly begin?: Step
-  readonly claim?: (attempt: number) => 'claimed' | Stored | Promise<'claimed' | Stored>
+  readonly claim?: (attempt: number, draft: RecordDraft) => 'claimed' | Stored | Promise<'claimed' | Stored>
   readonly statement?: Step
+  readonly rows?: Partial<Rows>
   readonly commit?: Step
   readonly rollback?: Step
   readonly resolve?: () => Promise<'committed' | 'aborted' | 'unknown'>
@@ -123,6 +126,7 @@ class ScriptedSession implements Session<ScriptedHandle> {
       deadline: controls.deadline,
       afterCommit: (work) => controls.afterCommit(work),
       ...noRows,
+      ...this.#script.rows,
       statement: async () => {
         if (this.poisoned !== undefined) throw this.poisoned.error
         this.#log.push('statement')
@@ -136,9 +140,9 @@ class ScriptedSession implements Session<ScriptedHandle> {
     }
   }
 
-  async claim(): Promise<'claimed' | Stored> {
+  async claim(_id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> {
     this.#log.push('claim')
-    return (await this.#script.claim?.(this.#number)) ?? 'claimed'
+    return (await this.#script.claim?.(this.#number, draft)) ?? 'claimed'
   }
 
   async reclaim(): Promise<boolean> {

@@ -10,10 +10,10 @@ import { EngineError, type Script, type Scripted, type ScriptedHandle, scripted 
 
 /** The intent of the tests. */
 export const key = { scope: scope('tests'), key: 'intent-1' as Key }
-/** What is found under a key whose transaction committed with this value. */
-export function storedAs(value: string): Stored {
+/** What is found under a key whose transaction committed with this value; by default that of another call. */
+export function storedAs(value: string, token: string = 'of another'): Stored {
   const noFence = (): never => expect.unreachable('an atomic claim has no fence')
-  const claim = draftedRecord({ mode: 'atomic', token: 'of another' }, 1, noFence)
+  const claim = draftedRecord({ mode: 'atomic', token }, 1, noFence)
   const change = { state: 'succeeded', value, remembered: Number.POSITIVE_INFINITY } as const
   return { record: changedRecord(claim, change, 2, noFence), nowMs: 3 }
 }

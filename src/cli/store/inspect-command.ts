@@ -66,6 +66,9 @@ async function showOne(store: CommandStore, given: GivenOptions, io: Io, id: Sto
     }
     io.write(`${'now'.padEnd(15)} ${moment(nowMs)}\n`)
     if (record.state === 'unknown') io.write('It may or may not have happened: find out, then reprise settle.\n')
+    if (record.state === 'claimed' && record.mode === 'atomic') {
+      io.write('It was committed without an outcome: look for its effect, then reprise settle.\n')
+    }
   }
   if (!given.has('json')) {
     for (const { atMs, action, actor, from, to, reason } of notes) {

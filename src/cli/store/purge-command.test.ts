@@ -66,7 +66,10 @@ describe('purge', () => {
   it('drops an unknown outcome only when it is told to, and leaves a note', () =>
     withStoreWorld(async ({ run, makeUnknown }) => {
       await makeUnknown('k-1')
-      expect(JSON.parse((await run(['purge', '--json', '--unknown-after', '1h'])).out)).toEqual(nothing)
+      expect((await run(['purge', '--json'])).err).toBe('')
+      const kept = await run(['purge', '--json', '--unknown-after', '1h'])
+      expect(kept.err).toMatch(/^warning: .* carried out anew\n$/)
+      expect(JSON.parse(kept.out)).toEqual(nothing)
       expect(JSON.parse((await run(['purge', '--json', '--unknown-after', '0s'])).out)).toEqual({
         ...nothing,
         unknown: 1,

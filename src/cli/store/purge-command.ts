@@ -1,7 +1,7 @@
 // `reprise purge`: forgets what is past its window, in small batches.
 
 import { purge } from '../../idempotency/index.js'
-import type { Duration } from '../../kernel/index.js'
+import { type Duration, durationMs } from '../../kernel/index.js'
 import type { Io } from '../io.js'
 import { type GivenOptions, type OptionGroup, optionHelp } from '../option-table.js'
 import { storeOptions, withStore } from './open-store.js'
@@ -57,6 +57,12 @@ export async function purgeCommand(given: GivenOptions, io: Io): Promise<void> {
     'pause',
   ].map(duration)
   const batch = given.number('batch')
+  if (unknownAfter !== undefined) {
+    durationMs(unknownAfter)
+    io.complain(
+      'warning: --unknown-after drops outcomes that nobody has found out about; a repeat of such a key is carried out anew\n',
+    )
+  }
   const signal = io.untilEnded?.()
   await withStore(given, io, async (store) => {
     const purged = await purge({

@@ -2,7 +2,13 @@
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Records } from '../../atomicity/index.js'
-import { leasedStoreOf, type RecordStore, type SweepCounts, sweep } from '../../idempotency/index.js'
+import {
+  type LeasedOperation,
+  leasedStoreOf,
+  type RecordStore,
+  type SweepCounts,
+  sweep,
+} from '../../idempotency/index.js'
 import type { Duration } from '../../kernel/index.js'
 import { type OperationSweepEvent, operationSweep } from '../../telemetry/index.js'
 import { complaintOf } from '../complaint.js'
@@ -102,7 +108,7 @@ function tellOfError(io: Io, { domain, operation, what, error }: OperationSweepE
 
 interface Swept {
   readonly store: RecordStore
-  readonly operations: unknown[]
+  readonly operations: LeasedOperation<never, unknown>[]
 }
 
 function operationsByStore(module: Readonly<Record<string, unknown>>): ReadonlyMap<Records, Swept> {
@@ -112,7 +118,7 @@ function operationsByStore(module: Readonly<Record<string, unknown>>): ReadonlyM
     const store = leasedStoreOf(operation)
     if (store === undefined) continue
     const swept = found.get(store.records) ?? { store, operations: [] }
-    swept.operations.push(operation)
+    swept.operations.push(operation as LeasedOperation<never, unknown>)
     found.set(store.records, swept)
   }
   return found

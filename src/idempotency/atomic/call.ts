@@ -10,8 +10,9 @@ import {
   operationFailed,
   operationReplayed,
 } from '../../telemetry/index.js'
-import { type KeyedTransactions, refuseInside } from '../../transaction/index.js'
+import { type KeyedTransactions, refuseInside, transactionHistoryOf } from '../../transaction/index.js'
 import { callDeadline } from '../call/call-deadline.js'
+import { checkCall, decodedInTime, leastDecodeMs } from '../call/call-options.js'
 import { type CallIdentity, identify, isSameContent } from '../call/identity.js'
 import { privateCopy } from '../call/private-copy.js'
 import { mismatch, tellRefusal } from '../call/refusals.js'
@@ -22,7 +23,14 @@ import type { CallOptions } from '../definition.js'
 import { type Failure, isFailure, type OperationFailedError } from '../failure.js'
 import type { Lead, Visitor } from '../in-process/queue.js'
 import { refuseReentry } from '../in-process/reentry.js'
-import { checkRegistered, type DecodedOutcome, decodeOutcome, type EncodedOutcome, encodeOutcome } from '../values.js'
+import {
+  checkRegistered,
+  type DecodedOutcome,
+  decodeOutcome,
+  type EncodedOutcome,
+  encodeOutcome,
+  type StoredOutcome,
+} from '../values.js'
 import { reach } from './fault-points.js'
 import { type Ending, OperationKey } from './operation-key.js'
 
@@ -38,6 +46,8 @@ export interface AtomicRunner<Handle, Input> {
   readonly run: (tx: Handle, input: Input) => unknown
 }
 
+const none: CallOptions = {}
+
 /** How a call ended. */
 export type CallEnd = DecodedOutcome & { readonly replayed: boolean; readonly cause?: unknown }
 
@@ -45,8 +55,9 @@ export type CallEnd = DecodedOutcome & { readonly replayed: boolean; readonly ca
 export function carryOut<Handle extends { readonly attempt: number }, Input>(
   runner: AtomicRunner<Handle, Input>,
   given: Input,
-  options: CallOptions = {},
+  options: CallOptions = none,
 ): Promise<CallEnd> {
+  if (options !== none) checkCall(options)
   // Before anything else, and once: whatever happens to the input from here on, this is what the call is about.
   const identity = identify(runner.settings, given, runner.place.clock.wallMs())
   return new AtomicCall(runner, identity, options).end()
@@ -110,7 +121,7 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
   async #follow(told: Told): Promise<CallEnd> {
     if (!isSameContent(this.#identity, { format: recordFormat, fingerprint: told.fingerprint })) throw mismatch()
     this.#announceReplay(told.state, 'leader')
-    return { ...(await decodeOutcome(this.#runner.settings.values, told, this.#context)), replayed: true }
+    return { ...(await this.#decoded(told, 0)), replayed: true }
   }
 
   async #lead(lead: Lead<Told>): Promise<Ending> {
@@ -154,7 +165,7 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
       return await this.#runner.transact(key, (tx) => this.#body(tx, lead), this)
     } catch (error) {
       const thrown = this.#thrown
-      if (thrown !== undefined && thrown.error === error) return this.#storeFailure(key, thrown)
+      if (thrown !== undefined && thrown.error === error && !isPassing(error)) return this.#storeFailure(key, thrown)
       throw key.explained(error)
     }
   }
@@ -217,8 +228,16 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
         ? { outcome: 'failed', failure: value as Failure, ...extra }
         : { outcome: 'succeeded', value, ...extra }
     }
-    const decoding = decodeOutcome(this.#runner.settings.values, ending, this.#context)
+    const decoding = this.#decoded(ending, own ? leastDecodeMs : 0)
     return isPromise(decoding) ? decoding.then((end) => ({ ...end, ...extra })) : { ...decoding, ...extra }
+  }
+
+  // Nor may a codec keep the caller for longer than it wants to wait.
+  #decoded(stored: StoredOutcome, leastMs: number): DecodedOutcome | Promise<DecodedOutcome> {
+    const { settings, place } = this.#runner
+    const { deadline, signal } = this
+    const decoding = decodeOutcome(settings.values, stored, this.#context)
+    return decodedInTime(decoding, { deadline, signal, clock: place.clock, leastMs })
   }
 
   #event(): OperationEvent {
@@ -244,10 +263,17 @@ function isPromise<Value>(value: Value | Promise<Value>): value is Promise<Value
   return value instanceof Promise
 }
 
+// A body that makes a final failure of whatever it catches must not make one of a store that was contended or down: the attempts are used up, nothing else.
+function isPassing(error: unknown): boolean {
+  return transactionHistoryOf(error)?.attempts.at(-1)?.ruling.help === 'transient'
+}
+
 /** The final failure that a thrown error stands for, or undefined. Refuses one whose code is not registered with FAILURE_UNREGISTERED. */
 function failureIn(error: unknown, { options, values }: OperationSettings<never>): Failure | undefined {
-  const failure =
-    isRepriseError(error, 'OPERATION_FAILED') && isFailure((error as OperationFailedError).failure)
+  // Thrown as it is, it means the same as inside its error.
+  const failure = isFailure(error)
+    ? error
+    : isRepriseError(error, 'OPERATION_FAILED') && isFailure((error as OperationFailedError).failure)
       ? (error as OperationFailedError).failure
       : options.terminal?.(error)
   if (failure === undefined) return undefined

@@ -71,13 +71,14 @@ describe('a key that somebody else holds in the store', () => {
   it('refuses at once who does not want to wait', async () => {
     const { call, clock, waits } = blockedWorld({}, { duplicates: 'refuse' })
     await expect(call()).rejects.toMatchObject({ code: 'OPERATION_IN_FLIGHT' })
-    expect(waits).toEqual([1])
+    expect(waits).toEqual([25])
     expect(clock.monotonicMs()).toBeLessThan(50)
   })
 
-  it('says that it is not certain where the whole store is what is locked', async () => {
-    const { call } = blockedWorld({}, { duplicates: 'refuse' }, { refuse: 'coarse' })
+  it('waits where the whole store is what is locked, since its own key may be free, and says that it is not certain', async () => {
+    const { call, clock } = blockedWorld({}, { duplicates: 'refuse', wait: '2s' }, { refuse: 'coarse' })
     await expect(call()).rejects.toMatchObject({ code: 'OPERATION_IN_FLIGHT', details: { certain: false } })
+    expect(clock.monotonicMs()).toBeGreaterThan(1_900)
   })
 
   it('is not what a lock in the body is: that is repeated, and its own error is shown', async () => {

@@ -94,17 +94,22 @@ export class OperationKey implements Keyed<Ending> {
     return { outcome, value: ending }
   }
 
-  // As short as an engine can wait: the unique index lets nobody through, so a wait of 1 ms tells that somebody is there.
+  // The unique index lets nobody through, so that a short wait tells that somebody is there; not so short that the store's own short locks are mistaken for it.
   claimWaitMs(): number {
     const leftMs = this.#waitUntilMs - this.#place.clock.monotonicMs()
-    return this.#settings.refusesDuplicates ? 1 : Math.max(1, leftMs)
+    return this.#refusesAtOnce ? shortWaitMs : Math.max(1, leftMs)
   }
 
   blocked(error: unknown): { readonly refusal: unknown } | undefined {
     this.#blockedBy = error
     const { clock } = this.#place
-    if (!this.#settings.refusesDuplicates && clock.monotonicMs() < this.#waitUntilMs) return undefined
+    if (!this.#refusesAtOnce && clock.monotonicMs() < this.#waitUntilMs) return undefined
     return { refusal: this.#inFlight(error) }
+  }
+
+  // Where only the whole store can be locked, whoever holds it may be at work on any key: a call with a key of its own has to wait for its turn.
+  get #refusesAtOnce(): boolean {
+    return this.#settings.refusesDuplicates && this.#place.manifest.refuse !== 'coarse'
   }
 
   /** What a call ends with: a wait for the key that used up all attempts is told as such. */
@@ -118,6 +123,8 @@ export class OperationKey implements Keyed<Ending> {
     return inFlight({ waitedMs, certain: manifest.refuse !== 'coarse' }, { cause })
   }
 }
+
+const shortWaitMs = 25
 
 // No claim has it.
 const unclaimed = ''

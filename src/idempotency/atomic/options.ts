@@ -58,6 +58,12 @@ export function transactionOptions(options: AtomicTransactionOptions, manifest: 
   if (attempts !== undefined && !(Number.isInteger(attempts) && attempts >= 1 && attempts <= 50)) {
     throw invalid('attempts', 'It is a whole number from 1 to 50.')
   }
+  if (backoff !== undefined && typeof backoff?.delayMs !== 'function') {
+    throw invalid('backoff', 'It is made by fullJitter(…) or another backoff.')
+  }
+  const { succeeded, failed, tryRepeat } = Object(budget) as Partial<NonNullable<typeof budget>>
+  const counts = [succeeded, failed, tryRepeat].every((method) => typeof method === 'function')
+  if (budget !== undefined && !counts) throw invalid('budget', 'It is made by tokenBudget(…) or ratioBudget(…).')
   return {
     ...(isolation === undefined ? {} : { isolation }),
     ...(connectionWait === undefined ? {} : { connectionWait }),

@@ -1,7 +1,8 @@
 // When a call ends.
 
 import { currentDeadline } from '../../identity/index.js'
-import { type Clock, type Deadline, type Duration, durationMs, earlier } from '../../kernel/index.js'
+import { type Clock, type Deadline, type Duration, earlier } from '../../kernel/index.js'
+import { optionMs } from '../define/settings.js'
 
 const leastMs = 1_000
 
@@ -10,6 +11,10 @@ const leastMs = 1_000
  * out again what somebody else carried out meanwhile. A second is left in any case, since no call could be made under a window of a few milliseconds.
  */
 export function callDeadline(given: Duration, windowMs: number, clock: Clock): Deadline {
-  const own = { expiresAtMs: clock.monotonicMs() + Math.min(durationMs(given), Math.max(windowMs, leastMs)) }
-  return earlier(own, currentDeadline())
+  return earlier(runDeadline(given, clock), { expiresAtMs: clock.monotonicMs() + Math.max(windowMs, leastMs) })
+}
+
+/** As it was told, and never later than the intent in flight. For work under a claim that is held: its window begins with its outcome, and whoever comes between is told apart by token and fence. */
+export function runDeadline(given: Duration, clock: Clock): Deadline {
+  return earlier({ expiresAtMs: clock.monotonicMs() + optionMs('deadline', given, 0) }, currentDeadline())
 }

@@ -64,3 +64,11 @@ it.each([
 ] as const)('a refusal because of %s has the code %s', (because, code) => {
   expect(refusalError({ act: 'refuse', because, retryInMs: 5 }, undefined)).toMatchObject({ code })
 })
+
+it('is refused with a code where content gives nothing', () => {
+  for (const content of [() => undefined, () => null, () => 'text']) {
+    expect(() => identify(settings({ content }), { key: mintKey(), amount: 1 }, 0)).toThrow(
+      expect.objectContaining({ code: 'ARGUMENT_INVALID', details: { option: 'content' } }),
+    )
+  }
+})

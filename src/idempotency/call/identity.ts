@@ -63,8 +63,13 @@ function contentOf<Input>({ options }: OperationSettings<Input>, input: Input): 
   const { content } = options
   if (content === 'none') return undefined
   if (content === undefined) return { value: input }
-  const given = content(input)
-  return 'value' in given ? { value: privateCopy(given.value) } : given
+  const given: unknown = content(input)
+  if (typeof given !== 'object' || given === null) {
+    throw new RepriseError('ARGUMENT_INVALID', 'content gives { value }, { json } or { bytes }.', {
+      details: { option: 'content' },
+    })
+  }
+  return 'value' in given ? { value: privateCopy(given.value) } : (given as Content)
 }
 
 function refuseOld(key: Key, oldestKeyMs: number, wallMs: number): void {

@@ -32,7 +32,10 @@ export function refusalError(
         'The operation may have had its effect, and nothing says whether; it is held until it is settled.',
       )
     default:
-      return new RepriseError('MARKER_INVALID', 'The stored record of the key is not one that this operation writes.')
+      return new RepriseError(
+        'MARKER_INVALID',
+        'The key is committed as claimed, without an outcome: a body ended its transaction itself, or something else wrote the record. Nothing runs under it until its effect is looked for and the key settled.',
+      )
   }
 }
 

@@ -4,6 +4,7 @@ import type { Engine, Manifest, Records, TransactionControls } from '../../atomi
 import {
   type Clock,
   type Duration,
+  durationMs,
   type Random,
   RepriseError,
   systemClock,
@@ -84,6 +85,20 @@ export function placeOf<Handle extends TransactionControls>(
   }
   places.set(records, place)
   return place
+}
+
+/** The time of a domain: what it is read from, and how long a call takes at most by default. */
+export interface DomainTime {
+  /** Time. */
+  readonly clock: Clock
+  /** The domain's deadline, in ms. */
+  readonly deadlineMs: number
+}
+
+/** The time that a domain's operations go by, found by its records; for the layers above. Refuses others with CAPABILITY_UNSUPPORTED. */
+export function timeOfRecords(records: Records): DomainTime {
+  const { clock, deadline } = placeOfRecords(records)
+  return { clock, deadlineMs: durationMs(deadline) }
 }
 
 /** The place that a domain's records belong to, for operations that are defined outside of it. Refuses others with CAPABILITY_UNSUPPORTED. */

@@ -53,11 +53,33 @@ describe('a definition that cannot be safe is refused', () => {
     ['earlierCodecs', { ...sound, earlierCodecs: codec }],
     ['isolation', { ...sound, isolation: 'read-committed' }],
     ['attempts', { ...sound, attempts: 0 }],
+    ['fields', { ...sound, content: 'none', fields: { only: ['/a'] } }],
+    ['fields', { ...sound, fields: {} }],
+    ['fields', { ...sound, fields: ['/a'] }],
+    ['fields', { ...sound, fields: null }],
+    ['fields', { ...sound, fields: { only: ['/a'], omit: ['/b'] } }],
+    ['fields', { ...sound, fields: { only: [] } }],
+    ['fields', { ...sound, fields: { omit: ['a'] } }],
+    ['fields', { ...sound, fields: { except: ['/a'] } }],
+    ['budget', { ...sound, budget: 5 }],
+    ['budget', { ...sound, budget: null }],
+    ['budget', { ...sound, budget: { succeeded: () => undefined } }],
+    ['backoff', { ...sound, backoff: 100 }],
+    ['backoff', { ...sound, backoff: { baseMs: 5 } }],
     ['ttl', { ...sound, ttl: '1h' }],
     ['lease', { ...sound, lease: '1h' }],
   ])('OPERATION_INVALID: the option %s, case %#', (option, options, name = 'pay') => {
     expect(() => define(options, name)).toThrow(
       expect.objectContaining({ code: 'OPERATION_INVALID', details: { option } }),
+    )
+  })
+
+  it('says why a duration is none', () => {
+    expect(() => define({ ...sound, window: Number.POSITIVE_INFINITY })).toThrow(
+      expect.objectContaining({
+        message: expect.stringContaining('finite'),
+        details: { option: 'window', reason: 'not-finite' },
+      }),
     )
   })
 

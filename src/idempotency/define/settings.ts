@@ -1,8 +1,8 @@
 // A definition with every default filled in, or refused: what cannot be safe is refused when it is defined, not at the first late repeat.
 
 import type { RecordMode } from '../../atomicity/index.js'
-import { keyWindow } from '../../identity/index.js'
-import { type Duration, durationMs, RepriseError } from '../../kernel/index.js'
+import { checkFieldRule, keyWindow } from '../../identity/index.js'
+import { type Duration, durationMs, isRepriseError, RepriseError } from '../../kernel/index.js'
 import type { OperationOptions, Reversibility } from '../definition.js'
 import { type OutcomeValues, outcomeValues } from '../values.js'
 
@@ -84,10 +84,7 @@ export function operationSettings<Input, Result, Code extends string>(
   options: OperationOptions<Input, Result, Code> & { readonly run: unknown },
   { mode, names, leaseMs }: ModeOptions,
 ): OperationSettings<Input> {
-  if (typeof name !== 'string' || !nameShape.test(name)) {
-    throw invalid('name', 'An operation is named by 1 to 128 letters, digits and _ . : / -, a letter first.')
-  }
-  if (typeof options !== 'object' || options === null) throw invalid('options', 'An operation needs its options.')
+  checkDefinition(name, options)
   for (const option of Object.keys(options)) {
     if (!sharedOptions.includes(option) && !names.includes(option)) throw invalid(option, 'There is no such option.')
   }
@@ -98,6 +95,7 @@ export function operationSettings<Input, Result, Code extends string>(
     )
   }
   checkFunctions(options)
+  checkFields(options)
   const times = timesOf(options, leaseMs)
   const { key, scope, content, fields, terminal, duplicates = 'wait', reversibility = 'guarded' } = options
   if (duplicates !== 'wait' && duplicates !== 'refuse') throw invalid('duplicates', "It is 'wait' or 'refuse'.")
@@ -125,6 +123,14 @@ export function operationSettings<Input, Result, Code extends string>(
   }
 }
 
+/** Refuses with OPERATION_INVALID what is no name, or no options. */
+export function checkDefinition(name: unknown, options: unknown): void {
+  if (typeof name !== 'string' || !nameShape.test(name)) {
+    throw invalid('name', 'An operation is named by 1 to 128 letters, digits and _ . : / -, a letter first.')
+  }
+  if (typeof options !== 'object' || options === null) throw invalid('options', 'An operation needs its options.')
+}
+
 /** The refusal of an option. */
 export function invalid(option: string, message: string, cause?: unknown): RepriseError {
   return new RepriseError('OPERATION_INVALID', `The option ${option} is not valid. ${message}`, {
@@ -138,9 +144,11 @@ export function optionMs(option: string, duration: Duration, minMs: number): num
   try {
     return durationMs(duration, { minMs })
   } catch (cause) {
-    throw new RepriseError('DURATION_INVALID', `The option ${option} is not a duration of at least ${minMs} ms.`, {
+    const why = isRepriseError(cause) ? cause.message : 'It is not a duration.'
+    const reason = isRepriseError(cause) ? { reason: String(cause.details['reason']) } : {}
+    throw new RepriseError('DURATION_INVALID', `The option ${option} is not valid. ${why}`, {
       cause,
-      details: { option },
+      details: { option, ...reason },
     })
   }
 }
@@ -154,6 +162,20 @@ function checkFunctions(options: OperationOptions<never, unknown> & { readonly r
   }
   if (terminal !== undefined && typeof terminal !== 'function') {
     throw invalid('terminal', 'It is a function from an error to a failure.')
+  }
+}
+
+function checkFields({ fields, content }: OperationOptions<never, unknown>): void {
+  if (fields === undefined) return
+  if (content === 'none') throw invalid('fields', "With the content 'none' there is nothing to choose from.")
+  const names = typeof fields === 'object' && fields !== null ? Object.keys(fields) : []
+  if (names.length !== 1 || (names[0] !== 'only' && names[0] !== 'omit')) {
+    throw invalid('fields', 'It is { only: […] } or { omit: […] }.')
+  }
+  try {
+    checkFieldRule(fields)
+  } catch (cause) {
+    throw invalid('fields', isRepriseError(cause) ? cause.message : 'It lists JSON Pointers.', cause)
   }
 }
 

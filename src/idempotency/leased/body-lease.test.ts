@@ -39,7 +39,7 @@ describe('a call to the outside', () => {
     owner.faults.now = 'answer-lost'
     owner.clock.resume()
     first.open()
-    await one.clock.advance('14s')
+    await one.clock.advance('17s')
     expect(await call).toBe('LEASE_LOST')
   })
 

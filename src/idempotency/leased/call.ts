@@ -10,7 +10,8 @@ import {
   operationReplayed,
 } from '../../telemetry/index.js'
 import { refuseInside } from '../../transaction/index.js'
-import { callDeadline } from '../call/call-deadline.js'
+import { callDeadline, runDeadline } from '../call/call-deadline.js'
+import { checkCall, decodedInTime, leastDecodeMs } from '../call/call-options.js'
 import { type CallIdentity, identify, isSameContent } from '../call/identity.js'
 import { mismatch, tellRefusal } from '../call/refusals.js'
 import type { Told } from '../define/place.js'
@@ -20,7 +21,7 @@ import type { Lead, Visitor } from '../in-process/queue.js'
 import { refuseReentry } from '../in-process/reentry.js'
 import { type DecodedOutcome, decodeOutcome, type EncodedOutcome, type StoredOutcome } from '../values.js'
 import { claimKey } from './claiming.js'
-import { askWhatHappened, complete, execute, loseClaim } from './execution.js'
+import { askWhatHappened, complete, execute, leaveUnbegun, loseClaim } from './execution.js'
 import type { HeldClaim } from './held-claim.js'
 import type { Plan } from './plan.js'
 
@@ -29,6 +30,7 @@ export type CallEnd = DecodedOutcome & { readonly replayed: boolean }
 
 /** Carries one call out. */
 export async function carryOut(plan: Plan, given: unknown, options: CallOptions = {}): Promise<CallEnd> {
+  checkCall(options)
   // Before anything else, and once: whatever happens to the input from here on, this is what the call is about.
   const identity = identify(plan.settings, given, plan.place.clock.wallMs())
   try {
@@ -54,6 +56,7 @@ interface Answer {
 }
 
 class LeasedCall implements Visitor {
+  /** When there must be a claim. */
   readonly deadline: Deadline
   readonly signal: AbortSignal | undefined
   readonly waitUntilMs: number
@@ -62,18 +65,18 @@ class LeasedCall implements Visitor {
   readonly mostWaiting: number
   readonly #plan: Plan
   readonly #identity: CallIdentity<unknown>
+  // When nothing more may be sent.
+  readonly #runDeadline: Deadline
 
-  constructor(plan: Plan, identity: CallIdentity<unknown>, { deadline, signal }: CallOptions) {
+  constructor(plan: Plan, identity: CallIdentity<unknown>, { deadline = plan.deadline, signal }: CallOptions) {
     const { clock } = plan.place
-    if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
-      throw new RepriseError('ARGUMENT_INVALID', 'The option signal is not valid.', { details: { option: 'signal' } })
-    }
     this.#plan = plan
     this.#identity = identity
     this.fingerprint = identity.fingerprint
     this.refusesDuplicates = plan.settings.refusesDuplicates
     this.mostWaiting = plan.settings.mostWaiting
-    this.deadline = callDeadline(deadline ?? plan.deadline, plan.settings.windowMs, clock)
+    this.deadline = callDeadline(deadline, plan.settings.windowMs, clock)
+    this.#runDeadline = runDeadline(deadline, clock)
     this.waitUntilMs = clock.monotonicMs() + plan.settings.waitMs
     this.signal = signal
   }
@@ -107,7 +110,7 @@ class LeasedCall implements Visitor {
     const channel = told.state === 'failed' ? operationFailed : operationExecuted
     if (channel.hasSubscribers) channel.publish(this.#event())
     const whole = encoded?.whole
-    if (whole === undefined) return { ...(await this.#decode(told)), replayed: false }
+    if (whole === undefined) return { ...(await this.#decode(told, leastDecodeMs)), replayed: false }
     return told.state === 'failed'
       ? { outcome: 'failed', failure: whole.value as Failure, replayed: false }
       : { outcome: 'succeeded', value: whole.value, replayed: false }
@@ -123,6 +126,7 @@ class LeasedCall implements Visitor {
       return { told, ran: false }
     }
     const { claim } = claimed
+    if (signal?.aborted === true) throw await leaveUnbegun(claim, signal.reason)
     lead.claimed()
     if (operationClaimed.hasSubscribers) operationClaimed.publish({ ...this.#event(), attempt: claim.claims })
     // The first claim on a key follows nothing; one that was taken over follows a run that may have had its effect.
@@ -132,12 +136,12 @@ class LeasedCall implements Visitor {
 
   async #execute(claim: HeldClaim, clean: boolean): Promise<Answer> {
     const { input } = this.#identity
-    return this.#ended(await execute({ plan: this.#plan, claim, input, deadline: this.deadline, clean }), true)
+    return this.#ended(await execute({ plan: this.#plan, claim, input, deadline: this.#runDeadline, clean }), true)
   }
 
   async #askFirst(claim: HeldClaim): Promise<Answer> {
     const ending = { plan: this.#plan, claim }
-    const asked = await askWhatHappened(this.#plan, claim, this.#identity.input, this.deadline)
+    const asked = await askWhatHappened(this.#plan, claim, this.#identity.input, this.#runDeadline)
     // What was found is the outcome of an earlier run.
     if (asked.found === 'happened') return this.#ended(await complete(ending, asked.value, ''), false)
     if (asked.found === 'failed') return this.#ended(await complete(ending, asked.failure, ''), false)
@@ -152,12 +156,15 @@ class LeasedCall implements Visitor {
 
   async #replay(told: Told, from: 'leader' | 'store'): Promise<CallEnd> {
     if (operationReplayed.hasSubscribers) operationReplayed.publish({ ...this.#event(), outcome: told.state, from })
-    return { ...(await this.#decode(told)), replayed: true }
+    return { ...(await this.#decode(told, 0)), replayed: true }
   }
 
-  async #decode(stored: StoredOutcome): Promise<DecodedOutcome> {
-    const { values, name: operation } = this.#plan.settings
-    return decodeOutcome(values, stored, { id: this.#identity.id, operation })
+  async #decode(stored: StoredOutcome, leastMs: number): Promise<DecodedOutcome> {
+    const { settings, place } = this.#plan
+    const { signal } = this
+    const deadline = this.#runDeadline
+    const decoding = decodeOutcome(settings.values, stored, { id: this.#identity.id, operation: settings.name })
+    return decodedInTime(decoding, { deadline, signal, clock: place.clock, leastMs })
   }
 
   #event(): OperationEvent {

@@ -29,6 +29,19 @@ function rig(options: Partial<LeasedOptions<Order, Receipt, never>> = {}) {
   return { ...one, charge: process(), other: process(), process, runs, reads, order: one.order() }
 }
 
+/** An operation on a store that nobody can write to until it is opened. */
+function slowStore(options: Partial<LeasedOptions<Order, Receipt, never>> = {}) {
+  const one = Object.assign(world(), { tries: 0, isOpen: false, open: () => Object.assign(one, { isOpen: true }) })
+  const runs: ((value: Receipt) => void)[] = []
+  const store = one.store((method) => {
+    if (method === 'insert') one.tries += 1
+    return one.isOpen ? 'fine' : 'not-sent'
+  })
+  const run = (): Promise<Receipt> => new Promise((end) => runs.push(end))
+  const charge = leased<Order, Receipt>('charge', chargeOptions<never>({ store, run, ...options }))
+  return { world: one, charge, order: one.order(), runs }
+}
+
 describe('a duplicate in another process', () => {
   it('waits for the winner, looking now and then, and gets its outcome', async () => {
     const { charge, other, order, clock, runs, reads } = rig()
@@ -109,6 +122,43 @@ describe('a call', () => {
     runs[0]?.end({ charge: 1 })
     await eventLoopTurn()
     expect(await charge.outcome(order)).toEqual({ outcome: 'succeeded', value: { charge: 1 }, replayed: true })
+  })
+
+  it('whose caller gives up before there is a claim sends nothing, and leaves the key free', async () => {
+    const { world: one, charge, order, runs } = slowStore()
+    const stop = new AbortController()
+    const call = charge(order, { signal: stop.signal })
+    await eventLoopTurn()
+    stop.abort('gone')
+    await expect(call).rejects.toBe('gone')
+    one.open()
+    await one.clock.advance('2s')
+    expect([runs.length, one.tries, one.records.committed.size]).toEqual([0, 2, 0])
+    const again = charge(order)
+    await eventLoopTurn()
+    runs[0]?.({ charge: 1 })
+    expect(await again).toEqual({ charge: 1 })
+  })
+
+  it('may run for longer than its outcome is remembered: the window begins with the outcome', async () => {
+    const { charge, order, runs, clock, records } = rig({ window: '1100ms', lease: '1s', deadline: '10s' })
+    const call = charge(order)
+    await clock.advance('8s')
+    expect(runs[0]?.lease.signal.aborted).toBe(false)
+    runs[0]?.end({ charge: 1 })
+    expect(await call).toEqual({ charge: 1 })
+    expect(await charge(order)).toEqual({ charge: 1 })
+    expect([...records.committed.values()]).toMatchObject([{ state: 'succeeded', claims: 1 }])
+  })
+
+  it('gets no claim later than that: it could find forgotten what somebody else has carried out meanwhile', async () => {
+    const { world: one, charge, order, runs } = slowStore({ window: '1100ms', lease: '1s', deadline: '10s' })
+    const call = code(charge(order))
+    await one.clock.advance('1100ms')
+    expect(await call).toBe('Error: connection refused')
+    one.open()
+    await one.clock.advance('9s')
+    expect(runs).toHaveLength(0)
   })
 
   it('takes the shorter of its own deadline and that of the intent around it', async () => {

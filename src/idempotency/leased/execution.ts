@@ -6,7 +6,7 @@ import { type Deadline, isRepriseError, remainingMs } from '../../kernel/index.j
 import { privateCopy } from '../call/private-copy.js'
 import { type Failure, isFailure, type OperationFailedError } from '../failure.js'
 import { insideOperation } from '../in-process/reentry.js'
-import { type EncodedOutcome, encodeOutcome } from '../values.js'
+import { type EncodedOutcome, encodeOutcome, isUnencoded, unencodedOutcome } from '../values.js'
 import { BodyLease, stepKey } from './body-lease.js'
 import { reach } from './fault-points.js'
 import type { HeldClaim } from './held-claim.js'
@@ -48,7 +48,9 @@ export async function execute(execution: Execution): Promise<EncodedOutcome> {
     returned = await claim.unlessLost(run(execution, lease))
   } catch (error) {
     lease.close()
-    if (claim.lost !== undefined) throw leaseLost('lost-while-running', error === claim.lost ? {} : { cause: error })
+    // Where only no renewal was confirmed in time, the store decides about what the body ended with.
+    const { lost } = claim
+    if (claim.gone !== undefined || (lost !== undefined && error === lost)) throw lostWhileRunning(claim, error)
     const failure = finalFailureOf(plan, error)
     if (failure !== undefined) return complete(execution, failure, 'run again: it failed for good')
     if (execution.clean && lease.sentNothing(error)) throw await release(execution, error)
@@ -56,6 +58,10 @@ export async function execute(execution: Execution): Promise<EncodedOutcome> {
   }
   lease.close()
   return complete(execution, returned, `run again: it ${isFailure(returned) ? 'failed for good' : 'succeeded'}`)
+}
+
+function lostWhileRunning({ lost, gone }: HeldClaim, error: unknown): unknown {
+  return leaseLost(gone === undefined ? 'not-renewed' : 'lost-while-running', error === lost ? {} : { cause: error })
 }
 
 function run({ plan, claim, input, deadline }: Execution, lease: BodyLease): Promise<unknown> {
@@ -86,20 +92,24 @@ export async function complete(ending: Ending, returned: unknown, reason: string
       Promise.resolve(encodeOutcome(values, returned, { id: claim.id, operation: name })),
     )
   } catch (error) {
-    throw await loseClaim(ending, isRepriseError(error) ? error.code : 'outcome-not-encoded', error)
+    const said = isRepriseError(error) && error !== claim.lost
+    const kept = unencodedOutcome(returned, error)
+    if (kept === undefined) throw await loseClaim(ending, said ? error.code : 'outcome-not-encoded', error)
+    // The effect is there, and another run would return the same: what can be kept is that it is done.
+    encoded = kept
   }
   const before = reach('leased.before-complete')
   if (before) await before
   const { state, codec, value } = encoded
   const event = { kind: 'complete', state, codec, value, rememberedMs: windowMs } as const
   const written = await claim.end(event, note?.(reason))
-  if (written.end === 'stale') throw leaseLost('taken-over-before-completion')
+  if (written.end === 'stale') throw leaseLost(`${written.because}-before-completion`)
   if (written.end === 'undelivered') {
     claim.tell('unknown', 'outcome-not-stored')
     // The effect is there. Its record stays claimed, and is recovered as declared.
     throw operationUnknown({ because: 'outcome-not-stored', ran: true }, { cause: written.error })
   }
-  claim.tell('completed', state)
+  claim.tell('completed', isUnencoded(encoded) ? 'unencoded' : state)
   const after = reach('leased.completed')
   if (after) await after
   return encoded
@@ -111,12 +121,19 @@ async function release({ claim, note }: Ending, error: unknown): Promise<unknown
   if (before) await before
   // Only where no earlier run had an effect does one come here: there was none, or the world was asked.
   const proof = claim.claims === 1 ? 'unsent' : 'asked'
-  const { end } = await claim.end({ kind: 'release', proof }, note?.('nothing was sent'))
-  if (end === 'stale') return leaseLost('taken-over-before-release', { cause: error })
-  if (end === 'written') claim.tell('released')
+  const ended = await claim.end({ kind: 'release', proof }, note?.('nothing was sent'))
+  if (ended.end === 'stale') return leaseLost(`${ended.because}-before-release`, { cause: error })
+  if (ended.end === 'written') claim.tell('released')
   const after = reach('leased.released')
   if (after) await after
   return error
+}
+
+/** Gives up a claim under which nothing was begun, since nobody waits for it any more; the error for the caller. What earlier claims may have sent stays unknown. */
+export async function leaveUnbegun(claim: HeldClaim, reason: unknown): Promise<unknown> {
+  const { end } = await claim.end({ kind: 'release', proof: 'unsent' })
+  if (end === 'written' && claim.claims === 1) claim.tell('released', 'aborted')
+  return reason
 }
 
 /** Writes that nobody knows; the error for the caller. */
@@ -128,9 +145,9 @@ export async function loseClaim(
   const before = reach('leased.before-lose')
   if (before) await before
   const look = plan.recovery.kind === 'hold' ? undefined : lookInMs
-  const { end } = await claim.end({ kind: 'lose', because, lookInMs: look }, note?.(`still unknown: ${because}`))
+  const ended = await claim.end({ kind: 'lose', because, lookInMs: look }, note?.(`still unknown: ${because}`))
   const options = cause === undefined ? {} : { cause }
-  if (end === 'stale') return leaseLost('taken-over', options)
+  if (ended.end === 'stale') return leaseLost(ended.because, options)
   claim.tell('unknown', because)
   const after = reach('leased.unknown')
   if (after) await after
@@ -188,6 +205,8 @@ function cutOff({ place: { clock } }: Plan, deadline: Deadline, work: () => Prom
 }
 
 function finalFailureOf({ settings }: Plan, error: unknown): Failure | undefined {
+  // Thrown as it is, it means the same as inside its error.
+  if (isFailure(error)) return error
   if (isRepriseError(error, 'OPERATION_FAILED')) {
     const { failure } = error as Partial<OperationFailedError>
     if (isFailure(failure)) return failure

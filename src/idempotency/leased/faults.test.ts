@@ -94,7 +94,7 @@ describe.each(endings)('an operation that %s', (_how, run, heard, state, calls) 
 })
 
 describe('a completion that cannot be written', () => {
-  it('is tried until the lease is over, then the caller hears that the outcome is unknown, and recovery follows', async () => {
+  it('is tried until lease and margin are over, then the caller hears that the outcome is unknown, and recovery follows', async () => {
     const one = world()
     let away = false
     const keys: string[] = []
@@ -109,7 +109,7 @@ describe('a completion that cannot be written', () => {
     const charge = leased<Order, Receipt>('charge', chargeOptions({ store, run: run as never, recover }))
     const order = one.order()
     const call = charge(order, { deadline: '5s' }).catch((error: unknown) => error)
-    await one.clock.advance('29s')
+    await one.clock.advance('32s')
     expect(await Promise.race([call, 'trying'])).toBe('trying')
     await one.clock.advance('1s')
     expect(await call).toMatchObject({
@@ -119,7 +119,7 @@ describe('a completion that cannot be written', () => {
     })
     expect([...one.records.committed.values()]).toMatchObject([{ state: 'claimed' }])
     away = false
-    await one.clock.advance('3s')
+    await one.clock.advance('1s')
     expect(await charge(order)).toEqual({ charge: 2 })
     expect(keys[0]).toBe(keys[1])
   })

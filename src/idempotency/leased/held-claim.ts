@@ -7,11 +7,14 @@ import { type OperationLeaseEvent, operationLease } from '../../telemetry/index.
 import { decide, type OwnerEvent } from '../machine.js'
 import { reach } from './fault-points.js'
 import type { Plan } from './plan.js'
-import { leaseLost } from './refusals.js'
+import { type Gone, goneBy, leaseLost } from './refusals.js'
 import { type Answered, persistently } from './store-calls.js'
 
-/** What became of the end of a claim. `stale`: somebody else has it. `undelivered`: the store could not be reached while the lease lasted. */
-export type ClaimEnd = { readonly end: 'written' | 'stale' } | { readonly end: 'undelivered'; readonly error: unknown }
+/** What became of the end of a claim. `stale`: the store refused it, since the claim is not ours any more. `undelivered`: the store could not be reached in time. */
+export type ClaimEnd =
+  | { readonly end: 'written' }
+  | { readonly end: 'stale'; readonly because: Gone }
+  | { readonly end: 'undelivered'; readonly error: unknown }
 
 /** How an owner ends a claim. */
 export type EndEvent = Without<Exclude<OwnerEvent, { readonly kind: 'renew' }>>
@@ -21,6 +24,16 @@ type Without<Event> = Event extends unknown ? Omit<Event, 'token' | 'fence'> : n
 export type OwnRecord = Answered<{ readonly record: StoredRecord; readonly nowMs: number }>
 
 const mostRounds = 8
+
+// What was done is told to the store also after the lease: nobody takes the claim over before the margin has passed, and whoever does is told apart by token and fence.
+const leastGraceMs = 1_000
+const mostGraceMs = 5_000
+
+interface Hearer {
+  readonly reject: (error: RepriseError) => void
+  /** Whether it waits a while longer where it is only not known whether the claim is still held. */
+  readonly patient: boolean
+}
 
 /** A claim that is held. */
 export class HeldClaim {
@@ -34,14 +47,16 @@ export class HeldClaim {
   readonly firstClaimedAtMs: number
   readonly #plan: Plan
   readonly #stop = new AbortController()
-  readonly #hearers = new Set<(error: RepriseError) => void>()
+  readonly #hearers = new Set<Hearer>()
   #record: StoredRecord
   #sent = { monotonicMs: 0, wallMs: 0, storeMs: 0, liveForMs: 0 }
   #lost: RepriseError | undefined
+  // What the store said, where it refused us.
+  #gone: Gone | undefined
   #phase: 'held' | 'ending' | 'ended' = 'held'
   #renewal: Promise<void> | undefined
   #until: Deadline | undefined
-  #timers: { beat?: CancelTimer; loss?: CancelTimer; deadline?: CancelTimer } = {}
+  #timers: { beat?: CancelTimer; loss?: CancelTimer; deadline?: CancelTimer; grace?: CancelTimer } = {}
 
   constructor(plan: Plan, id: StoredKey, own: OwnRecord) {
     const { record } = own.answer
@@ -67,6 +82,11 @@ export class HeldClaim {
     return this.#lost
   }
 
+  /** Why the store says that it is lost; undefined where it did not, and a write may still be accepted. */
+  get gone(): Gone | undefined {
+    return this.#gone
+  }
+
   /** The store's clock, in ms since 1970, as far as it can be told: what it showed last, and the time since. */
   get storeNowMs(): number {
     const { monotonicMs, storeMs } = this.#sent
@@ -89,22 +109,23 @@ export class HeldClaim {
     this.#planBeat()
   }
 
-  /** Waits for work, but not beyond the loss of the claim. The work may go on then; its end is heard of by nobody. */
+  /**
+   * Waits for work, but not beyond the loss of the claim: not a moment where the store has said so, and for a grace of 1 to 5 s, the margin, where only no renewal was confirmed in time.
+   * The work may go on then; its end is heard of by nobody.
+   */
   unlessLost<Result>(work: PromiseLike<Result>): Promise<Result> {
+    return this.#unlessLost(work, true)
+  }
+
+  #unlessLost<Result>(work: PromiseLike<Result>, patient: boolean): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
-      if (this.lost !== undefined) reject(this.lost)
-      this.#hearers.add(reject)
-      const leave = (): void => void this.#hearers.delete(reject)
-      work.then(
-        (result) => {
-          leave()
-          resolve(result)
-        },
-        (error) => {
-          leave()
-          reject(error)
-        },
-      )
+      if (this.lost !== undefined && (!patient || this.#gone !== undefined)) reject(this.lost)
+      const hearer: Hearer = { reject, patient }
+      this.#hearers.add(hearer)
+      if (this.#lost !== undefined) this.#planGrace()
+      const leave = (): void => void this.#hearers.delete(hearer)
+      work.then(resolve, reject)
+      work.then(leave, leave)
     })
   }
 
@@ -121,27 +142,33 @@ export class HeldClaim {
   /** Renews the lease, and settles when the store has confirmed it. Refuses with LEASE_LOST. */
   renew(): Promise<void> {
     if (this.#phase !== 'held') return Promise.reject(leaseLost('over'))
-    this.#renewal ??= this.unlessLost(this.#renewOnce()).finally(() => {
+    this.#renewal ??= this.#unlessLost(this.#renewOnce(), false).finally(() => {
       this.#renewal = undefined
     })
     return this.#renewal
   }
 
-  /** Ends the claim: the outcome is written if the claim is still ours. Tried until the lease is over. */
+  /**
+   * Ends the claim: the outcome is written if the claim is still ours, which the store decides by token and fence. Tried until the lease is over, and for a grace after it: that no
+   * renewal was confirmed in time does not mean that somebody else has it.
+   */
   async end(event: EndEvent, note?: AuditNote): Promise<ClaimEnd> {
-    if (this.lost !== undefined) return { end: 'stale' }
+    if (this.#gone !== undefined) return { end: 'stale', because: this.#gone }
+    const nowMs = this.#plan.place.clock.monotonicMs()
+    const until = { expiresAtMs: Math.max(this.liveUntil.expiresAtMs, nowMs) + this.#graceMs }
     this.#phase = 'ending'
     this.#until = undefined
     this.#cancelTimers('beat', 'deadline')
     try {
-      const owned = await this.unlessLost(this.#write({ ...event, token: this.token, fence: this.fence }, note))
-      if (!owned) this.#lose('taken-over')
-      return { end: owned ? 'written' : 'stale' }
+      const gone = await this.unlessLost(this.#write({ ...event, token: this.token, fence: this.fence }, until, note))
+      if (gone === undefined) return { end: 'written' }
+      this.#lose(gone, gone)
+      return { end: 'stale', because: gone }
     } catch (error) {
       return { end: 'undelivered', error }
     } finally {
       this.#phase = 'ended'
-      this.#cancelTimers('loss')
+      this.#cancelTimers('loss', 'grace')
     }
   }
 
@@ -164,35 +191,35 @@ export class HeldClaim {
     const fault = reach('leased.renewing')
     if (fault) await fault
     const renew = { kind: 'renew', token: this.token, fence: this.fence, leaseMs: this.#plan.leaseMs } as const
-    const owned = await this.#write(renew).catch((cause: unknown) => {
+    const gone = await this.#write(renew, this.liveUntil).catch((cause: unknown) => {
       throw leaseLost('not-renewed', { cause })
     })
     // A renewal that was still under way when the end was written finds just that.
-    if (!owned && this.#phase === 'held') this.#lose('taken-over')
+    if (gone !== undefined && this.#phase === 'held') this.#lose(gone, gone)
     const after = reach('leased.renewed')
     if (after) await after
     if (this.#lost !== undefined) throw this.#lost
     this.#planBeat()
   }
 
-  // False: the claim is no longer ours.
-  async #write(event: OwnerEvent, note?: AuditNote): Promise<boolean> {
+  // Says why the claim is no longer ours, or nothing.
+  async #write(event: OwnerEvent, until: Deadline, note?: AuditNote): Promise<Gone | undefined> {
     const { place } = this.#plan
     let record: StoredRecord | undefined = this.#record
     for (let round = 0; round < mostRounds; round += 1) {
       const decision = decide(record, event, 0)
-      if (decision.act === 'done') return true
+      if (decision.act === 'done') return undefined
       const change: RecordChange | null | undefined =
         decision.act === 'write' ? decision.change : decision.act === 'remove' ? null : undefined
-      if (record === undefined || change === undefined) return false
+      if (record === undefined || change === undefined) return goneBy(record)
       const over: StoredRecord = record
       const told = (): void => {
         if (event.kind === 'renew') this.tell('renewal-failed')
       }
       const { answer, sentAtMs, repeated }: Answered<Written> = await persistently(
         place,
-        this.liveUntil,
-        (limits: RecordLimits) => place.records.swap(this.id, over, change, limits, note),
+        until,
+        (limits: RecordLimits) => place.records.swap(this.id, over, change, { ...limits, urgent: true }, note),
         told,
       )
       record = answer.record
@@ -201,9 +228,9 @@ export class HeldClaim {
       if (record !== undefined && event.kind === 'renew') {
         this.#confirm({ answer: { record, nowMs: answer.nowMs }, sentAtMs, repeated })
       }
-      return true
+      return undefined
     }
-    return false
+    return goneBy(record)
   }
 
   #confirm({ answer, sentAtMs }: OwnRecord): void {
@@ -237,17 +264,36 @@ export class HeldClaim {
     this.#timers.beat = clock.setTimer(Math.max(0, atMs - clock.monotonicMs()), beat)
   }
 
-  #lose(why: string): void {
-    if (this.#lost !== undefined || this.#phase === 'ended') return
-    this.#lost = leaseLost(why)
-    this.#cancelTimers('beat', 'loss', 'deadline')
-    this.tell('lost', why)
-    this.#stop.abort(this.#lost)
-    for (const reject of this.#hearers) reject(this.#lost)
-    this.#hearers.clear()
+  /** @param gone What the store said; undefined where nobody asked it. */
+  #lose(why: string, gone?: Gone): void {
+    if (this.#phase === 'ended') return
+    this.#gone ??= gone
+    if (this.#lost === undefined) {
+      this.#lost = leaseLost(why)
+      this.#cancelTimers('beat', 'loss', 'deadline')
+      this.tell('lost', why)
+      this.#stop.abort(this.#lost)
+    }
+    this.#dismiss(this.#lost, this.#gone !== undefined)
+    this.#planGrace()
   }
 
-  #cancelTimers(...names: ('beat' | 'loss' | 'deadline')[]): void {
+  #planGrace(): void {
+    const lost = this.#lost
+    this.#timers.grace?.()
+    if (lost === undefined || this.#hearers.size === 0) return
+    this.#timers.grace = this.#plan.place.clock.setTimer(this.#graceMs, () => this.#dismiss(lost, true))
+  }
+
+  #dismiss(lost: RepriseError, all: boolean): void {
+    for (const { reject, patient } of this.#hearers) if (all || !patient) reject(lost)
+  }
+
+  get #graceMs(): number {
+    return Math.min(mostGraceMs, Math.max(leastGraceMs, this.#plan.marginMs))
+  }
+
+  #cancelTimers(...names: ('beat' | 'loss' | 'deadline' | 'grace')[]): void {
     for (const name of names) this.#timers[name]?.()
   }
 }

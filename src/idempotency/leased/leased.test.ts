@@ -195,6 +195,13 @@ describe('what a throw means', () => {
     expect(await code(charge(one))).toBe('OPERATION_UNKNOWN')
   })
 
+  it('is unknown after a rejection without a reason too, which is not the loss of the claim', async () => {
+    const { charge, order, records, clock } = thrownBy(() => Promise.reject())
+    expect(await code(charge(order()))).toBe('OPERATION_UNKNOWN')
+    expect([...records.committed.values()]).toMatchObject([{ state: 'unknown', because: 'unclassified' }])
+    expect(clock.pendingTimers).toBe(0)
+  })
+
   it('takes the word of the body that nothing was sent, unless a call was made', async () => {
     const said = thrownBy(async (lease) => {
       throw lease.notSent(new Error('not configured'))
@@ -270,9 +277,25 @@ describe('the definition', () => {
     ['OPERATION_INVALID', { run: undefined }],
     ['OPERATION_INVALID', { store: {} }],
     ['OPERATION_INVALID', { recover: 'hold' }],
+    ['OPERATION_INVALID', { recover: null }],
+    ['OPERATION_INVALID', { recover: { rule: {} } }],
+    ['OPERATION_INVALID', { recover: { rule: { kind: 'resolve' } } }],
+    ['OPERATION_INVALID', { recover: { rule: { kind: 'rerun' } } }],
+    ['OPERATION_INVALID', { fields: { only: ['/amount'] }, content: 'none' }],
     ['OPERATION_INVALID', { duplicates: 'both' }],
   ])('is refused with %s for %j', (refusal, more) => {
     expect(define(more)).toThrow(expect.objectContaining({ code: refusal }))
+  })
+
+  it('is refused without a name or options, and that is what is said', () => {
+    for (const [name, options, option] of [
+      ['charge', undefined, 'options'],
+      ['', {}, 'name'],
+    ] as const) {
+      expect(() => leased(name, options as never)).toThrow(
+        expect.objectContaining({ code: 'OPERATION_INVALID', details: { option } }),
+      )
+    }
   })
 
   it('needs no recovery where a repeat changes nothing, and gives its answers', () => {

@@ -1,7 +1,8 @@
 // Leased operations: the effect lies outside the store, under a claim with token, fence and heartbeat, and with a recovery that was declared beforehand.
 
-import type { CallOptions, Operation, Outcome } from '../definition.js'
+import type { CallOptions, LeasedOperation, Outcome } from '../definition.js'
 import { OperationFailedError } from '../failure.js'
+import type { Keepable, Storable } from '../storable.js'
 import { makeKnown } from '../upkeep/known-operations.js'
 import { carryOut } from './call.js'
 import { type LeasedOptions, planOf } from './plan.js'
@@ -15,8 +16,8 @@ import { type LeasedOptions, planOf } from './plan.js'
  */
 export function leased<Input, Result, const Code extends string = never>(
   name: string,
-  options: LeasedOptions<Input, Result, Code>,
-): Operation<Input, Result, Code> {
+  options: LeasedOptions<Input, Result, Code> & Storable<Result> & Keepable<Input>,
+): LeasedOperation<Input, Result, Code> {
   const plan = planOf(name, options)
   const { answers, place, settings } = plan
   place.registry.add(answers)

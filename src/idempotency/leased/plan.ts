@@ -4,12 +4,12 @@ import type { Manifest, Records } from '../../atomicity/index.js'
 import { type Duration, RepriseError } from '../../kernel/index.js'
 import { type Classifier, defaultClassifier, firstOf } from '../../retry/index.js'
 import { type Place, placeOfRecords } from '../define/place.js'
-import { invalid, type OperationSettings, operationSettings, optionMs } from '../define/settings.js'
+import { checkDefinition, invalid, type OperationSettings, operationSettings, optionMs } from '../define/settings.js'
 import type { OperationAnswers, OperationOptions } from '../definition.js'
 import type { Failure } from '../failure.js'
 import type { Recovery } from '../machine.js'
 import type { Lease } from './lease.js'
-import type { Recover, ResolveCall } from './recovery.js'
+import { isRecover, type Recover, type ResolveCall, type ResolveFunction, resolve } from './recovery.js'
 
 /** A store that keeps records: every domain with operations does. */
 export interface RecordStore {
@@ -30,9 +30,11 @@ export interface LeasedOptions<Input, Result, Code extends string = string>
   readonly lease: Duration
   /**
    * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. Mandatory, and refused with RECOVERY_MISSING, unless the
-   * effect is declared `repeatable`: then it is simply run again.
+   * effect is declared `repeatable`: then it is simply run again. A function is short for `resolve(fn)`, and knows the type of its input by itself.
    */
-  readonly recover?: Recover<Input, Result, Code>
+  readonly recover?:
+    | Recover<NoInfer<Input>, NoInfer<Result>, NoInfer<Code>>
+    | ResolveFunction<NoInfer<Input>, NoInfer<Result>, NoInfer<Code>>
   /** Carries the intent out. What it sends goes through {@link Lease.effect}. A final failure is returned with `fail(…)`. */
   readonly run: (lease: Lease, input: Input) => PromiseLike<Result | Failure<Code>> | Result | Failure<Code>
   /** How long past its end a lease is left alone before somebody takes it over, for clocks that run apart. Default a tenth of the lease, at least `'1s'`. */
@@ -44,13 +46,16 @@ export interface LeasedOptions<Input, Result, Code extends string = string>
   /** Whether the input is kept, as JSON, until the outcome is known, so that a sweep can run the operation again by itself. Default false. */
   readonly keepInput?: boolean
   /**
-   * How long a call may take. When it is over nothing more is sent and the lease is no longer renewed; the call itself ends when the lease does, at the latest.
+   * How long a call may take. When it is over nothing more is sent and the lease is no longer renewed; the call itself ends when the lease and its margin do, at the latest.
    * Default: the domain's.
    */
   readonly deadline?: Duration
   /** When a sweep first looks at an outcome that has become unknown. Default `'30s'`. */
   readonly lookAfter?: Duration
 }
+
+/** The answers of a leased operation. */
+type LeasedAnswers = OperationAnswers & { readonly mode: 'leased' }
 
 /** A leased operation, every default filled in. */
 export interface Plan {
@@ -79,7 +84,7 @@ export interface Plan {
   /** The body. */
   readonly run: (lease: Lease, input: unknown) => unknown
   /** The five answers. */
-  readonly answers: OperationAnswers
+  readonly answers: LeasedAnswers
 }
 
 const leastLeaseMs = 30
@@ -104,8 +109,8 @@ export function planOf<Input, Result, Code extends string>(
   name: string,
   options: LeasedOptions<Input, Result, Code>,
 ): Plan {
-  const given = Object(options) as LeasedOptions<Input, Result, Code>
-  const leaseMs = optionMs('lease', given.lease, leastLeaseMs)
+  checkDefinition(name, options)
+  const leaseMs = optionMs('lease', options.lease, leastLeaseMs)
   const settings = operationSettings(name, options, { mode: 'leased', names: optionNames, leaseMs })
   const { store, classify, keepInput = false, deadline } = options
   if (typeof store?.records?.swap !== 'function') throw invalid('store', 'It is a domain that keeps records.')
@@ -146,7 +151,8 @@ function recoverOf<Input, Result, Code extends string>({
   reversibility = 'guarded',
 }: LeasedOptions<Input, Result, Code>): Recover<Input, Result, Code> {
   if (recover !== undefined) {
-    if (typeof recover?.rule === 'object') return recover
+    if (typeof recover === 'function') return resolve(recover)
+    if (isRecover(recover)) return recover
     throw invalid('recover', 'It is rerunKeyed(…), resolve(…) or hold().')
   }
   // Running it again changes nothing, so it may be done at any time.
@@ -163,7 +169,7 @@ function answersOf(
   { domain, manifest }: Place,
   leaseMs: number,
   recovery: Recovery,
-): OperationAnswers {
+): LeasedAnswers {
   const { name, mintedBy, windowMs, retryHorizonMs, horizonDeclared, options, reversibility } = settings
   const content = options.content === 'none' ? 'ignored' : 'compared'
   return Object.freeze({

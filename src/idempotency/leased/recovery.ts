@@ -64,6 +64,14 @@ export function hold(): Recover<unknown, never, never> {
   return Object.freeze({ rule: Object.freeze({ kind: 'hold' }) })
 }
 
+/** Whether a value is one of the three recoveries, with what it needs. */
+export function isRecover(value: unknown): value is Recover {
+  const { rule, ask } = Object(value) as { readonly rule?: Partial<Recovery>; readonly ask?: unknown }
+  if (rule?.kind === 'resolve') return typeof ask === 'function'
+  if (rule?.kind === 'rerun') return typeof rule.windowMs === 'number' && rule.windowMs >= 1
+  return rule?.kind === 'hold'
+}
+
 /** It happened, and this was the result. */
 export function happened<Result>(value: Result): { readonly found: 'happened'; readonly value: Result } {
   return Object.freeze({ found: 'happened', value })

@@ -31,3 +31,13 @@ export function leaseLost(why: string, options: { readonly cause?: unknown } = {
     { details: { because: why }, ...options },
   )
 }
+
+/** Why the store refuses an owner: another one has the claim, a sweep found its lease over, a person has settled it, or its record is not there. */
+export type Gone = 'taken-over' | 'expired' | 'settled' | 'removed'
+
+/** Why, by the record that the store showed. */
+export function goneBy(record: StoredRecord | undefined): Gone {
+  if (record === undefined) return 'removed'
+  if (record.state === 'unknown') return 'expired'
+  return record.because === 'settled' ? 'settled' : 'taken-over'
+}

@@ -89,16 +89,112 @@ describe('the heartbeat', () => {
   })
 })
 
-it('ends when its lease does, where a codec never comes to an end, and leaves the key to others', async () => {
+it('ends when lease and margin do, where a codec never comes to an end, and leaves the key to others', async () => {
   const one = world()
   const stuck = { name: 'stuck', encode: () => new Promise<string>(() => undefined), decode: () => ({ charge: 0 }) }
   const owner = process(one, async () => ({ charge: 1 }), { codec: stuck, deadline: '10s' })
   const order = one.order()
   const call = code(owner.charge(order))
   await one.clock.advance('2m')
-  expect(await call).toBe('LEASE_LOST')
+  expect(await call).toBe('OPERATION_UNKNOWN')
+  expect(only(one)).toMatchObject({ state: 'unknown', because: 'outcome-not-encoded' })
   const other = process(one, async () => ({ charge: 2 }), { recover: rerunKeyed('24h') })
   expect(await other.charge(order)).toEqual({ charge: 2 })
+})
+
+describe('a claim that was lost only because no heartbeat was confirmed in time', () => {
+  const stopped = async (one: World, options: Options = {}) => {
+    const work = gate<Receipt>()
+    let signal: AbortSignal | undefined
+    const run = (lease: Lease) => {
+      signal = lease.signal
+      return work.opened
+    }
+    const owner = process(one, run, { recover: rerunKeyed('24h'), ...options })
+    const order = one.order()
+    const call = owner.charge.outcome(order).catch((error: unknown) => error)
+    await eventLoopTurn()
+    owner.clock.pause()
+    const goOn = async () => {
+      owner.clock.resume()
+      await eventLoopTurn()
+      // The race happened: the owner took its claim for lost before its body returned.
+      expect(signal?.reason).toMatchObject({ code: 'LEASE_LOST', details: { because: 'not-renewed' } })
+    }
+    return { call, goOn, work, owner, order }
+  }
+
+  it('is still completed where the store says that nobody has it', async () => {
+    const one = world()
+    const { call, goOn, work } = await stopped(one)
+    await one.clock.advance('40s')
+    await goOn()
+    work.open({ charge: 1 })
+    expect(await call).toEqual({ outcome: 'succeeded', value: { charge: 1 }, replayed: false })
+    expect(only(one)).toMatchObject({ state: 'succeeded', claims: 1 })
+    await one.clock.advance('1h')
+    expect(one.clock.pendingTimers).toBe(0)
+  })
+
+  it('is still released, or told to be unknown, by what its body threw', async () => {
+    const one = world()
+    const { call, goOn, work } = await stopped(one)
+    await one.clock.advance('40s')
+    await goOn()
+    work.shut(new Error('reset'))
+    expect(await call).toMatchObject({ code: 'OPERATION_UNKNOWN', details: { because: 'unclassified' } })
+    expect(only(one)).toMatchObject({ state: 'unknown', because: 'unclassified' })
+  })
+
+  it('is refused where somebody else has it, who decides', async () => {
+    const one = world()
+    const { call, goOn, work, order } = await stopped(one)
+    const other = process(one, async () => ({ charge: 2 }), { recover: rerunKeyed('24h') })
+    await one.clock.advance('40s')
+    expect(await other.charge(order)).toEqual({ charge: 2 })
+    await goOn()
+    work.open({ charge: 1 })
+    expect(await call).toMatchObject({ code: 'LEASE_LOST', details: { because: 'taken-over-before-completion' } })
+    expect(await other.charge(order)).toEqual({ charge: 2 })
+  })
+
+  it('is refused where a sweep found its lease over', async () => {
+    const one = world()
+    const { call, goOn, work } = await stopped(one)
+    await one.clock.advance('40s')
+    const query = { operations: ['charge'], limit: 1, marginMs: 3_000, baseMs: 1_000, capMs: 1_000 }
+    await one.records.due(query)
+    await goOn()
+    work.open({ charge: 1 })
+    expect(await call).toMatchObject({ code: 'LEASE_LOST', details: { because: 'expired-before-completion' } })
+    expect(only(one)).toMatchObject({ state: 'unknown', because: 'lease-expired' })
+  })
+
+  it('says that the outcome could not be stored where the store cannot be reached', async () => {
+    const one = world()
+    const { call, goOn, work, owner } = await stopped(one)
+    await one.clock.advance('40s')
+    owner.faults.now = 'not-sent'
+    await goOn()
+    work.open({ charge: 1 })
+    await one.clock.advance('5s')
+    expect(await call).toMatchObject({
+      code: 'OPERATION_UNKNOWN',
+      details: { because: 'outcome-not-stored', ran: true },
+      cause: { message: 'connection refused' },
+    })
+  })
+
+  it('is given up when its body has not returned a margin later', async () => {
+    const one = world()
+    const { call, goOn, work } = await stopped(one)
+    await one.clock.advance('40s')
+    await goOn()
+    await one.clock.advance('3s')
+    work.open({ charge: 1 })
+    expect(await call).toMatchObject({ code: 'LEASE_LOST', details: { because: 'not-renewed' } })
+    expect(only(one)).toMatchObject({ state: 'claimed', claims: 1 })
+  })
 })
 
 describe('a claim whose owner is gone', () => {

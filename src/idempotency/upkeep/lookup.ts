@@ -1,7 +1,8 @@
 // Looking a key up: what is known of it, without changing anything.
 
 import { type AuditEntry, type RecordMode, type RecordState, recordFormat } from '../../atomicity/index.js'
-import { deadlineAfter } from '../../kernel/index.js'
+import { deadlineAfter, demandKnown, isRepriseError } from '../../kernel/index.js'
+import { decodedInTime } from '../call/call-options.js'
 import { persistently } from '../leased/store-calls.js'
 import { isForgotten } from '../machine.js'
 import { type DecodedOutcome, decodeOutcome } from '../values.js'
@@ -40,8 +41,10 @@ export type Known =
       readonly looks: number
       /** Why it is unknown, or how it was settled. */
       readonly because: string | undefined
-      /** The outcome; undefined where there is none, and where only the operation's name was given. */
+      /** The outcome; undefined where there is none, where it cannot be read, and where only the operation's name was given. */
       readonly outcome: DecodedOutcome | undefined
+      /** Why the outcome cannot be read: what a repeat is refused with. Undefined: it can, or was not to be. */
+      readonly unreadable: 'OUTCOME_TOO_LARGE' | 'OUTCOME_UNREADABLE' | undefined
       /** The store's clock. */
       readonly nowMs: number
       /** What was done about it, oldest first. */
@@ -50,6 +53,7 @@ export type Known =
 
 /** What is known of a key. Nothing is changed, and nobody is kept from anything. */
 export async function lookup(which: Which, call: UpkeepCall = {}): Promise<Known> {
+  demandKnown(call, ['deadline', 'clock', 'random'], 'options of lookup')
   const { id, records, known } = locate(which)
   const around = timeAndChance(records, call)
   const deadline = deadlineAfter(call.deadline ?? '5s', around.clock)
@@ -62,6 +66,19 @@ export async function lookup(which: Which, call: UpkeepCall = {}): Promise<Known
   // Of a newer format nothing can be relied on but that it is one.
   const isOver = record.format <= recordFormat && (state === 'succeeded' || state === 'failed')
   const { codec, value } = record
+  let outcome: DecodedOutcome | undefined
+  let unreadable: 'OUTCOME_TOO_LARGE' | 'OUTCOME_UNREADABLE' | undefined
+  if (isOver && known !== undefined) {
+    try {
+      const decoding = decodeOutcome(known.values, { state, codec, value }, { id, operation: known.name })
+      outcome = await decodedInTime(decoding, { deadline, clock: around.clock })
+    } catch (error) {
+      // That it is done is known all the same.
+      if (isRepriseError(error, 'OUTCOME_TOO_LARGE')) unreadable = 'OUTCOME_TOO_LARGE'
+      else if (isRepriseError(error, 'OUTCOME_UNREADABLE')) unreadable = 'OUTCOME_UNREADABLE'
+      else throw error
+    }
+  }
   return {
     state,
     mode,
@@ -74,10 +91,8 @@ export async function lookup(which: Which, call: UpkeepCall = {}): Promise<Known
     claims,
     looks,
     because,
-    outcome:
-      isOver && known !== undefined
-        ? await decodeOutcome(known.values, { state, codec, value }, { id, operation: known.name })
-        : undefined,
+    outcome,
+    unreadable,
     nowMs,
     notes,
   }

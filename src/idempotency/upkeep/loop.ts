@@ -12,6 +12,9 @@ export interface LoopOptions {
   readonly clock?: Clock
 }
 
+/** The names of these options. */
+export const loopOptionNames: readonly string[] = ['every', 'signal', 'clock']
+
 /** Runs passes. `pass` is told the signal and stops early by itself; `onError` hears of a pass that failed. */
 export async function inPasses(
   { every, signal, clock = systemClock }: LoopOptions,

@@ -1,10 +1,10 @@
 // The purge: forgets what is past its time, in small batches with pauses, so that nobody else has to wait for it.
 
 import type { Purged } from '../../atomicity/index.js'
-import { type Duration, deadlineAfter, durationMs, type Random } from '../../kernel/index.js'
+import { type Duration, deadlineAfter, demandKnown, durationMs, type Random, RepriseError } from '../../kernel/index.js'
 import type { RecordStore } from '../leased/plan.js'
 import { persistently } from '../leased/store-calls.js'
-import { countOf, inPasses, type LoopOptions, paused } from './loop.js'
+import { countOf, inPasses, type LoopOptions, loopOptionNames, paused } from './loop.js'
 import { timeAndChance } from './which.js'
 
 /** What a purge is told. */
@@ -30,10 +30,17 @@ export interface PurgeOptions extends LoopOptions {
 }
 
 const batchLimit = '30s'
+const optionNames = [
+  ...['store', 'batch', 'pause', 'unknownAfter', 'auditAfter', 'markersAfter', 'onProgress', 'onError', 'random'],
+  ...loopOptionNames,
+]
 
 /** Purges: finished records past their window, and what else was asked for. A claim, and an outcome that is unknown, is not forgotten unasked. */
 export async function purge(options: PurgeOptions): Promise<Purged> {
+  demandKnown(options, optionNames, 'options of purge')
   const { store, signal, onProgress, onError } = options
+  if (store?.records === undefined)
+    throw new RepriseError('ARGUMENT_INVALID', 'A purge needs a store that keeps records.')
   const { clock, random } = timeAndChance(store.records, options)
   const limit = countOf('batch', options.batch ?? 500, 10_000)
   const pauseMs = durationMs(options.pause ?? '50ms')

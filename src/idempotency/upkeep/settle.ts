@@ -1,7 +1,8 @@
 // Settling: a person decides what an unknown outcome was, with a reason, and a note of it is stored in the same commit.
 
 import type { AuditNote, RecordChange, StoredRecord, Written } from '../../atomicity/index.js'
-import { type Duration, deadlineAfter, durationMs, RepriseError } from '../../kernel/index.js'
+import { type Duration, deadlineAfter, demandKnown, durationMs, RepriseError } from '../../kernel/index.js'
+import type { AnyOperation, Operation } from '../definition.js'
 import { isFailure } from '../failure.js'
 import { type Found, isFound } from '../leased/recovery.js'
 import { type Answered, persistently } from '../leased/store-calls.js'
@@ -22,16 +23,29 @@ export interface SettleOptions extends UpkeepCall {
 }
 
 /** What a person can decide: `happened(value)`, `failedFinally(failure)`, or `didNotHappen()`, which makes the key free again. */
-export type Settlement = Exclude<Found, { readonly found: 'still-unknown' }>
+export type Settlement<Result = unknown, Code extends string = string> = Exclude<
+  Found<Result, Code>,
+  { readonly found: 'still-unknown' }
+>
+
+/** What a person can decide about an operation; where only its name is given, anything. */
+export type SettlementOf<Named> =
+  Named extends Operation<never, infer Result, infer Code> ? Settlement<Result, Code> : Settlement
 
 const mostRounds = 8
+const optionNames = ['reason', 'actor', 'window', 'margin', 'deadline', 'clock', 'random']
 const largestOutcome = 262_144
 
 /**
  * Settles an operation whose outcome is unknown, or whose owner is gone. Refuses with SETTLE_REFUSED where there is nothing to settle; `details.because` says why:
  * `absent`, `finished`, `in-flight`, `invalid`, `format`.
  */
-export async function settle(which: Which, settlement: Settlement, options: SettleOptions): Promise<void> {
+export async function settle<Named extends AnyOperation | string = string>(
+  which: Which<Named>,
+  settlement: SettlementOf<Named>,
+  options: SettleOptions,
+): Promise<void> {
+  demandKnown(options, optionNames, 'options of settle')
   const note = noteOf(options)
   const located = locate(which)
   const event = await eventOf(located, settlement, options)

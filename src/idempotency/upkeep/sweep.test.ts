@@ -285,7 +285,7 @@ describe('a sweep', () => {
     await expect(sweep({ store: one.store(), operations: [charge] })).rejects.toMatchObject({
       code: 'ARGUMENT_INVALID',
     })
-    await expect(sweep({ store, operations: [() => 1] })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    await expect(sweep({ store, operations: [(() => 1) as never] })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
     await expect(sweep({ store, operations: [charge], batch: 0 })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
   })
 })

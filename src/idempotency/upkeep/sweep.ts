@@ -2,13 +2,14 @@
 
 import type { NamedRecord } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
-import { type Duration, deadlineAfter, durationMs, type Random, RepriseError } from '../../kernel/index.js'
+import { type Duration, deadlineAfter, demandKnown, durationMs, type Random, RepriseError } from '../../kernel/index.js'
 import { operationSweep } from '../../telemetry/index.js'
+import type { LeasedOperation } from '../definition.js'
 import type { Plan, RecordStore } from '../leased/plan.js'
 import { persistently } from '../leased/store-calls.js'
 import { knownOperation } from './known-operations.js'
 import { type Look, type Looked, lookAt } from './look.js'
-import { countOf, inPasses, type LoopOptions } from './loop.js'
+import { countOf, inPasses, type LoopOptions, loopOptionNames } from './loop.js'
 import { timeAndChance } from './which.js'
 
 /** What a sweep has done so far. Each record that was taken is counted once. */
@@ -22,7 +23,7 @@ export interface SweepOptions extends LoopOptions {
   /** The store whose records are looked at. */
   readonly store: RecordStore
   /** The leased operations that are looked after, all of this store. */
-  readonly operations: readonly unknown[]
+  readonly operations: readonly LeasedOperation<never, unknown>[]
   /** How many records are taken at a time, 1 to 1,000. Default 100. */
   readonly batch?: number
   /** How many of them are worked on at once, 1 to 100. Default 8. */
@@ -43,6 +44,23 @@ export interface SweepOptions extends LoopOptions {
   readonly random?: Random
 }
 
+const optionNames = [
+  ...[
+    'store',
+    'operations',
+    'batch',
+    'concurrency',
+    'margin',
+    'baseDelay',
+    'capDelay',
+    'limit',
+    'actor',
+    'onProgress',
+    'random',
+  ],
+  ...loopOptionNames,
+]
+
 type Counts = Record<Looked | 'taken', number>
 
 /**
@@ -50,6 +68,7 @@ type Counts = Record<Looked | 'taken', number>
  * decision is written down beside it. A resolving function that throws or does not return costs its own record a look, and nothing else.
  */
 export async function sweep(options: SweepOptions): Promise<SweepCounts> {
+  demandKnown(options, optionNames, 'options of sweep')
   const { store, signal, onProgress } = options
   const plans = plansOf(store, options.operations)
   const { clock, random } = timeAndChance(store.records, options)
@@ -128,9 +147,15 @@ async function eachOf<Item>(
 
 function plansOf(store: RecordStore, operations: readonly unknown[]): ReadonlyMap<string, Plan> {
   const plans = new Map<string, Plan>()
+  if (store?.records === undefined || !Array.isArray(operations)) {
+    throw new RepriseError(
+      'ARGUMENT_INVALID',
+      'A sweep needs a store that keeps records, and a list of its operations.',
+    )
+  }
   for (const [index, operation] of [...operations].entries()) {
     const plan = knownOperation(operation)?.plan
-    if (plan === undefined || plan.place.records !== store?.records) {
+    if (plan === undefined || plan.place.records !== store.records) {
       const message = `Operation ${index} is not a leased operation of the store that is to be swept.`
       throw new RepriseError('ARGUMENT_INVALID', message, { details: { index } })
     }

@@ -57,7 +57,15 @@ describe('looking a key up', () => {
     expect(await look()).toMatchObject({ state: 'succeeded', forgotten: true })
     expect(await lookup({ ...which, scope: scope('other') }, { clock })).toMatchObject({ state: 'absent' })
     await expect(lookup({ ...which, operation: 'charge' })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
-    await expect(lookup({ ...which, operation: 7 })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    await expect(lookup({ ...which, operation: 7 as never })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+  })
+
+  it('says that it is done also where its outcome is a tombstone, or cannot be read', async () => {
+    const { charge, order, look, records } = rig(async () => ({ charge: 3, at: new Date(0) }))
+    await charge(order)
+    expect(await look()).toMatchObject({ state: 'succeeded', outcome: undefined, unreadable: 'OUTCOME_UNREADABLE' })
+    for (const [id, record] of records.committed) records.committed.set(id, { ...record, codec: 'tombstone' })
+    expect(await look()).toMatchObject({ state: 'succeeded', outcome: undefined, unreadable: 'OUTCOME_TOO_LARGE' })
   })
 })
 

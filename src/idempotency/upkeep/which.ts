@@ -4,12 +4,18 @@ import type { Records } from '../../atomicity/index.js'
 import type { Key, Scope, StoredKey } from '../../identity/index.js'
 import { type Clock, type Duration, type Random, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
 import { placeOfRecords } from '../define/place.js'
+import type { AnyOperation } from '../definition.js'
 import type { RecordStore } from '../leased/plan.js'
 import { operationId } from '../operation-id.js'
 import { type KnownOperation, knownOperation } from './known-operations.js'
 
 /** Which record is meant: by what its callers know, or by the name under which it is stored. */
-export type Which = WhichByName | WhichStored
+export type Which<Named extends AnyOperation | string = AnyOperation | string> = WhichByName<Named> | WhichStored
+
+/** The same, where the store is known. */
+export type WhichHere<Named extends AnyOperation | string = AnyOperation | string> =
+  | Pick<WhichStored, 'id'>
+  | NameOfRecord<Named>
 
 /** A record by the name under which it is stored, as events and listings show it. */
 export interface WhichStored {
@@ -19,14 +25,18 @@ export interface WhichStored {
   readonly store: Pick<RecordStore, 'records'>
 }
 
-/** A record by operation, scope and key. */
-export interface WhichByName {
+/** Operation, scope and key. */
+export interface NameOfRecord<Named extends AnyOperation | string = AnyOperation | string> {
   /** The operation, or its name; a name needs a store. */
-  readonly operation: unknown
+  readonly operation: Named
   /** Who may share the key. */
   readonly scope: Scope
   /** The key. */
   readonly key: Key
+}
+
+/** A record by operation, scope and key. */
+export interface WhichByName<Named extends AnyOperation | string = AnyOperation | string> extends NameOfRecord<Named> {
   /** The store. Default: the operation's. */
   readonly store?: Pick<RecordStore, 'records'>
 }
@@ -53,7 +63,15 @@ export interface Located {
 
 /** Finds the record. Refuses with ARGUMENT_INVALID or the codes of scopes and keys. */
 export function locate(which: Which): Located {
-  if ('id' in which) return { id: checkedId(which.id), records: which.store.records, known: undefined }
+  if (typeof which !== 'object' || which === null) {
+    throw new RepriseError('ARGUMENT_INVALID', 'A record is named by operation, scope and key, or by its id.')
+  }
+  if ('id' in which) {
+    const { records } = Object(which.store) as Partial<WhichStored['store']>
+    if (records === undefined)
+      throw new RepriseError('ARGUMENT_INVALID', 'A record that is given by its id needs a store.')
+    return { id: checkedId(which.id), records, known: undefined }
+  }
   const { operation, scope, key, store } = which
   const known = knownOperation(operation)
   const name = known?.name ?? operation

@@ -25,7 +25,8 @@ export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
 }
 
 /**
- * The same, for text that is read with `JSON.parse` later: a bigint that would come back as another number is refused with JSON_VALUE_UNSUPPORTED too.
+ * The same, for text that is read with `JSON.parse` later: what would come back as something else is refused with JSON_VALUE_UNSUPPORTED too. That is every bigint, everything with a
+ * `toJSON` (dates and buffers among it), and every instance of a class. Members that are undefined are left out: to read them gives undefined as before.
  */
 export function readableJsonOf(value: unknown, limits?: JsonLimits): string {
   return new ValueWalk(resolveLimits(limits), true).print(value)
@@ -54,7 +55,7 @@ class ValueWalk {
   }
 
   print(value: unknown): string {
-    this.#emit(prepared(value, ''))
+    this.#emit(this.#prepared(value, ''))
     return this.#text
   }
 
@@ -71,12 +72,12 @@ class ValueWalk {
   }
 
   #writeObject(container: object): void {
-    const kind = innerKind(container)
+    const kind = innerKind(container) ?? (this.#readable && !isOfNoClass(container) ? 'instance of a class' : undefined)
     if (kind !== undefined) throw this.#unsupported(kind)
     this.#open(container, '{')
     let separator = ''
     for (const name of sorted(Object.keys(container))) {
-      const value = prepared((container as Members)[name], name)
+      const value = this.#prepared((container as Members)[name], name)
       if (value === undefined) continue
       this.#write(`${separator}${this.#quoted(name)}:`)
       separator = ','
@@ -92,7 +93,9 @@ class ValueWalk {
     for (let index = 0; index < length; index += 1) {
       if (index > 0) this.#write(',')
       const value = container[index]
-      this.#emit(typeof value === 'object' || typeof value === 'function' ? prepared(value, String(index)) : value)
+      this.#emit(
+        typeof value === 'object' || typeof value === 'function' ? this.#prepared(value, String(index)) : value,
+      )
     }
     this.#close(container, ']')
   }
@@ -117,6 +120,7 @@ class ValueWalk {
 
   // Comparing is cheap for any size; printing is not.
   #writeInteger(value: bigint): void {
+    if (this.#readable) throw this.#unsupported('bigint')
     integerBound ??= 10n ** BigInt(mostIntegerDigits)
     if (value >= integerBound || value <= -integerBound) {
       throw new RepriseError('JSON_TOO_LARGE', `A bigint has more than ${mostIntegerDigits} digits.`, {
@@ -125,7 +129,6 @@ class ValueWalk {
     }
     const digits = value.toString()
     const text = canonicalJson(digits, { maxBytes: this.#maxBytes, maxDepth: this.#maxDepth })
-    if (this.#readable && text !== String(Number(value))) throw this.#unsupported('bigint that is no JSON number')
     // All digits count, since all were work: 10n ** 9_999n is but seven bytes of text.
     this.#more += Math.max(0, digits.length - text.length)
     this.#write(text)
@@ -152,6 +155,15 @@ class ValueWalk {
     if (this.#text.length + this.#more > this.#maxBytes) throw tooLarge(this.#maxBytes)
   }
 
+  // What stands for the value, as in SerializeJSONProperty of ECMA-262.
+  #prepared(value: unknown, name: string): unknown {
+    if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return value
+    const { toJSON } = value as { readonly toJSON?: unknown }
+    if (typeof toJSON !== 'function') return value
+    if (this.#readable) throw this.#unsupported(kindOf(value))
+    return toJSON.call(value, name)
+  }
+
   #unsupported(kind: string): RepriseError {
     const { depth } = this.#ancestors
     return new RepriseError(
@@ -164,11 +176,14 @@ class ValueWalk {
   }
 }
 
-// What stands for the value, as in SerializeJSONProperty of ECMA-262.
-function prepared(value: unknown, name: string): unknown {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return value
-  const { toJSON } = value as { readonly toJSON?: unknown }
-  return typeof toJSON === 'function' ? toJSON.call(value, name) : value
+function kindOf(value: object): string {
+  return value instanceof Date ? 'Date' : (innerKind(value) ?? 'object with a toJSON')
+}
+
+// Also one of another realm, whose prototype is not ours.
+function isOfNoClass(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
 const longestLookedThrough = 64

@@ -53,6 +53,15 @@ export const callbackTable: readonly ClassificationRow[] = [
   row('POOL_EXHAUSTED', 'no transaction in time', { connecting: 'surface' }, 'More tries would lengthen the queue.'),
   row('QUEUE_FULL', 'too many wait', { connecting: 'surface' }, 'A bounded queue refuses instead of growing.'),
   row('STORE_CLOSED', 'the store was closed', { connecting: 'surface' }, 'Somebody called close().'),
+  {
+    ...row(
+      'TRANSACTION_ABORTED',
+      'an error came before the work was allowed to return',
+      never,
+      'The work did not return, so nothing was committed; the first error says whether another try would help.',
+    ),
+    first: true,
+  },
   row('MARKER_INVALID', 'the claim is gone', never, 'The work was not allowed to return.'),
   row(
     'TRANSACTION_ENDED_ELSEWHERE',

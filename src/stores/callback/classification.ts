@@ -6,6 +6,7 @@ import {
   type Ruling,
   type RulingWord,
   ruleBy,
+  ruleByFirst,
   rulingOf,
 } from '../../atomicity/index.js'
 import { isRepriseError } from '../../kernel/index.js'
@@ -29,11 +30,8 @@ export function classifierOf(
   unsure: WeakSet<object>,
 ): Classify {
   const classify: Classify = (error, phase) => {
-    // The work did not return, so it is dead for certain; whether another one would help is for the first error to say.
-    if (isRepriseError(error, 'TRANSACTION_ABORTED')) {
-      const first = error.cause === undefined ? rulingOf('surface', error.code) : classify(error.cause, 'body')
-      return first.outcome === 'aborted' ? first : { ...first, outcome: 'aborted' }
-    }
+    const dead = ruleByFirst(callbackTable, error, phase, (first) => classify(first, 'body'))
+    if (dead !== undefined) return dead
     const signs = signsOf(error)
     const word = isRepriseError(error) ? undefined : own?.(error, phase)
     const ruling =

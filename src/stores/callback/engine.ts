@@ -3,6 +3,7 @@
 import { type AcquireLimits, type Engine, type Manifest, type Turns, turnsOf } from '../../atomicity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
 import { type Classify, classifierOf } from './classification.js'
+import { CommitCheck } from './commit-check.js'
 import type { CallbackTransaction } from './handle.js'
 import { callbackManifests } from './manifest.js'
 import type { CallbackOptions } from './options.js'
@@ -46,7 +47,8 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
     this.#turns = turns(aside ? 1 : places)
     this.#readers = aside ? turns(places - 1) : this.#turns
     this.classify = classifierOf(classify, unsure)
-    this.#context = { classify, dialect, transaction, query, statements, clock, unsure, wired: false }
+    const check = new CommitCheck({ dialect, transaction, query, statements })
+    this.#context = { classify, dialect, transaction, query, statements, clock, unsure, check, wired: false }
     const parts = {
       statements,
       dialect,

@@ -1,6 +1,6 @@
 // What a body works with: the ORM's own transaction, and beside it plain queries and repeatable writes on the same connection.
 
-import type { Rows, TransactionControls } from '../../atomicity/index.js'
+import type { HandleLife, Rows, TransactionControls } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import { type SqlAnswer, type SqlExecutor, SqlHandle } from '../sql/index.js'
 import { callbackManifests } from './manifest.js'
@@ -22,6 +22,8 @@ export interface CallbackTransaction<Tx> extends TransactionControls, Rows {
 
 /** What the handle needs of its session. */
 export interface CallbackPort<Tx> extends SqlExecutor {
+  /** Knows of the calls that the body does not wait for. */
+  readonly life: Pick<HandleLife, 'call'>
   /** What the ORM hands out; refuses where the transaction is over or has failed. */
   tx(): Tx
   /** Runs a statement of the body. */
@@ -37,7 +39,7 @@ class Handle<Tx> extends SqlHandle implements CallbackTransaction<Tx> {
   readonly #port: CallbackPort<Tx>
 
   constructor(port: CallbackPort<Tx>, controls: TransactionControls) {
-    super(controls, port)
+    super(controls, port, port.life)
     this.#port = port
   }
 
@@ -45,7 +47,11 @@ class Handle<Tx> extends SqlHandle implements CallbackTransaction<Tx> {
     return this.#port.tx()
   }
 
-  async query<Row>(text: string, values: readonly unknown[] = []): Promise<{ rows: Row[]; rowCount: number }> {
+  query<Row>(text: string, values: readonly unknown[] = []): Promise<{ rows: Row[]; rowCount: number }> {
+    return this.#port.life.call(() => this.#query(text, values))
+  }
+
+  async #query<Row>(text: string, values: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }> {
     const { rows, rowCount } = await this.#port.ask(text, values)
     return { rows: rows as unknown as Row[], rowCount }
   }

@@ -21,6 +21,7 @@ export class InvertedTransaction<Tx> {
   // What the work was called with. Rejected when the function ends without having called it.
   readonly #begun: Promise<Tx>
   #called = false
+  #endedWell = false
   #decided: 'commit' | 'rollback' | undefined
   #decide: () => void = () => undefined
 
@@ -55,6 +56,11 @@ export class InvertedTransaction<Tx> {
     })
   }
 
+  /** Whether the function ended well although its work threw. */
+  get endedWell(): boolean {
+    return this.#endedWell
+  }
+
   /** Whether the work was called. */
   get called(): boolean {
     return this.#called
@@ -84,6 +90,7 @@ export class InvertedTransaction<Tx> {
     this.#end('rollback')
     if (!this.#called) return
     const settlement = await this.settled
+    this.#endedWell = settlement.well
     if (settlement.well) throw endedWell()
     if (!holdsRolledBack(settlement.error)) throw settlement.error
   }

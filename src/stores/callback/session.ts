@@ -18,11 +18,13 @@ import type { StoredKey } from '../../identity/index.js'
 import { type Clock, isRepriseError, RepriseError } from '../../kernel/index.js'
 import { refuseTransactionStatements, type SqlAnswer, type SqlDialect } from '../sql/index.js'
 import { isOfDatabase } from './classification.js'
+import type { CommitCheck } from './commit-check.js'
 import { type CallbackPort, type CallbackTransaction, callbackHandle } from './handle.js'
 import { InvertedTransaction } from './inversion.js'
 import { type CallbackOptions, rowsOf } from './options.js'
 import { whileBusy } from './records/file-lock.js'
 import type { RecordStatements } from './records/statements.js'
+import { aborted, endedElsewhere, notClaimed, over } from './refusals.js'
 import { CallbackWire } from './wire.js'
 
 /** What all sessions of a store share. */
@@ -35,6 +37,8 @@ export interface SessionContext<Tx> extends Pick<CallbackOptions<Tx>, 'dialect' 
   readonly clock: Clock
   /** Errors of COMMIT under a key. */
   readonly unsure: WeakSet<object>
+  /** Whether what the transaction function commits was seen to be there. */
+  readonly check: CommitCheck<Tx>
   /** Whether the user's two functions were seen to belong together. */
   wired: boolean
 }
@@ -49,11 +53,12 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
   readonly #context: SessionContext<Tx>
   readonly #turn: Turn
   readonly #waitMs: number
-  readonly #life: HandleLife = handleLife()
+  readonly life: HandleLife = handleLife()
   #open: InvertedTransaction<Tx> | undefined
   #wire: CallbackWire<Tx> | undefined
   #nowMs: number | undefined
   #lockWaitMs = 0
+  #locking: Promise<unknown> = Promise.resolve()
   #claimWaitMs = 0
   // `theirs`: somebody else has the key, and nothing may be done under it.
   #claimed: { readonly id: StoredKey; readonly token: string } | 'theirs' | undefined
@@ -69,15 +74,15 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
   }
 
   get poisoned(): { readonly error: unknown } | undefined {
-    return this.#life.poisoned
+    return this.life.poisoned
   }
 
   poison(error: unknown): void {
-    this.#life.poison(error)
+    this.life.poison(error)
   }
 
   bodyThrew(error: unknown): void {
-    if (isOfDatabase(error, this.#context.classify)) this.#life.poison(error)
+    if (isOfDatabase(error, this.#context.classify)) this.life.poison(error)
   }
 
   async begin(settings: BeginSettings, controls: TransactionControls): Promise<CallbackTransaction<Tx>> {
@@ -127,19 +132,24 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
   }
 
   async record(id: StoredKey, outcome: RecordOutcome): Promise<void> {
-    this.#life.check()
+    this.life.check()
     if (typeof this.#claimed !== 'object' || this.#claimed.id !== id) throw notClaimed()
     this.#outcome = outcome
+  }
+
+  settle(): Promise<void> | undefined {
+    this.life.checkBeforeCommit()
+    return this.life.settle()
   }
 
   async commit(): Promise<Receipt> {
     const open = this.#open
     try {
       this.#refusePoisoned()
-      this.#life.checkBeforeCommit()
+      this.life.checkBeforeCommit()
       if (open === undefined || this.#claimed === 'theirs') throw notClaimed()
     } finally {
-      this.#life.end()
+      this.life.end()
     }
     await this.#opened.untilIdle()
     this.#refusePoisoned()
@@ -152,18 +162,22 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
       if (this.#outcome !== undefined && typeof error === 'object' && error !== null) this.#context.unsure.add(error)
       throw error
     }
+    if (typeof this.#claimed === 'object' && this.#outcome !== undefined) {
+      await this.#context.check.confirm(this.#claimed)
+    }
     return { durability: 'promised' }
   }
 
   async rollback(): Promise<void> {
-    this.#life.end()
-    await this.#open?.rollback()
+    this.life.end()
+    const open = this.#open
+    await open?.rollback().finally(() => this.#context.check.doubtIf(open.endedWell))
   }
 
   release(): void {
     if (this.#released) return
     this.#released = true
-    this.#life.end()
+    this.life.end()
     this.#wire?.end()
     const open = this.#open
     open?.abandon()
@@ -196,6 +210,13 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
     if (this.dialect === 'sqlite') return this.run(select, values)
     if (wait === 'nowait') return this.run(`${select} FOR UPDATE NOWAIT`, values)
     if (wait === undefined) return this.run(`${select} FOR UPDATE`, values)
+    const locked = this.#locking.then(() => this.#lockWithin(select, values, wait))
+    this.#locking = locked.catch(() => undefined)
+    return locked
+  }
+
+  // One after the other: the limit of one must not be that of another.
+  async #lockWithin(select: string, values: readonly unknown[], wait: number): Promise<SqlAnswer> {
     await this.#opened.limitLocks(Math.min(wait, this.#lockWaitMs))
     const answer = await this.run(`${select} FOR UPDATE`, values)
     await this.#opened.limitLocks(this.#lockWaitMs)
@@ -208,7 +229,7 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
       (work) => this.#context.transaction(work, { isolation, readOnly: false }),
       (error) => {
         // One that came to nothing before it was begun may be tried again.
-        if (open.called) this.#life.poison(error)
+        if (open.called) this.life.poison(error)
       },
     )
     this.#open = open
@@ -217,7 +238,7 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
       tx: await open.begunWithin(this.#waitMs, clock),
       dialect,
       query,
-      life: this.#life,
+      life: this.life,
     })
     this.#wire = wire
     return wire
@@ -266,35 +287,14 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
   }
 
   #mayAct(): void {
-    this.#life.check()
+    this.life.check()
     if (this.#claimed === 'theirs') throw notClaimed()
   }
 
   #refusePoisoned(): void {
-    const first = this.#life.poisoned
-    if (first !== undefined) throw aborted(first.error)
+    if (this.life.poisoned !== undefined) throw aborted(this.life.poisoned.error)
   }
 }
 
 // Of all errors before the work returns, these say themselves that nothing was committed, or that it is not for us to say.
 const saysEnough: ReadonlySet<string> = new Set(['MARKER_INVALID', 'TRANSACTION_ENDED_ELSEWHERE'])
-
-function aborted(cause: unknown): RepriseError {
-  const message = 'A statement of the transaction failed before its work was allowed to return; nothing was stored.'
-  return new RepriseError('TRANSACTION_ABORTED', message, { cause })
-}
-
-function over(): RepriseError {
-  return new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')
-}
-
-function notClaimed(): RepriseError {
-  return new RepriseError('MARKER_INVALID', 'The key is not claimed by this transaction; nothing may be done under it.')
-}
-
-function endedElsewhere(): RepriseError {
-  return new RepriseError(
-    'TRANSACTION_ENDED_ELSEWHERE',
-    'The transaction was ended by something other than its owner; what ran after that ran outside of it.',
-  )
-}

@@ -6,6 +6,7 @@ import { LockTimeoutError, type SqlAnswer, type SqlDialect, storeNowMs } from '.
 import { signsOf } from './classification.js'
 import { type CallbackOptions, rowsOf } from './options.js'
 import { markSetting, type Run } from './records/statements.js'
+import { over } from './refusals.js'
 
 /** What the statements of a transaction need. */
 export interface WireParts<Tx> extends Pick<CallbackOptions<Tx>, 'dialect' | 'query'> {
@@ -41,7 +42,7 @@ export class CallbackWire<Tx> {
   /** Sends a statement. Any error of it ends the transaction. */
   async send(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
     const { life, query } = this.#parts
-    if (this.#ended) throw new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')
+    if (this.#ended) throw over()
     const first = life.poisoned
     if (first !== undefined) throw first.error
     const asked = (async () => query(this.tx, text, [...values]))()

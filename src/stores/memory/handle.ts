@@ -1,16 +1,16 @@
 // What a body gets of a store in memory: repeatable writes over its tables, and savepoints.
 
 import {
+  checkedRows,
   HandleControls,
   type HandleLife,
-  type InsertedOnce,
   type Match,
   type Row,
   type Rows,
+  type SoundRows,
   type TableName,
   type TransactionControls,
-  type Transition,
-  type Transitioned,
+  tableParts,
 } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import { type SavepointTurns, savepointTurns } from '../sql/savepoint-turns.js'
@@ -32,7 +32,7 @@ class Handle extends HandleControls implements MemoryTransaction {
   readonly #views: Views
   readonly #life: HandleLife
   readonly #turns: SavepointTurns
-  #made: PlainRows | undefined
+  #made: Rows | undefined
 
   constructor(views: Views, life: HandleLife, controls: TransactionControls) {
     super(controls)
@@ -41,35 +41,39 @@ class Handle extends HandleControls implements MemoryTransaction {
     this.#turns = savepointTurns(life)
   }
 
-  // Made when a body first asks for rows.
-  get #rows(): PlainRows {
-    this.#made ??= rowsOver((table) => this.#views.view(nameOf(table)))
-    return this.#made
+  insertOnce(...values: Parameters<Rows['insertOnce']>): ReturnType<Rows['insertOnce']> {
+    return this.#life.call(() => this.#rows.insertOnce(...values))
   }
 
-  insertOnce(table: TableName, row: Match, by: readonly string[]): Promise<InsertedOnce> {
-    return this.#act(() => this.#rows.insertOnce(table, row, by))
+  transition(...values: Parameters<Rows['transition']>): ReturnType<Rows['transition']> {
+    return this.#life.call(() => this.#rows.transition(...values))
   }
 
-  transition(table: TableName, transition: Transition): Promise<Transitioned> {
-    return this.#act(() => this.#rows.transition(table, transition))
+  lockRow(...values: Parameters<Rows['lockRow']>): ReturnType<Rows['lockRow']> {
+    return this.#life.call(() => this.#rows.lockRow(...values))
   }
 
-  // The writer has the store to itself, so a row that it sees is locked already.
-  lockRow(table: TableName, where: Match): Promise<Row | undefined> {
-    return this.#act(() => this.#rows.readRow(table, where))
+  readRow(...values: Parameters<Rows['readRow']>): ReturnType<Rows['readRow']> {
+    return this.#life.call(() => this.#rows.readRow(...values))
   }
 
-  readRow(table: TableName, where: Match): Promise<Row | undefined> {
-    return this.#act(() => this.#rows.readRow(table, where))
-  }
-
-  updateRows(table: TableName, where: Match, set: Match): Promise<number> {
-    return this.#act(() => this.#rows.updateRows(table, where, set))
+  updateRows(...values: Parameters<Rows['updateRows']>): ReturnType<Rows['updateRows']> {
+    return this.#life.call(() => this.#rows.updateRows(...values))
   }
 
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {
-    return this.#turns.enter(() => this.#life.savepoint(this.#views, work))
+    return this.#life.call(() => this.#turns.enter(() => this.#life.savepoint(this.#views, work)), 'poisoned')
+  }
+
+  // Made when a body first asks for rows.
+  get #rows(): Rows {
+    this.#made ??= checkedRows(
+      rowsOver(
+        (work) => this.#act(work),
+        (table) => this.#views.view(tableParts(table).join('.')),
+      ),
+    )
+    return this.#made
   }
 
   async #act<Result>(work: () => Result): Promise<Result> {
@@ -85,61 +89,56 @@ class Handle extends HandleControls implements MemoryTransaction {
   }
 }
 
-interface PlainRows {
-  insertOnce(table: TableName, row: Match, by: readonly string[]): InsertedOnce
-  transition(table: TableName, transition: Transition): Transitioned
-  readRow(table: TableName, where: Match): Row | undefined
-  updateRows(table: TableName, where: Match, set: Match): number
-}
+type Act = <Result>(work: () => Result) => Promise<Result>
 
-// Here a schema is a part of the name like any other.
-function nameOf(table: TableName): string {
-  if (typeof table === 'string') return table
-  return table.schema === undefined ? table.table : `${table.schema}.${table.table}`
-}
-
-function rowsOver(view: (table: TableName) => TableView): PlainRows {
-  const readRow = (table: TableName, where: Match): Row | undefined => {
-    const found = view(table)
-    const ids = found.find(where)
-    if (ids.length > 1) throw new RepriseError('ARGUMENT_INVALID', 'More than one row matches; a unique key is needed.')
-    const [id] = ids
-    const row = id === undefined ? undefined : found.row(id)
-    return row === undefined ? undefined : copyOf(row)
+// Here a schema is a part of the name like any other, and a row that the writer sees is locked already: it has the store to itself.
+function rowsOver(act: Act, view: (table: TableName) => TableView): SoundRows {
+  const found = (table: TableName, where: Match): readonly Row[] => {
+    const rows = view(table)
+    return rows.find(where).map((id) => rows.row(id) as Row)
   }
+  // Outside of what the store does: reading too much ends no transaction, here as elsewhere.
+  const readRow = async (table: TableName, where: Match): Promise<Row | undefined> =>
+    onlyRow(await act(() => found(table, where).map(copyOf)))
   const updateRows = (table: TableName, where: Match, set: Match): number => {
-    const found = view(table)
-    const ids = found.find(where)
-    for (const id of ids) found.update(id, set)
+    const rows = view(table)
+    const ids = rows.find(where)
+    for (const id of ids) rows.update(id, set)
     return ids.length
   }
   return {
     readRow,
-    updateRows,
-    insertOnce(table, row, by) {
-      if (!view(table).isUnique(by)) {
-        throw new RepriseError('ARGUMENT_INVALID', 'insertOnce needs a unique index over exactly the columns given.')
-      }
-      const key = Object.fromEntries(by.map((column) => [column, row[column] ?? null]))
-      if (Object.values(key).includes(null)) {
-        throw new RepriseError('ARGUMENT_INVALID', 'insertOnce needs a value for every column of the natural key.')
-      }
-      const there = readRow(table, key)
-      if (there !== undefined) return { inserted: false, row: there }
-      view(table).insert(row)
-      return { inserted: true, row: copyOf(row) }
-    },
-    transition(table, { where, column = 'state', from, to, command, commandColumn = 'last_command', set = {} }) {
-      if (column in set || commandColumn in set) {
-        throw new RepriseError('ARGUMENT_INVALID', 'The columns of state and command are set by the transition itself.')
-      }
-      const row = readRow(table, where)
-      if (row === undefined) return { result: 'absent' }
-      if (row[commandColumn] === command) return { result: 'already-applied' }
-      const state = String(row[column])
-      if (![from].flat().includes(state)) return { result: 'invalid', state }
-      updateRows(table, where, { ...set, [column]: to, [commandColumn]: command })
-      return { result: 'applied' }
-    },
+    lockRow: readRow,
+    updateRows: (table, where, set) => act(() => updateRows(table, where, set)),
+    insertOnce: (table, row, by, key) =>
+      act(() => {
+        if (!view(table).isUnique(by)) {
+          throw new RepriseError('ARGUMENT_INVALID', 'insertOnce needs a unique index over exactly the columns given.')
+        }
+        const there = onlyRow(found(table, key))
+        if (there !== undefined) return { inserted: false, row: copyOf(there) }
+        view(table).insert(row)
+        return { inserted: true, row: copyOf(row) }
+      }),
+    transition: (table, { where, column, from, to, command, commandColumn, set }) =>
+      act(() => {
+        const row = onlyRow(found(table, where))
+        if (row === undefined) return { result: 'absent' }
+        // As text, since a column has no type here; what a row was made with may be a number.
+        const last = row[commandColumn] ?? undefined
+        const state = String(row[column])
+        if (last !== undefined && String(last) === command) {
+          // A command that asked for another end before is no repeat, and what it asks for now has not happened.
+          return state === to ? { result: 'already-applied' } : { result: 'invalid', state }
+        }
+        if (!from.includes(state)) return { result: 'invalid', state }
+        updateRows(table, where, { ...set, [column]: to, [commandColumn]: command })
+        return { result: 'applied' }
+      }),
   }
+}
+
+function onlyRow(rows: readonly Row[]): Row | undefined {
+  if (rows.length <= 1) return rows[0]
+  throw new RepriseError('ARGUMENT_INVALID', 'More than one row matches; a unique key is needed.')
 }

@@ -162,6 +162,26 @@ describe('unique keys', () => {
   })
 })
 
+it.each([['7'], [7], [7n]])(
+  'knows the command %o by its text, also where a row was made with another type',
+  async (first) => {
+    const db = accounts()
+    await db.transact((tx) => tx.insertOnce('account', row('a'), ['id']))
+    await db.transact((tx) => tx.insertOnce('account', row('b', { state: 'paid', last_command: 7 }), ['id']))
+    const move = (id: string, command: string | number | bigint) =>
+      db.transact((tx) => tx.transition('account', { where: { id }, from: 'new', to: 'paid', command }))
+    expect(await move('a', first)).toEqual({ result: 'applied' })
+    for (const repeat of ['7', 7, 7n]) {
+      expect(await move('a', repeat)).toEqual({ result: 'already-applied' })
+      expect(await move('b', repeat)).toEqual({ result: 'already-applied' })
+    }
+    expect(await move('a', '07')).toEqual({ result: 'invalid', state: 'paid' })
+    // A row without a command is not that of a command called null.
+    await db.transact((tx) => tx.insertOnce('account', row('c'), ['id']))
+    expect(await move('c', 'null')).toEqual({ result: 'applied' })
+  },
+)
+
 it('applies a transition once, and tells the four ends apart', async () => {
   const db = accounts()
   await db.transact((tx) => tx.insertOnce('account', row('a'), ['id']))

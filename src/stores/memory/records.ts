@@ -137,6 +137,18 @@ export class MemoryRecords implements Records {
       .slice(0, limit)
   }
 
+  async live(scope: string, most: number): Promise<number> {
+    const nowMs = this.nowMs()
+    let live = 0
+    for (const record of this.committed.values()) {
+      if (live === most) break
+      if (record.scope !== scope) continue
+      const isOver = record.state === 'succeeded' || record.state === 'failed'
+      if (!isOver || (record.expiresAtMs ?? Number.POSITIVE_INFINITY) > nowMs) live += 1
+    }
+    return live
+  }
+
   async notes(id: StoredKey): Promise<readonly AuditEntry[]> {
     return this.#notes.filter((entry) => entry.id === id).slice(0, mostNotes)
   }

@@ -80,6 +80,11 @@ export class MemorySession implements Session<MemoryTransaction> {
     this.#pending = { id, over: pending.over, record: Object.assign(record, { version: pending.record.version }) }
   }
 
+  settle(): Promise<void> | undefined {
+    this.#life.checkBeforeCommit()
+    return this.#life.settle()
+  }
+
   commit(): Receipt {
     if (this.#views === undefined) {
       throw new RepriseError('TRANSACTION_ENDED_ELSEWHERE', 'The transaction is not open.')

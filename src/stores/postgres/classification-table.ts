@@ -1,11 +1,11 @@
 // The classification table of PostgreSQL. Each row says why, and which test triggers it.
 
-import type { ClassificationRow, RulingWord } from '../../atomicity/index.js'
+import type { ClassificationRow, TableWord } from '../../atomicity/index.js'
 
 interface Words {
-  readonly connecting?: RulingWord
-  readonly body?: RulingWord
-  readonly committing?: RulingWord
+  readonly connecting?: TableWord
+  readonly body?: TableWord
+  readonly committing?: TableWord
 }
 
 const lost: Words = { connecting: 'reconnect', body: 'reconnect', committing: 'resolve' }
@@ -21,6 +21,11 @@ function row(sign: string, name: string, words: Words, why: string): Classificat
 /** A row whose cause cannot be had on demand; the test has a function of the server raise it. */
 function raised(sign: string, name: string, words: Words, why: string): ClassificationRow {
   return { sign, name, ...words, why, evidence: { triggered: `triggers ${sign}, raised by a function` } }
+}
+
+/** A row that a test of another file meets. */
+function elsewhere(sign: string, name: string, words: Words, why: string, triggered: string): ClassificationRow {
+  return { sign, name, ...words, why, evidence: { triggered } }
 }
 
 function unproducible(sign: string, name: string, words: Words, why: string, notProducible: string): ClassificationRow {
@@ -71,12 +76,12 @@ export const postgresTable: readonly ClassificationRow[] = [
     lost,
     'Before the commit record it aborts, while waiting for replicas it is committed: only asking tells.',
   ),
-  unproducible(
+  elsewhere(
     '57P02',
     'crash_shutdown',
     lost,
-    'Its text claims a rollback also where the transaction is committed.',
-    'it comes as a notice, and then the connection ends: what is classified is connection-lost',
+    'Its text claims a rollback also where the transaction is committed. It comes as a notice, then the connection ends, and connection-lost is what decides.',
+    'a sibling killed -9 after the record, with a key: committed',
   ),
   row('57P03', 'cannot_connect_now', lost, 'Starting, stopping or recovering.'),
   raised('57P04', 'database_dropped', alarming, 'The database is gone.'),
@@ -113,11 +118,12 @@ export const postgresTable: readonly ClassificationRow[] = [
   raised('53200', 'out_of_memory', lost, 'Another time there may be room.'),
   raised('53100', 'disk_full', alarming, 'Somebody must make room.'),
   raised('58030', 'io_error', alarming, 'Somebody must look at the disk.'),
-  raised(
-    '08*',
-    'connection_exception',
+  raised('08*', 'connection_exception', lost, 'The connection, or a pooler’s connection behind it, is gone.'),
+  row(
+    '08P01',
+    'protocol_violation',
     lost,
-    'Poolers answer with 08P01 for whatever went wrong between them and the server.',
+    'PgBouncer answers with it, as FATAL, whatever went wrong between it and the server; the test ends the server’s session behind a real one. In answer to COMMIT it is fatal-at-commit.',
   ),
   raised('08007', 'transaction_resolution_unknown', { body: 'resolve', committing: 'resolve' }, 'Its name says it.'),
   raised(
@@ -135,8 +141,8 @@ export const postgresTable: readonly ClassificationRow[] = [
   row(
     '26000',
     'invalid_sql_statement_name',
-    { body: 'reconnect' },
-    'A prepared statement that this backend does not know: a pooler changed it.',
+    { body: 'reconnect', committing: 'reconnect' },
+    'A prepared statement that this backend does not know: a pooler changed it. Before COMMIT, in its message, it means that COMMIT was not reached.',
   ),
   row(
     '42P05',
@@ -182,6 +188,38 @@ export const postgresTable: readonly ClassificationRow[] = [
     'a pooler that hands out connections by the statement',
     { connecting: 'halt' },
     'No transaction can hold behind it.',
+  ),
+  {
+    ...row(
+      'COMMIT_ROLLED_BACK',
+      'COMMIT answered with ROLLBACK',
+      { committing: 'surface' },
+      'A statement had failed before; the driver takes it for a success. The first error says whether another try would help.',
+    ),
+    first: true,
+  },
+  {
+    ...row(
+      'TRANSACTION_ABORTED',
+      'a statement failed before COMMIT was sent',
+      never,
+      'COMMIT was not sent. The first error says whether another try would help.',
+    ),
+    first: true,
+  },
+  unproducible(
+    'COMMIT_UNCLEAR',
+    'COMMIT answered with neither COMMIT nor ROLLBACK',
+    { committing: 'resolve' },
+    'Somebody else answered in the place of the server.',
+    'no server or pooler at hand answers COMMIT with another tag',
+  ),
+  elsewhere(
+    'committed-locally',
+    'COMMIT answered, its wait for replicas cancelled',
+    { committing: 'done' },
+    'The commit record is on this server, and no replica has confirmed it: a success, and an event on `reprise.transaction.local`.',
+    'and is cancelled has happened, here alone',
   ),
   row(
     'SAVEPOINT_ORDER',

@@ -3,17 +3,15 @@
 // A SQLSTATE that PostgreSQL answers to COMMIT as an ERROR is a definite abort: after the commit record an error would be a PANIC (xact.c). FATAL, class 08,
 // class XX and 40003 are not: a pooler may have made them up, or the connection ended at an unknown point.
 
-import { type ClassificationRow, type Phase, type Ruling, ruleBy, rulingOf } from '../../atomicity/index.js'
+import { type ClassificationRow, type Phase, type Ruling, ruleBy, ruleByFirst } from '../../atomicity/index.js'
 import { isRepriseError } from '../../kernel/index.js'
+import { LockTimeoutError } from '../sql/index.js'
 import { postgresTable } from './classification-table.js'
 
 /** What an error means in a phase. Total: an error that is not in the table gets the ruling of the unlisted. */
 export function classifyPostgres(error: unknown, phase: Phase): Ruling {
-  if (isRepriseError(error, 'COMMIT_ROLLED_BACK') || isRepriseError(error, 'TRANSACTION_ABORTED')) {
-    // Dead for certain; whether another one would help is for the first error to say.
-    const first = error.cause === undefined ? rulingOf('surface', error.code) : classifyPostgres(error.cause, 'body')
-    return first.outcome === 'aborted' ? first : { ...first, outcome: 'aborted' }
-  }
+  const dead = ruleByFirst(postgresTable, error, phase, (first) => classifyPostgres(first, 'body'))
+  if (dead !== undefined) return dead
   const { blocked, ...ruling } = ruleBy(postgresTable, signsOf(error), phase)
   return blocked && waitedForRow(error) ? { ...ruling, blocked } : ruling
 }
@@ -97,3 +95,10 @@ const driverSigns: readonly (readonly [message: string, sign: string])[] = [
 
 /** The table, for documents and reports. */
 export const postgresClassification: readonly ClassificationRow[] = postgresTable
+
+/** Whether the connection is sound: the server refused one of the statements. */
+export function isServerError(error: unknown): boolean {
+  if (error instanceof LockTimeoutError) return true
+  const { code, severity } = error as { readonly code?: unknown; readonly severity?: unknown }
+  return typeof code === 'string' && typeof severity === 'string' && !endsConnection(error)
+}

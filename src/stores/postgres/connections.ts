@@ -39,6 +39,7 @@ function listenToPool(pool: PostgresPool): () => void {
 
 /** The connections of a pool. */
 export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
+  refuseOther(pool)
   // A pool takes its listener off a connection while it is in use, and an error event that nobody listens to ends the process: in the
   // very moment in which a commit is lost. The operations themselves fail too, so nothing is hidden here.
   const leavePool = listenToPool(pool)
@@ -67,6 +68,15 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
       closed = true
     },
   }
+}
+
+// A client has `connect` too, and would be found out only when the first transaction begins.
+function refuseOther(pool: Partial<PostgresPool> | null | undefined): void {
+  if (typeof pool?.connect === 'function' && typeof pool.on === 'function' && typeof pool.totalCount === 'number')
+    return
+  throw new RepriseError('ARGUMENT_INVALID', 'The option pool is no pool of pg: give it new pg.Pool(…).', {
+    details: { option: 'pool' },
+  })
 }
 
 function isFree(client: PostgresPoolClient): boolean {

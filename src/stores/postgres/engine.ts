@@ -10,6 +10,7 @@ import type { Connections } from './connections.js'
 import type { PostgresTransaction, TransactionClient, TransactionPool } from './handle.js'
 import { postgresManifest, untracedManifest } from './manifest.js'
 import type { PostgresSchema } from './migrations.js'
+import { KeptStatements } from './records/kept-statements.js'
 import { PostgresRecords } from './records/records.js'
 import { PostgresSession, type SessionContext } from './session.js'
 
@@ -48,6 +49,7 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
   const context: SessionContext<Bound> = {
     clock,
     tables: schema,
+    kept: new KeptStatements(schema),
     bind,
     traces: tracesOf(),
     resolvesUnkeyed,

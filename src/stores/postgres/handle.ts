@@ -1,6 +1,6 @@
 // What a body works with: the handle, and the client inside it that a query builder can be bound to.
 
-import type { Rows, TransactionControls } from '../../atomicity/index.js'
+import type { HandleLife, Rows, TransactionControls } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import { refuseTransactionStatements, type SqlExecutor, SqlHandle } from '../sql/index.js'
 import type { PostgresAnswer } from './options.js'
@@ -23,6 +23,8 @@ export interface PostgresTransaction<Bound> extends TransactionControls, Rows {
 
 /** What the handle needs of its session. */
 export interface StatementPort {
+  /** Knows of the calls that the body does not wait for. */
+  readonly life: Pick<HandleLife, 'call'>
   /** Sends what `pg` takes: a text or its config. */
   send(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer>
   /** Runs the work inside a savepoint. */
@@ -50,7 +52,7 @@ class Handle<Bound> extends SqlHandle implements PostgresTransaction<Bound> {
     controls: TransactionControls,
     bind: (client: TransactionClient, pool: TransactionPool) => Bound,
   ) {
-    super(controls, executor)
+    super(controls, executor, port.life)
     this.#port = port
     this.#bind = bind
   }
@@ -63,7 +65,11 @@ class Handle<Bound> extends SqlHandle implements PostgresTransaction<Bound> {
     return this.#bound.db
   }
 
-  async query<Row>(text: string, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }> {
+  query<Row>(text: string, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }> {
+    return this.#port.life.call(() => this.#query(text, values))
+  }
+
+  async #query<Row>(text: string, values: readonly unknown[] | undefined): Promise<{ rows: Row[]; rowCount: number }> {
     if (typeof text !== 'string') throw unsupported('tx.query takes a text and its values')
     refuseTransactionStatements(text, 'postgres')
     const answer = lastOf(await this.#port.send(text, values === undefined ? undefined : [...values]))
@@ -80,8 +86,53 @@ export function lastOf(answer: PostgresAnswer | readonly PostgresAnswer[]): Post
   return Array.isArray(answer) ? answer.at(-1) : (answer as PostgresAnswer)
 }
 
+const events = 'events of the connection are not on offer'
+
+/** Further members that a client of `pg` has, each with the reason why it is refused here: a call of one that is missing would only say that it is no function. */
+const refusedOfClient: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    [
+      'addListener',
+      'emit',
+      'eventNames',
+      'getMaxListeners',
+      'listenerCount',
+      'listeners',
+      'off',
+      'prependListener',
+      'prependOnceListener',
+      'rawListeners',
+      'removeAllListeners',
+      'removeListener',
+      'setMaxListeners',
+    ].map((name) => [name, events]),
+  ),
+  cancel: 'a statement is ended by the limits of the transaction',
+  escapeIdentifier: 'use escapeIdentifier of pg itself',
+  escapeLiteral: 'use escapeLiteral of pg itself, or values',
+  getStartupConf: 'the connection belongs to the pool',
+  getTransactionStatus: 'the transaction is open until the body returns',
+  getTypeParser: 'types are set on the pool, or in the config of a statement',
+  ref: 'the connection belongs to the pool',
+  setTypeParser: 'types are set on the pool, or in the config of a statement',
+  unref: 'the connection belongs to the pool',
+}
+
+function refuseMembers(prototype: object, members: Readonly<Record<string, string>>): void {
+  for (const [name, why] of Object.entries(members)) {
+    const value = (): never => {
+      throw unsupported(why)
+    }
+    Object.defineProperty(prototype, name, { value, configurable: true, writable: true })
+  }
+}
+
 /** A client of `pg`, as far as it makes sense inside a transaction that somebody else begins and ends. */
 export class TransactionClient {
+  static {
+    refuseMembers(TransactionClient.prototype, refusedOfClient)
+  }
+
   readonly #port: StatementPort
 
   constructor(port: StatementPort) {
@@ -89,7 +140,11 @@ export class TransactionClient {
   }
 
   /** Runs a statement: a text with values, or a config with text, values, name, rowMode and types. */
-  async query(config: unknown, values?: unknown, callback?: unknown): Promise<PostgresAnswer> {
+  query(config: unknown, values?: unknown, callback?: unknown): Promise<PostgresAnswer> {
+    return this.#port.life.call(() => this.#query(config, values, callback))
+  }
+
+  async #query(config: unknown, values: unknown, callback: unknown): Promise<PostgresAnswer> {
     if (typeof values === 'function' || callback !== undefined) throw unsupported('use the promise, not a callback')
     if (typeof config === 'string') {
       refuseTransactionStatements(config, 'postgres')
@@ -134,17 +189,33 @@ export class TransactionClient {
 
   /** Refused: what happens to the connection is told to the transaction. */
   on(): never {
-    throw unsupported('events of the connection are not on offer')
+    throw unsupported(events)
   }
 
   /** Refused, as `on`. */
   once(): never {
-    throw unsupported('events of the connection are not on offer')
+    throw unsupported(events)
   }
 }
 
 /** A pool that always hands out the transaction's client: for query builders that want a pool. Giving it back, and ending the pool, do nothing. */
 export class TransactionPool {
+  static {
+    const { cancel, getStartupConf, ref, unref, ...others } = refusedOfClient
+    refuseMembers(TransactionPool.prototype, {
+      ...others,
+      on: events,
+      once: events,
+      newClient: 'there is one client, and it is connected',
+    })
+  }
+
+  /** One: the transaction's. */
+  readonly totalCount: number = 1
+  /** None. */
+  readonly idleCount: number = 0
+  /** None. */
+  readonly waitingCount: number = 0
   readonly #lent: LentClient
 
   constructor(port: StatementPort) {

@@ -2,7 +2,7 @@
 
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
-import { demandKnown, durationMs, systemClock } from '../../kernel/index.js'
+import { demandKnown, durationMs, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
 import { type Domain, domainOf, refuseInside, transactionDefaultNames } from '../../transaction/index.js'
 import type { MigrationResult } from '../sql/index.js'
 import { connectionsOf } from './connections.js'
@@ -23,7 +23,10 @@ export type { ClientOf, PostgresAnswer, PostgresOptions, PostgresPool, PostgresP
 export interface PostgresDomain<Bound>
   extends Domain<PostgresTransaction<Bound>>,
     Operations<PostgresTransaction<Bound>> {
-  /** Brings Reprise's own tables up to date. Safe when several processes do it at once. */
+  /**
+   * Brings Reprise's own tables up to date. Safe when several processes do it at once, and beside work on the tables: it waits for them in short tries, and refuses with MIGRATION_BLOCKED
+   * after some 20 s.
+   */
   migrate(): Promise<MigrationResult>
   /** The same as SQL, to be run once by other means. */
   migrationSql(): string
@@ -33,9 +36,6 @@ export interface PostgresDomain<Bound>
   close(): Promise<void>
 }
 
-/** How long migrations wait for another process that migrates, in ms. */
-const migrationWaitMs = 60_000
-
 const own = ['pool', 'name', 'prefix', 'schema', 'bind', 'resolvesUnkeyed']
 
 /** A domain in a PostgreSQL database: `postgres({ pool, name: 'payments' })`. */
@@ -44,8 +44,13 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
 ): PostgresDomain<Bound> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
   const { pool, name, prefix, schema: schemaName, bind, resolvesUnkeyed = true, ...defaults } = options
-  const { clock = systemClock, connectionWait = '1s' } = defaults
+  const { clock = systemClock, random = systemRandom, connectionWait = '1s' } = defaults
   const schema = postgresSchema(prefix, schemaName)
+  // A single client has no such count.
+  if (typeof Object(pool).connect !== 'function' || typeof Object(pool).totalCount !== 'number')
+    throw new RepriseError('ARGUMENT_INVALID', 'Give a pool of pg: new pg.Pool({ … }).', {
+      details: { option: 'pool' },
+    })
   const connections = connectionsOf(pool, clock)
   // The client and the pool that bind gets stand for the user's own; what they do not do they refuse.
   const bound = (client: TransactionClient, inner: TransactionPool): Bound =>
@@ -67,7 +72,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     ...operationsOf(engine, defaults),
     migrate: async () => {
       refuseInside()
-      return onClient((client) => migratePostgres(client, schema, migrationWaitMs))
+      return onClient((client) => migratePostgres(client, schema, { clock, random }))
     },
     migrationSql: () => postgresMigrationSql(schema),
     doctor: () => onClient((client) => examinePostgres(client, schema, mostOf(pool))),

@@ -1,5 +1,6 @@
 // Reprise's own tables in PostgreSQL, as numbered SQL.
 
+import { type Clock, type Random, RepriseError, sleep } from '../../kernel/index.js'
 import {
   addedColumns,
   appliedNumber,
@@ -18,7 +19,9 @@ import {
   refuseNewer,
   storeNowMs,
 } from '../sql/index.js'
+import { signsOf } from './classification.js'
 import type { PostgresPoolClient } from './options.js'
+import { isStatementPooling, poolingUnsupported, wholeMs } from './wire.js'
 
 /** Where Reprise's own tables are. */
 export interface PostgresSchema {
@@ -92,32 +95,97 @@ export function postgresSchema(prefix: string = 'reprise_', schema: string = 'pu
   }
 }
 
-/** Brings the tables up to date, in one transaction. Whoever comes second waits for the first, at most `lockWaitMs`. */
+/** How long a migration waits, and for what. */
+export interface MigrationLimits {
+  /** The longest wait for another process that migrates, in ms. Nobody else waits behind it. Default 60,000. */
+  readonly turnMs?: number
+  /** The longest wait of one try for the lock of a table, in ms. All work with a key waits behind it, so it is shorter than the lock wait of a transaction. Default 1,000. */
+  readonly lockMs?: number
+  /** How often the tables are tried to be had at most. Default 10. */
+  readonly tries?: number
+  /** The longest pause between two tries, in ms, in which others go on; the shortest is half of it. Default 1,000. */
+  readonly pauseMs?: number
+}
+
+/** Time and chance, for the pauses. */
+export interface MigrationMeans {
+  /** Time. */
+  readonly clock: Clock
+  /** Chance. */
+  readonly random: Random
+}
+
+/**
+ * Brings the tables up to date, in one transaction. Whoever comes second waits for the first. A table that somebody holds is waited for in short tries, each a
+ * transaction of its own, since everybody else who wants the table waits behind the one who wants it alone. Refuses with MIGRATION_BLOCKED in the end.
+ */
 export async function migratePostgres(
   client: PostgresPoolClient,
-  { plan, schema, prefix }: PostgresSchema,
-  lockWaitMs: number,
+  schema: PostgresSchema,
+  { clock, random }: MigrationMeans,
+  limits: MigrationLimits = {},
 ): Promise<MigrationResult> {
-  const run = async (statement: string) => (await client.query(statement)).rows
-  await run(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${Math.max(1, Math.ceil(lockWaitMs))}`)
+  const { turnMs = 60_000, lockMs = 1_000, tries = 10, pauseMs = 1_000 } = limits
+  for (let number = 1; ; number++) {
+    const result = await migrateOnce(client, schema, turnMs, lockMs)
+    if (!('busy' in result)) return result
+    const { busy: relation, error: cause } = result
+    if (number >= tries) {
+      const message = `Other transactions held ${relation} in each of ${tries} tries of ${lockMs} ms. Nothing was changed; migrate again when they have ended.`
+      throw new RepriseError('MIGRATION_BLOCKED', message, { cause, details: { relation, tries, lockMs } })
+    }
+    await sleep(pauseMs * (1 + random.next()) * 0.5, { clock })
+  }
+}
+
+interface Busy {
+  readonly busy: string
+  readonly error: unknown
+}
+
+async function migrateOnce(
+  client: PostgresPoolClient,
+  { plan, schema, prefix }: PostgresSchema,
+  turnMs: number,
+  lockMs: number,
+): Promise<MigrationResult | Busy> {
+  let last = ''
+  const run = async (statement: string) => {
+    last = statement
+    return (await client.query(statement)).rows
+  }
   try {
+    await run(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${wholeMs(turnMs)}`)
     // A lock of the transaction, not of the session: it also holds behind a pooler.
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`reprise:${schema}.${prefix}`])
+    await run(`SET LOCAL lock_timeout = ${wholeMs(lockMs)}`)
     const result = await applyMigrations({ run }, plan)
     await run('COMMIT')
     return result
   } catch (error) {
     // Where the connection is gone the server rolls back by itself, and the first error is the one to see.
-    await run('ROLLBACK').catch(() => undefined)
-    throw error
+    await client.query('ROLLBACK').catch(() => undefined)
+    if (isStatementPooling(error)) throw poolingUnsupported(error)
+    if (!signsOf(error).includes('55P03')) throw error
+    const relation = relationIn(last)
+    if (relation !== undefined) return { busy: relation, error }
+    const message = `Another process has been migrating for longer than ${turnMs} ms. Nothing was changed.`
+    throw new RepriseError('MIGRATION_BLOCKED', message, { cause: error, details: { turnMs } })
   }
+}
+
+// The tables are the only names in the statements with a schema before them.
+function relationIn(statement: string): string | undefined {
+  const [, schema, table] = /"([^"]+)"\."([^"]+)"/.exec(statement) ?? []
+  return table === undefined ? undefined : `${schema}.${table}`
 }
 
 /** How far the tables are; undefined: they were never made. Refuses tables newer than the code. */
 export async function migrationState(client: PostgresPoolClient, schema: PostgresSchema): Promise<number | undefined> {
   const { versionTable } = schema.plan
-  const there = await client.query('SELECT to_regclass($1) IS NOT NULL AS there', [versionTable])
-  if (there.rows[0]?.['there'] !== true) return undefined
+  // By the number of rows: what a boolean becomes is up to the types of the pool.
+  const there = await client.query('SELECT 1 WHERE to_regclass($1) IS NOT NULL', [versionTable])
+  if (there.rows.length === 0) return undefined
   const applied = await appliedNumber({ run: async (statement) => (await client.query(statement)).rows }, schema.plan)
   refuseNewer(applied, schema.plan)
   return applied

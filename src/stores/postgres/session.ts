@@ -16,9 +16,9 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
-import { LockTimeoutError, type SqlAnswer, type SqlExecutor } from '../sql/index.js'
+import type { SqlAnswer, SqlExecutor } from '../sql/index.js'
 import type { Traces } from './asking/trace.js'
-import { endsConnection } from './classification.js'
+import { endsConnection, isServerError } from './classification.js'
 import {
   lastOf,
   type PostgresTransaction,
@@ -29,8 +29,9 @@ import {
 } from './handle.js'
 import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './options.js'
 import { TransactionClaim } from './records/claim.js'
+import type { KeptStatements } from './records/kept-statements.js'
 import type { RecordTables } from './records/statements.js'
-import { beginText, endedElsewhere, Wire, wholeMs } from './wire.js'
+import { beginText, endedElsewhere, isStatementPooling, poolingUnsupported, Wire } from './wire.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Bound> {
@@ -38,6 +39,8 @@ export interface SessionContext<Bound> {
   readonly clock: Clock
   /** Reprise's own tables. */
   readonly tables: RecordTables
+  /** Those of its statements that are prepared on connections. */
+  readonly kept: KeptStatements
   /** Makes `tx.db`. */
   readonly bind: (client: TransactionClient, pool: TransactionPool) => Bound
   /** What is known of the servers behind the connections. */
@@ -53,10 +56,10 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   readonly dialect = 'postgres'
   readonly #client: PostgresPoolClient
   readonly #context: SessionContext<Bound>
-  readonly #life: HandleLife = handleLife()
+  readonly life: HandleLife = handleLife()
   readonly #wire: Wire
   readonly #claim: TransactionClaim
-  readonly #onError = (error: unknown): void => this.#life.poison(error)
+  readonly #onError = (error: unknown): void => this.life.poison(error)
   #trace: Trace | undefined
   #lockWaitMs = 0
   #released = false
@@ -65,7 +68,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     this.#client = client
     this.#context = context
     const { clock, blockers } = context
-    this.#wire = new Wire({ client, life: this.#life, clock, blockers })
+    this.#wire = new Wire({ client, life: this.life, clock, blockers })
     this.#claim = new TransactionClaim(context.tables, (text) => this.#wire.send(text, undefined))
     client.on('error', this.#onError)
   }
@@ -75,11 +78,11 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   }
 
   get poisoned(): { readonly error: unknown } | undefined {
-    return this.#life.poisoned
+    return this.life.poisoned
   }
 
   poison(error: unknown): void {
-    this.#life.poison(error)
+    this.life.poison(error)
   }
 
   async begin(settings: BeginSettings, controls: TransactionControls): Promise<PostgresTransaction<Bound>> {
@@ -93,7 +96,6 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     this.#wire.readOnly = settings.readOnly
     const traced = settings.traced !== false && this.#context.resolvesUnkeyed
     const asked = settings.readOnly ? undefined : traces.statement(this.#client, traced)
-    // All of it in one message, as dear as BEGIN alone.
     const text = beginText(settings, asked)
     this.#wire.pid = traces.pidOf(this.#client)
     // A connection whose backend is not known yet is asked first: nobody could tell who stands before its claim.
@@ -125,18 +127,38 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   async #beginWithClaim(text: string, { id, draft }: NonNullable<BeginSettings['claim']>): Promise<void> {
     const claim = this.#claim
     try {
-      const answer = await this.#begin(`${text}; ${claim.message(id, draft)}`)
+      const kept = await this.#beginKept(text, id, draft)
+      const answer = kept ?? (await this.#begin(`${text}; ${claim.message(id, draft)}`))
       claim.sent(id, draft, { inserted: claim.insertedBy(answer) })
     } catch (error) {
       if (!isServerError(error)) throw error
-      this.#life.poison(error)
+      this.life.poison(error)
       claim.sent(id, draft, { error })
     }
   }
 
+  // Undefined: nothing is begun, since the backend has no statement of that name, or has one that was not expected.
+  async #beginKept(text: string, id: StoredKey, draft: RecordDraft): Promise<PostgresAnswer | undefined> {
+    const { kept } = this.#context
+    const message = this.#claim.keptMessage(kept, this.#client, id, draft)
+    if (message === undefined) return undefined
+    try {
+      const answer = await this.#begin(`${text}; ${message}`)
+      kept.areOn(this.#client)
+      this.#claim.wasKept(kept, this.#client)
+      return answer
+    } catch (error) {
+      if (!kept.isLost(this.#client, error)) throw error
+      await this.#client.query('ROLLBACK')
+      return undefined
+    }
+  }
+
   #beginFailed(error: unknown): unknown {
-    if (endsConnection(error)) this.#life.poison(error)
-    return isStatementPooling(error) ? poolingUnsupported(error) : error
+    // What poisons decides. A pooler ends the connection with a code that would be worth another try.
+    const shown = isStatementPooling(error) ? poolingUnsupported(error) : error
+    if (endsConnection(error)) this.life.poison(shown)
+    return shown
   }
 
   async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> {
@@ -153,19 +175,24 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   async record(id: StoredKey, outcome: RecordOutcome): Promise<void> {
     // Else it would wait for a savepoint that the body did not, and then commit.
-    this.#life.checkBeforeCommit()
+    this.life.checkBeforeCommit()
     this.#claim.record(id, outcome)
+  }
+
+  settle(): Promise<void> | undefined {
+    this.life.checkBeforeCommit()
+    return this.life.settle()
   }
 
   async commit(): Promise<Receipt> {
     try {
       this.#refusePoisoned()
-      this.#life.checkBeforeCommit()
+      this.life.checkBeforeCommit()
       const { refusal } = this.#claim
       if (refusal !== undefined) throw refusal
     } finally {
       // From here on nobody can send anything that would run behind COMMIT, in no transaction at all.
-      this.#life.end()
+      this.life.end()
     }
     const busy = this.#wire.untilIdle()
     if (busy !== undefined) await busy
@@ -192,7 +219,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   #receipt(command: string, notices: readonly PostgresNotice[]): Receipt {
     if (command === 'ROLLBACK') {
-      const first = this.#life.poisoned
+      const first = this.life.poisoned
       const message = 'COMMIT was answered with ROLLBACK: a statement had failed before, and nothing was stored.'
       throw new RepriseError('COMMIT_ROLLED_BACK', message, first === undefined ? {} : { cause: first.error })
     }
@@ -206,7 +233,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   }
 
   async rollback(): Promise<void> {
-    this.#life.end()
+    this.life.end()
     this.#wire.end()
     // The driver would queue it behind what is under way, and warn.
     const busy = this.#wire.untilIdle()
@@ -218,7 +245,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     if (this.#released) return
     this.#released = true
     this.#wire.end()
-    this.#life.end()
+    this.life.end()
     try {
       const sound = fate === 'keep' && this.#wire.idle && this.#client.getTransactionStatus() === 'I'
       if (sound) this.#client.release()
@@ -233,8 +260,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   /** Sends a statement of the body. */
   send(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer> {
     const { refusal } = this.#claim
-    if (refusal !== undefined) return Promise.reject(refusal)
-    return this.#wire.send(config, values)
+    return refusal === undefined ? this.#wire.send(config, values) : Promise.reject(refusal)
   }
 
   /** Sends a statement for the body. */
@@ -247,29 +273,19 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   async lock(select: string, values: readonly unknown[], wait: 'nowait' | number | undefined): Promise<SqlAnswer> {
     if (wait === 'nowait') return this.run(`${select} FOR UPDATE NOWAIT`, values)
     if (wait === undefined) return this.run(`${select} FOR UPDATE`, values)
-    const waitMs = Math.min(wait, this.#wire.lockWaitMs)
-    const before = this.#wire.lockWaitMs
-    await this.run("SELECT set_config('lock_timeout', $1, true)", [String(wholeMs(waitMs))])
-    this.#wire.lockWaitMs = waitMs
-    try {
-      const answer = await this.run(`${select} FOR UPDATE`, values)
-      await this.run("SELECT set_config('lock_timeout', $1, true)", [String(wholeMs(before))])
-      return answer
-    } finally {
-      this.#wire.lockWaitMs = before
-    }
+    return this.#wire.withLockWait(wait, (text, given) => this.run(text, given), `${select} FOR UPDATE`, values)
   }
 
   /** Runs the work inside a savepoint. */
   savepoint<Result>(work: () => Promise<Result>): Promise<Result> {
     const { refusal } = this.#claim
     if (refusal !== undefined) return Promise.reject(refusal)
-    return this.#wire.savepoint(work)
+    return this.life.call(() => this.#wire.savepoint(work), 'poisoned')
   }
 
   // COMMIT was not sent, so whatever it was, the transaction is dead.
   #refusePoisoned(): void {
-    const first = this.#life.poisoned
+    const first = this.life.poisoned
     if (first === undefined) return
     const message = 'A statement of the transaction failed before COMMIT was sent; nothing was stored.'
     throw new RepriseError('TRANSACTION_ABORTED', message, { cause: first.error })
@@ -279,21 +295,4 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 interface NoticeSource {
   on(event: 'notice', listener: (notice: PostgresNotice) => void): unknown
   removeListener(event: 'notice', listener: (notice: PostgresNotice) => void): unknown
-}
-
-// The connection is sound: the server refused one of the statements.
-function isServerError(error: unknown): boolean {
-  if (error instanceof LockTimeoutError) return true
-  const { code, severity } = error as { readonly code?: unknown; readonly severity?: unknown }
-  return typeof code === 'string' && typeof severity === 'string' && !endsConnection(error)
-}
-
-// PgBouncer says so in English, whatever the server speaks.
-function isStatementPooling(error: unknown): boolean {
-  return error instanceof Error && /statement pooling/i.test(error.message)
-}
-
-function poolingUnsupported(cause: unknown): RepriseError {
-  const message = 'No transaction is open after BEGIN: a pooler hands out connections by the statement.'
-  return new RepriseError('POOLING_UNSUPPORTED', message, cause === undefined ? {} : { cause })
 }

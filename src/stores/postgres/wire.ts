@@ -30,7 +30,7 @@ export class Wire {
   readonly #turns: SavepointTurns
   readonly #queue: (() => void)[] = []
   #pending = 0
-  #whenIdle: (() => void) | undefined
+  #whenIdle: (() => void)[] = []
   #ended = false
 
   constructor(parts: WireParts) {
@@ -94,11 +94,37 @@ export class Wire {
     return this.#turns.enter(() => life.savepoint(steps, work))
   }
 
+  /**
+   * Runs one statement with a limit of its own for locks. Three statements, and none of another call between them: it would wait for its own lock as long as this one
+   * may, or leave its own limit behind.
+   */
+  withLockWait<Answer>(
+    wait: number,
+    run: (text: string, values: readonly unknown[]) => Promise<Answer>,
+    text: string,
+    values: readonly unknown[],
+  ): Promise<Answer> {
+    return this.#turns.enter(async () => {
+      const before = this.lockWaitMs
+      const limit = (ms: number) => run("SELECT set_config('lock_timeout', $1, true)", [String(wholeMs(ms))])
+      const waitMs = Math.min(wait, before)
+      await limit(waitMs)
+      this.lockWaitMs = waitMs
+      try {
+        const answer = await run(text, values)
+        await limit(before)
+        return answer
+      } finally {
+        this.lockWaitMs = before
+      }
+    })
+  }
+
   /** Resolves when nothing is under way any more; undefined: nothing is. */
   untilIdle(): Promise<void> | undefined {
     if (this.#pending === 0) return undefined
     return new Promise((resolve) => {
-      this.#whenIdle = resolve
+      this.#whenIdle.push(resolve)
     })
   }
 
@@ -124,7 +150,7 @@ export class Wire {
       watch.cancel()
       this.#pending -= 1
       this.#queue.shift()?.()
-      if (this.#pending === 0) this.#whenIdle?.()
+      if (this.#pending === 0 && this.#whenIdle.length > 0) for (const tell of this.#whenIdle.splice(0)) tell()
     }
   }
 
@@ -193,6 +219,17 @@ export function endedElsewhere(): RepriseError {
     'TRANSACTION_ENDED_ELSEWHERE',
     'The transaction was ended by something other than its owner; what ran after that ran outside of it.',
   )
+}
+
+/** Whether a pooler refused BEGIN: PgBouncer says so in English, whatever the server speaks. */
+export function isStatementPooling(error: unknown): boolean {
+  return error instanceof Error && /statement pooling/i.test(error.message)
+}
+
+/** The error of a connection that is another one with each statement. */
+export function poolingUnsupported(cause: unknown): RepriseError {
+  const message = 'No transaction is open after BEGIN: a pooler hands out connections by the statement.'
+  return new RepriseError('POOLING_UNSUPPORTED', message, cause === undefined ? {} : { cause })
 }
 
 const levels: Readonly<Record<Isolation, string>> = {

@@ -95,6 +95,21 @@ describe('transition', () => {
     expect(await rows.readRow('orders', { id: 'a' })).toMatchObject({ amount: 6 })
   })
 
+  it.each([
+    ['text', 'pay-1', ['pay-1'], 'PAY-1'],
+    ['text', 7, [7, 7n, '7'], '07'],
+    ['integer', '7', ['7', 7, 7n, '07'], '8'],
+    ['integer', 2n ** 60n, [2n ** 60n, String(2n ** 60n)], String(2n ** 60n + 1n)],
+  ])('knows a command by its column of %s (%s)', async (type, first, repeats, other) => {
+    database.exec(
+      `create table typed (id text primary key, state text, last_command ${type}); insert into typed values ('a', 'new', null)`,
+    )
+    const move = (command: string | number | bigint) => rows.transition('typed', { ...pay, command })
+    expect(await move(first)).toEqual({ result: 'applied' })
+    for (const repeat of repeats) expect(await move(repeat)).toEqual({ result: 'already-applied' })
+    expect(await move(other)).toEqual({ result: 'invalid', state: 'paid' })
+  })
+
   it('applies when somebody moved the row back between its two statements', async () => {
     database.exec("update orders set state = 'held' where id = 'a'")
     let moves = 1

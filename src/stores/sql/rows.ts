@@ -1,16 +1,16 @@
 // Writes that can be repeated, as SQL, once for all engines that speak it.
 
-import type {
-  InsertedOnce,
-  LockOptions,
-  Match,
-  Row,
-  Rows,
-  TableName,
-  Transition,
-  Transitioned,
+import {
+  checkedRows,
+  type InsertedOnce,
+  type Match,
+  type Row,
+  type Rows,
+  type SoundTransition,
+  type TableName,
+  type Transitioned,
 } from '../../atomicity/index.js'
-import { durationMs, RepriseError } from '../../kernel/index.js'
+import { RepriseError } from '../../kernel/index.js'
 import { placeholder } from './dialect.js'
 import type { SqlAnswer, SqlExecutor } from './executor.js'
 import { quoteName, quoteTable } from './identifier.js'
@@ -20,13 +20,13 @@ const mostRounds = 4
 
 /** The repeatable writes of a transaction. */
 export function sqlRows(executor: SqlExecutor): Rows {
-  return {
-    insertOnce: (table, row, by) => insertOnce(executor, table, row, by),
+  return checkedRows({
+    insertOnce: (table, row, by, key) => insertOnce(executor, table, row, by, key),
     transition: (table, transition) => transit(executor, table, transition),
-    lockRow: (table, where, options) => lockRow(executor, table, where, options),
+    lockRow: (table, where, wait) => lockRow(executor, table, where, wait),
     readRow: (table, where) => readRow(executor, table, where),
     updateRows: (table, where, set) => updateRows(executor, table, where, set),
-  }
+  })
 }
 
 // Collects the values of a statement, and names their places.
@@ -65,8 +65,8 @@ async function insertOnce(
   table: TableName,
   row: Match,
   by: readonly string[],
+  key: Match,
 ): Promise<InsertedOnce> {
-  const key = naturalKey(row, by)
   const columns = Object.keys(row).map(quoteName).join(', ')
   const target = by.map(quoteName).join(', ')
   for (let round = 1; round <= mostRounds; round++) {
@@ -84,14 +84,8 @@ async function insertOnce(
   throw restless()
 }
 
-async function transit(executor: SqlExecutor, table: TableName, transition: Transition): Promise<Transitioned> {
-  const { where, column = 'state', to, command, commandColumn = 'last_command', set = {} } = transition
-  checkUniqueMatch(where)
-  const from = typeof transition.from === 'string' ? [transition.from] : transition.from
-  if (from.length === 0) throw new RepriseError('ARGUMENT_INVALID', 'A transition needs a state to start from.')
-  if (column in set || commandColumn in set) {
-    throw new RepriseError('ARGUMENT_INVALID', 'The columns of state and command are set by the transition itself.')
-  }
+async function transit(executor: SqlExecutor, table: TableName, transition: SoundTransition): Promise<Transitioned> {
+  const { where, column, from, to, command, commandColumn, set } = transition
   for (let round = 1; round <= mostRounds; round++) {
     const update = new Statement(executor)
     const assignments = update.assignments({ [column]: to, [commandColumn]: command, ...set })
@@ -104,72 +98,58 @@ async function transit(executor: SqlExecutor, table: TableName, transition: Tran
     )
     if (rowCount === 1) return { result: 'applied' }
     if (rowCount > 1) throw manyChanged(executor, rowCount)
-    const row = await readRow(executor, table, where)
-    if (row === undefined) return { result: 'absent' }
-    if (row[commandColumn] === command) return { result: 'already-applied' }
-    const state = row[column]
+    const found = await whyNot(executor, table, transition)
     // Somebody moved it back between the two statements: it may be applied now.
-    if (typeof state !== 'string' || !from.includes(state)) return { result: 'invalid', state: String(state) }
+    if (found.result !== 'ready') return found
   }
   throw restless()
+}
+
+// Why a transition changed nothing. The database compares: only it knows that a uuid is the same in capitals, and that 7 is what '7' became in a column of numbers.
+async function whyNot(
+  executor: SqlExecutor,
+  table: TableName,
+  { where, column, from, to, command, commandColumn }: SoundTransition,
+): Promise<Transitioned | { readonly result: 'ready' }> {
+  const select = new Statement(executor)
+  const same = `${quoteName(commandColumn)} = ${select.place(command)}`
+  // A command that asked for another end before is no repeat, and what it asks for now has not happened.
+  const there = `${quoteName(column)} = ${select.place(to)}`
+  const states = from.map((state) => select.place(state)).join(', ')
+  const row = onlyRow(
+    await select.run(
+      `SELECT CASE WHEN ${same} THEN CASE WHEN ${there} THEN 'same' ELSE 'other' END WHEN ${quoteName(column)} IN (${states}) THEN 'ready' ELSE 'other' END AS found, ` +
+        `${quoteName(column)} AS state FROM ${quoteTable(table)} WHERE ${select.conditions(where)} LIMIT 2`,
+    ),
+  )
+  if (row === undefined) return { result: 'absent' }
+  if (row['found'] === 'same') return { result: 'already-applied' }
+  return row['found'] === 'ready' ? { result: 'ready' } : { result: 'invalid', state: String(row['state']) }
 }
 
 async function lockRow(
   executor: SqlExecutor,
   table: TableName,
   where: Match,
-  options: LockOptions = {},
+  wait: 'nowait' | number | undefined,
 ): Promise<Row | undefined> {
-  checkUniqueMatch(where)
-  const wait = options.wait === undefined || options.wait === 'nowait' ? options.wait : durationMs(options.wait)
   const select = new Statement(executor)
   const text = `SELECT * FROM ${quoteTable(table)} WHERE ${select.conditions(where)}`
   return onlyRow(await executor.lock(text, select.values, wait))
 }
 
 async function readRow(executor: SqlExecutor, table: TableName, where: Match): Promise<Row | undefined> {
-  checkMatch(where)
   const select = new Statement(executor)
   return onlyRow(await select.run(`SELECT * FROM ${quoteTable(table)} WHERE ${select.conditions(where)} LIMIT 2`))
 }
 
 async function updateRows(executor: SqlExecutor, table: TableName, where: Match, set: Match): Promise<number> {
-  checkMatch(where)
-  if (Object.keys(set).length === 0) throw new RepriseError('ARGUMENT_INVALID', 'There is no column to set.')
   const update = new Statement(executor)
   const assignments = update.assignments(set).join(', ')
   const { rowCount } = await update.run(
     `UPDATE ${quoteTable(table)} SET ${assignments} WHERE ${update.conditions(where)}`,
   )
   return rowCount
-}
-
-// A unique index lets any number of NULLs in, so a natural key with one decides nothing.
-function naturalKey(row: Match, by: readonly string[]): Match {
-  if (by.length === 0) throw new RepriseError('ARGUMENT_INVALID', 'A natural key has at least one column.')
-  const key: Record<string, Match[string]> = {}
-  for (const [position, column] of by.entries()) {
-    const value = Object.hasOwn(row, column) ? row[column] : undefined
-    if (value === undefined || value === null) {
-      throw new RepriseError('ARGUMENT_INVALID', `Column ${position + 1} of the natural key has no value.`, {
-        details: { position },
-      })
-    }
-    key[column] = value
-  }
-  return key
-}
-
-function checkMatch(where: Match): void {
-  if (Object.keys(where).length > 0 && !Object.values(where).includes(undefined as never)) return
-  throw new RepriseError('ARGUMENT_INVALID', 'A match needs at least one column, and a value for each.')
-}
-
-function checkUniqueMatch(where: Match): void {
-  checkMatch(where)
-  if (Object.values(where).includes(null)) {
-    throw new RepriseError('ARGUMENT_INVALID', 'A row is named by a unique key, and NULL is never unique.')
-  }
 }
 
 function onlyRow({ rows }: SqlAnswer): Row | undefined {

@@ -4,7 +4,7 @@ import { type AcquireLimits, type Engine, type Phase, type Ruling, ruleBy } from
 import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
 import { checkPrefix } from '../sql/index.js'
 import { sqliteClassification } from './classification.js'
-import { Connections } from './connection/connections.js'
+import { Connections, type Taken } from './connection/connections.js'
 import { openEmbedded, type SqliteHandle, signsOf } from './connection/driver.js'
 import type { Bind, SqliteTransaction } from './handle.js'
 import { sqliteManifest } from './manifest.js'
@@ -64,8 +64,16 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   }
 
   async acquire(limits: AcquireLimits): Promise<SqliteSession<Bound>> {
+    return this.#sessionOn(await this.connections.take(limits))
+  }
+
+  acquireAtOnce(limits: AcquireLimits): SqliteSession<Bound> | undefined {
+    const taken = this.connections.takeAtOnce(limits)
+    return taken === undefined ? undefined : this.#sessionOn(taken)
+  }
+
+  #sessionOn(taken: Taken): SqliteSession<Bound> {
     const { bind, clock, random } = this.#options
-    const taken = await this.connections.take(limits)
     const classify = (error: unknown, phase: 'committing'): Ruling => this.classify(error, phase)
     return new SqliteSession(taken, { bind, rows: this.#rows, clock, random, classify })
   }

@@ -48,7 +48,7 @@ class Handle<Bound> extends SqlHandle implements SqliteTransaction<Bound> {
     const turns = savepointTurns(life)
     const act = actOn(handle, life, turns, readOnly)
     const executor = new Executor(handle, life, turns, act)
-    super(controls, executor)
+    super(controls, executor, life)
     this.#handle = handle
     this.#life = life
     this.#turns = turns
@@ -56,13 +56,18 @@ class Handle<Bound> extends SqlHandle implements SqliteTransaction<Bound> {
     this.db = bind(clientOf(handle, life, turns, act))
   }
 
-  async query<Result>(text: string, values: readonly unknown[] = []): Promise<{ rows: Result[]; rowCount: number }> {
+  query<Result>(text: string, values: readonly unknown[] = []): Promise<{ rows: Result[]; rowCount: number }> {
+    return this.#life.call(() => this.#query(text, values))
+  }
+
+  async #query<Result>(text: string, values: readonly unknown[]): Promise<{ rows: Result[]; rowCount: number }> {
     const { rows, rowCount } = await this.#executor.run(text, values)
     return { rows: rows as unknown as Result[], rowCount }
   }
 
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {
-    return this.#turns.enter(() => this.#life.savepoint(savepointSteps(this.#handle), work))
+    const run = (): Promise<Result> => this.#turns.enter(() => this.#life.savepoint(savepointSteps(this.#handle), work))
+    return this.#life.call(run, 'poisoned')
   }
 }
 

@@ -11,14 +11,13 @@ import {
   type Ruling,
   type Session,
   type Stored,
-  type StoredRecord,
   type TransactionControls,
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
 import { whileBusy } from './connection/busy.js'
 import type { Taken } from './connection/connections.js'
-import { isOpen, type SqliteHandle } from './connection/driver.js'
+import { isBusy, isOpen, type SqliteHandle } from './connection/driver.js'
 import { type Bind, type SqliteTransaction, sqliteHandle } from './handle.js'
 import type { RecordRows } from './records/rows.js'
 
@@ -46,7 +45,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   // True from the first COMMIT until its outcome is certain.
   #uncertain = false
   #released = false
-  #claimed: { readonly id: StoredKey; readonly record: StoredRecord } | undefined
+  #claimed: { readonly id: StoredKey; readonly token: string } | undefined
 
   constructor(taken: Taken, surroundings: SessionSurroundings<Bound>) {
     this.#taken = taken
@@ -57,17 +56,22 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
     return this.#life.poisoned
   }
 
-  async begin(settings: BeginSettings, controls: TransactionControls): Promise<SqliteTransaction<Bound>> {
+  // This and what follows wait for nothing, unless somebody else holds the lock of the file; then there is a promise.
+  begin(
+    settings: BeginSettings,
+    controls: TransactionControls,
+  ): SqliteTransaction<Bound> | Promise<SqliteTransaction<Bound>> {
     const { readOnly, lockWaitMs, claim } = settings
     this.#lockWaitMs = lockWaitMs
     // IMMEDIATE: a transaction that reads first and takes the lock later can lose its snapshot and never get it.
     const text = readOnly ? 'BEGIN DEFERRED' : 'BEGIN IMMEDIATE'
     const waitMs = Math.min(claim?.waitMs ?? lockWaitMs, lockWaitMs)
-    await this.#whileBusy(waitMs, () => this.#handle.exec(text), controls)
-    return sqliteHandle({ handle: this.#handle, readOnly }, this.#life, controls, this.#surroundings.bind)
+    const begun = (): SqliteTransaction<Bound> =>
+      sqliteHandle({ handle: this.#handle, readOnly }, this.#life, controls, this.#surroundings.bind)
+    return this.#whileBusy(waitMs, () => this.#handle.exec(text), controls)?.then(begun) ?? begun()
   }
 
-  async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> {
+  claim(id: StoredKey, draft: RecordDraft): 'claimed' | Stored {
     const { rows } = this.#surroundings
     return this.#act(() => {
       const { record: there, nowMs } = rows.read(this.#handle, id)
@@ -75,56 +79,62 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
       const record = rows.insert(this.#handle, id, draft, nowMs)
       // The lock of the file is ours, so nobody can have come in between.
       if (record === undefined) throw new RepriseError('ROW_UNSETTLED', 'The record came while it was claimed.')
-      this.#claimed = { id, record }
+      this.#claimed = { id, token: draft.token }
       return 'claimed'
     })
   }
 
-  async reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> {
+  reclaim(id: StoredKey, over: Expected, draft: RecordDraft): boolean {
     const { rows } = this.#surroundings
     return this.#act(() => {
       const { record: there, nowMs } = rows.read(this.#handle, id)
       if (!isStill(there, over)) return false
       const record = rows.drafted(this.#handle, over.version, draft, nowMs)
       if (!rows.overwrite(this.#handle, id, over.version, record)) return false
-      this.#claimed = { id, record }
+      this.#claimed = { id, token: draft.token }
       return true
     })
   }
 
-  async record(id: StoredKey, outcome: RecordOutcome): Promise<void> {
+  record(id: StoredKey, outcome: RecordOutcome): void {
     const { rows } = this.#surroundings
-    const { state, codec = null, value = null, rememberedMs } = outcome
     this.#act(() => {
-      const { record: there, nowMs } = rows.read(this.#handle, id)
-      const claimed = this.#claimed?.id === id ? this.#claimed.record : undefined
-      if (claimed === undefined || there === undefined || there.token !== claimed.token || there.state !== 'claimed') {
-        throw new RepriseError('MARKER_INVALID', 'The marker of the key was not claimed by this transaction.')
-      }
-      const changed = rows.changed(this.#handle, claimed, { state, codec, value, remembered: rememberedMs }, nowMs)
-      // One transaction is one write to whoever comes after it.
-      rows.overwrite(this.#handle, id, claimed.version, { ...changed, version: claimed.version })
+      const claimed = this.#claimed
+      if (claimed?.id === id && rows.complete(this.#handle, id, claimed.token, outcome)) return
+      throw new RepriseError('MARKER_INVALID', 'The marker of the key was not claimed by this transaction.')
     })
   }
 
-  async commit(): Promise<Receipt> {
+  settle(): Promise<void> | undefined {
+    this.#life.checkBeforeCommit()
+    return this.#life.settle()
+  }
+
+  commit(): Receipt | Promise<Receipt> {
     this.#life.checkBeforeCommit()
     if (!isOpen(this.#handle)) {
       throw new RepriseError('TRANSACTION_ENDED_ELSEWHERE', 'The transaction was no longer open before COMMIT.')
     }
     this.#uncertain = true
-    try {
-      // BUSY in answer to COMMIT leaves the transaction open and whole: COMMIT alone is sent again.
-      await this.#whileBusy(this.#lockWaitMs, () => this.#handle.exec('COMMIT'), undefined)
-    } catch (error) {
+    const done = (): Receipt => {
+      this.#uncertain = false
+      return { durability: 'promised' }
+    }
+    const failed = (error: unknown): never => {
       this.#uncertain = this.#surroundings.classify(error, 'committing').outcome !== 'aborted'
       throw error
     }
-    this.#uncertain = false
-    return { durability: 'promised' }
+    let waiting: Promise<unknown> | undefined
+    try {
+      // BUSY in answer to COMMIT leaves the transaction open and whole: COMMIT alone is sent again.
+      waiting = this.#whileBusy(this.#lockWaitMs, () => this.#handle.exec('COMMIT'), undefined)
+    } catch (error) {
+      failed(error)
+    }
+    return waiting === undefined ? done() : waiting.then(done, failed)
   }
 
-  async rollback(): Promise<void> {
+  rollback(): void {
     // Some errors have rolled back already, and a BEGIN that never came through leaves nothing to undo.
     if (isOpen(this.#handle)) this.#handle.exec('ROLLBACK')
   }
@@ -164,12 +174,23 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
     }
   }
 
-  // Somebody may have given up on the session meanwhile: then nothing may be begun or committed on its connection.
-  #whileBusy(waitMs: number, work: () => unknown, controls: TransactionControls | undefined): Promise<unknown> {
+  // Undefined: it is done. Somebody may have given up on the session meanwhile: then nothing may be begun or committed on its connection.
+  #whileBusy(
+    waitMs: number,
+    work: () => unknown,
+    controls: TransactionControls | undefined,
+  ): Promise<unknown> | undefined {
     const { clock, random } = this.#surroundings
-    return whileBusy({ waitMs, clock, random, controls }, () => {
+    const checked = (): unknown => {
       this.#life.check()
       return work()
-    })
+    }
+    try {
+      checked()
+      return undefined
+    } catch (error) {
+      if (!isBusy(error)) throw error
+      return whileBusy({ waitMs, clock, random, controls }, checked)
+    }
   }
 }

@@ -6,7 +6,7 @@ import { gate } from './gate.js'
 import { keyCases } from './key-cases.js'
 import { operationCases } from './operations/operation-cases.js'
 import { recordCases } from './record-cases.js'
-import { rowCases } from './row-cases.js'
+import { rowCases } from './rows/row-cases.js'
 import { transactionCases } from './transaction-cases.js'
 
 const cases = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases]

@@ -1,4 +1,4 @@
-// The conformance suite of stores: the cases as data, for our own stores and for those that others write.
+// The conformance suites, of stores and of servers: the cases as data, for our own and for those that others write.
 
 export {
   type CaseOutcome,
@@ -10,8 +10,28 @@ export {
   type StoreWorld,
 } from './conformance-case.js'
 export { ConformanceFailure } from './expectations.js'
+export { controlledHttpCases } from './http/cases/controlled-cases.js'
+export {
+  type ControlledHttpCase,
+  type HttpCase,
+  type HttpCaseFacts,
+  type HttpCaseOutcome,
+  type HttpCaseRunner,
+  type HttpControl,
+  httpCaseRunner,
+} from './http/http-case.js'
+export {
+  type HttpCaseClient,
+  type HttpCaseClientOptions,
+  httpCaseClient,
+  type SubjectAnswer,
+  type SubjectRequest,
+  type SubjectUser,
+} from './http/http-case-client.js'
+export { httpCases } from './http/http-cases.js'
+export type { HttpCheck } from './http/http-check.js'
 export { keyCases } from './key-cases.js'
 export { operationCases } from './operations/operation-cases.js'
 export { recordCases } from './record-cases.js'
-export { rowCases } from './row-cases.js'
+export { rowCases } from './rows/row-cases.js'
 export { transactionCases } from './transaction-cases.js'

@@ -5,7 +5,7 @@ import { ConformanceFailure } from './expectations.js'
 import { gate } from './gate.js'
 import { keyCases } from './key-cases.js'
 import { race } from './race.js'
-import { rowCases } from './row-cases.js'
+import { rowCases } from './rows/row-cases.js'
 import { transactionCases } from './transaction-cases.js'
 
 const outcome = async (id: string, world: StoreWorld): Promise<string> => {

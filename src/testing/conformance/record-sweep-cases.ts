@@ -172,4 +172,27 @@ export const manyRecordCases: readonly ConformanceCase[] = [
       same(await found({ operation: 'charge', state: 'claimed', after: id('a') }), ['c'], 'by all of it')
     },
   },
+  {
+    id: 'store.record.18',
+    title: 'MUST count the remembered records of a scope, up to a limit, and none of another scope or past its window',
+    async run(world) {
+      const { db, putRecord } = world
+      const nowMs = await storeNowMs(world)
+      const put: Record<string, Partial<StoredRecord>> = {
+        claimed: {},
+        elsewhere: { scope: 'sha256:another' },
+        failed: { state: 'failed', expiresAtMs: nowMs + 60_000 },
+        'for-ever': { state: 'succeeded' },
+        over: { state: 'succeeded', expiresAtMs: nowMs - 1 },
+        'over-failed': { state: 'failed', expiresAtMs: nowMs - 1 },
+        unknown: { state: 'unknown', expiresAtMs: nowMs - 1 },
+      }
+      for (const [name, some] of Object.entries(put)) await putRecord(id(name), leasedRecord(nowMs, 1_000, some))
+      const counts: number[] = []
+      for (const most of [1, 3, 4, 5, 1_000_000]) counts.push(await db.records.live('sha256:scope', most, limits()))
+      same(counts, [1, 3, 4, 4, 4], 'records of the scope, up to each limit')
+      same(await db.records.live('sha256:another', 10, limits()), 1, 'records of another scope')
+      same(await db.records.live('sha256:nobody', 10, limits()), 0, 'records of nobody')
+    },
+  },
 ]

@@ -5,7 +5,7 @@ import type { ConformanceCase, ConformanceHandle } from './conformance-case.js'
 import { failing, holds, same } from './expectations.js'
 import { gate } from './gate.js'
 import { overlapOf, race } from './race.js'
-import { needsSavepoints, openSavepointCases } from './savepoint-cases.js'
+import { forgottenCases, needsSavepoints, openSavepointCases } from './savepoint-cases.js'
 
 /** Cases of the group `store.transaction`. */
 export const transactionCases: readonly ConformanceCase[] = [
@@ -286,4 +286,5 @@ export const transactionCases: readonly ConformanceCase[] = [
     },
   },
   ...openSavepointCases,
+  ...forgottenCases,
 ]

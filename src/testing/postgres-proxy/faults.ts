@@ -1,6 +1,6 @@
 // Faults as data: which statement, at which moment of its exchange, and what happens to the connection.
 
-import { RepriseError } from '../../kernel/index.js'
+import { demandKnown, RepriseError } from '../../kernel/index.js'
 
 /**
  * A moment in the exchange of one statement.
@@ -146,7 +146,35 @@ export class Armed implements ArmedFault {
   }
 }
 
-function checkFault({ statement, nth = 1, times = 1, at, action, delayMs = 0 }: ProxyFault): void {
+const moments: readonly FaultMoment[] = [
+  'before-forward',
+  'after-forward',
+  'before-answer',
+  'between-answers',
+  'after-answers',
+]
+const actions: readonly FaultActionName[] = ['fin', 'rst', 'black-hole', 'delay', 'late', 'half-open']
+const faultNames = Object.keys({
+  statement: 1,
+  nth: 1,
+  times: 1,
+  at: 1,
+  action: 1,
+  delayMs: 1,
+  server: 1,
+} satisfies Record<keyof ProxyFault, 1>)
+
+// A fault with a misspelt member would strike elsewhere or never, and the test would prove nothing.
+function checkFault(fault: ProxyFault): void {
+  demandKnown(fault, faultNames, 'fault')
+  const { statement, nth = 1, times = 1, at, action, delayMs = 0, server = 'close' } = fault
+  const chosen = statement === 'startup' || typeof statement === 'number' || typeof statement === 'function'
+  if (!chosen || !moments.includes(at) || !actions.includes(action) || !['close', 'reset', 'keep'].includes(server)) {
+    throw new RepriseError(
+      'ARGUMENT_INVALID',
+      'A fault needs a statement, a moment and an action, of those that are known.',
+    )
+  }
   const counts = [typeof statement === 'number' ? statement : 1, nth, times]
   if (!counts.every((count) => Number.isSafeInteger(count) && count >= 1)) {
     throw new RepriseError('ARGUMENT_INVALID', 'A fault counts statements in whole numbers from 1.')

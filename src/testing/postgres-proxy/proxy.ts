@@ -1,7 +1,7 @@
 // The proxy: listens on a loopback port, passes every connection to a PostgreSQL server, and does what its faults say.
 
 import { createServer, type Server } from 'node:net'
-import { type Clock, sleep, systemClock } from '../../kernel/index.js'
+import { type Clock, demandKnown, RepriseError, sleep, systemClock } from '../../kernel/index.js'
 import { type ConnectionState, ProxiedConnection } from './connection.js'
 import { Armed, type ArmedFault, type Fired, type ProxyFault } from './faults.js'
 
@@ -61,6 +61,7 @@ const healLimitMs = 30_000
 
 /** Starts a {@link PostgresProxy}. Whoever starts one closes it. */
 export async function postgresProxy(options: PostgresProxyOptions): Promise<PostgresProxy> {
+  checkOptions(options)
   const { clock = systemClock, encryption = 'refuse' } = options
   const connections = new Map<number, ProxiedConnection>()
   const armed = new Set<Armed>()
@@ -124,6 +125,21 @@ export async function postgresProxy(options: PostgresProxyOptions): Promise<Post
       await within(closeLimitMs, Promise.all([stopped, ...left.map((connection) => connection.gone)]))
     },
   }
+}
+
+function checkOptions(options: PostgresProxyOptions): void {
+  demandKnown(options, ['upstream', 'port', 'encryption', 'clock'], 'options')
+  const { upstream, port = 0, encryption = 'refuse', clock = systemClock } = options
+  // Only that it is there: its members may be getters that follow a failover, and be known later.
+  if (typeof upstream !== 'object' || upstream === null || !('host' in upstream) || !('port' in upstream))
+    throw invalid('upstream')
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw invalid('port')
+  if (encryption !== 'refuse' && encryption !== 'pass') throw invalid('encryption')
+  if (typeof clock?.monotonicMs !== 'function') throw invalid('clock')
+}
+
+function invalid(option: string): RepriseError {
+  return new RepriseError('ARGUMENT_INVALID', `The option ${option} is not valid.`, { details: { option } })
 }
 
 /** A fault that also writes into the proxy's own record. */

@@ -15,6 +15,7 @@ import { transactionLocal } from '../../telemetry/index.js'
 import { watched } from '../effect-guard/channels.js'
 import { transactionScope } from '../open-transaction.js'
 import { bounded, deadlinePassed, isPromiseLike } from './bounded.js'
+import { rollBack } from './cleaning.js'
 import { type AfterCommit, AttemptControls } from './controls.js'
 import { reach } from './fault-points.js'
 import { BodyFailed, CommitTimedOut, judge, Swallowed } from './judging.js'
@@ -52,8 +53,6 @@ interface Replay<Result> {
   readonly value: Result
 }
 
-/** How long the cleaning up after a failed body may take before the connection is thrown away, in ms. */
-const rollbackLimitMs = 1_000
 /** A record that changes between two statements is looked at this often. */
 const mostClaimRounds = 4
 
@@ -132,6 +131,8 @@ class Attempt<Handle extends TransactionControls, Result> {
       if (fault !== undefined) await fault
     }
     refusePoisoned(session)
+    const settled = this.#settle(session)
+    if (settled !== undefined) await settled
     fault = reach('transaction.before-commit')
     if (fault !== undefined) await fault
     this.#result = { value, afterCommit: this.#controls.hooks }
@@ -169,11 +170,11 @@ class Attempt<Handle extends TransactionControls, Result> {
   }
 
   async #runBody(session: Session<Handle>, handle: Handle): Promise<Result> {
-    const { bodyLimitMs, effects, signal } = this.#settings
+    const { bodyLimitMs, effects, reserveMs, signal } = this.#settings
     const workLeftMs = this.#workLeftMs()
     const limitMs = Math.min(bodyLimitMs, workLeftMs)
     const expired = (): unknown =>
-      bodyLimitMs <= workLeftMs ? bodyTooLong(bodyLimitMs) : deadlinePassed('in its body')
+      bodyLimitMs <= workLeftMs ? bodyTooLong(bodyLimitMs) : deadlinePassed('in its body', reserveMs)
     const poison = (error: unknown): void => session.poison(error)
     const transaction = transactionScope({ domain: this.#engine.name, effects, poison })
     const run = (): PromiseLike<Result> | Result => this.#body(handle)
@@ -196,12 +197,24 @@ class Attempt<Handle extends TransactionControls, Result> {
 
   // A step before COMMIT: nothing can have happened when its time is over.
   #step<Value>(work: () => Promise<Value> | Value): Promise<Value> | Value {
-    const { signal } = this.#settings
+    const { reserveMs, signal } = this.#settings
     if (signal?.aborted) throw signal.reason
     const answer = work()
     if (!isPromiseLike(answer)) return answer
-    const expired = (): unknown => deadlinePassed(this.#phase === 'body' ? 'in its body' : 'beginning')
+    const expired = (): unknown => deadlinePassed(this.#phase === 'body' ? 'in its body' : 'beginning', reserveMs)
     return bounded({ clock: this.#timer, limitMs: this.#workLeftMs(), expired, signal }, () => answer)
+  }
+
+  // What the body started and did not wait for comes before COMMIT too. One that is still under way when the time is over leaves its connection unusable, as in the body.
+  #settle(session: Session<Handle>): Promise<void> | undefined {
+    const settled = this.#step(() => session.settle?.())
+    if (!isPromiseLike(settled)) return undefined
+    return settled.then(
+      () => refusePoisoned(session),
+      (error: unknown) => {
+        throw new BodyFailed(error)
+      },
+    )
   }
 
   // COMMIT has a timer of its own, which ends before the reserve. A signal does not end it: its outcome is awaited.
@@ -238,7 +251,7 @@ class Attempt<Handle extends TransactionControls, Result> {
 
   async #replay(session: Session<Handle>, value: Result): Promise<AttemptEnd<Result>> {
     this.#phase = 'done'
-    await this.#rollback(session)
+    await rollBack(session, this.#settings)
     return { committed: true, value, afterCommit: [] }
   }
 
@@ -254,26 +267,11 @@ class Attempt<Handle extends TransactionControls, Result> {
       // After it: a body that still runs, and goes on when it hears of this, can do nothing more.
       if (thrown instanceof BodyFailed) this.#controls.abort(error)
       const sound = ruling.connection === 'keep' && ruling.outcome === 'aborted'
-      if (sound) suppressed.push(...(await this.#rollback(session)))
+      if (sound) suppressed.push(...(await rollBack(session, this.#settings)))
       else session.release('discard')
     }
     const trace = session?.trace
     return { committed: false, phase, error: shown, ruling, suppressed, trace, result: this.#result }
-  }
-
-  async #rollback(session: Session<Handle>): Promise<readonly unknown[]> {
-    try {
-      const expired = (): unknown => deadlinePassed('rolling back')
-      const answer = session.rollback()
-      if (isPromiseLike(answer)) {
-        await bounded({ clock: this.#timer, limitMs: rollbackLimitMs, expired }, () => answer)
-      }
-      session.release('keep')
-      return []
-    } catch (error) {
-      session.release('discard')
-      return [error]
-    }
   }
 
   #workLeftMs(): number {

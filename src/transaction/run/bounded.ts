@@ -58,9 +58,28 @@ export function isPromiseLike<Value>(value: Promise<Value> | Value): value is Pr
   return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
 }
 
-/** The error of a transaction that ran out of its deadline. */
-export function deadlinePassed(phase: string): RepriseError {
-  return new RepriseError('DEADLINE_EXCEEDED', `The deadline passed while the transaction was ${phase}.`, {
-    details: { phase },
+/**
+ * The error of a transaction that ran out of its deadline.
+ *
+ * @param reserveMs What was kept of the deadline to find out what became of COMMIT, in ms, so that a caller does not wonder why it ended early. Default 0.
+ */
+export function deadlinePassed(phase: string, reserveMs = 0): RepriseError {
+  const reserve = Math.ceil(reserveMs)
+  const what =
+    reserve === 0
+      ? 'The deadline'
+      : `The deadline, less the ${reserve} ms that are kept to find out what became of COMMIT,`
+  const details = reserve === 0 ? { phase } : { phase, reserveMs: reserve }
+  return new RepriseError('DEADLINE_EXCEEDED', `${what} passed while the transaction was ${phase}.`, { details })
+}
+
+/** The error of a transaction whose deadline leaves no more than the reserve: it has not passed, and nothing could be done in time all the same. */
+export function deadlineTooShort(leftMs: number, reserveMs: number): RepriseError {
+  const [left, reserve] = [Math.floor(leftMs), Math.ceil(reserveMs)]
+  const message =
+    `The deadline leaves ${left} ms, and the last ${reserve} ms are kept to find out what became of COMMIT: nothing was begun. ` +
+    `Give it more than ${reserve} ms, or readOnly where nothing is written.`
+  return new RepriseError('DEADLINE_EXCEEDED', message, {
+    details: { phase: 'not yet begun', leftMs: left, reserveMs: reserve },
   })
 }

@@ -1,8 +1,37 @@
 import { describe, expect, it } from 'vitest'
 import { EngineError } from '../../../test/transaction/scripted-engine.js'
 import { key, rejection, settled, storedAs, world } from '../../../test/transaction/scripted-world.js'
+import type { Stored } from '../../atomicity/index.js'
+import type { StoredKey } from '../../identity/index.js'
 import { seededRandom } from '../../kernel/index.js'
 import { domainOf, UnknownCommitError } from '../index.js'
+import { printResolveToken } from './resolve-token.js'
+
+describe('a token that names no claim', () => {
+  const id = `sha256:${'a'.repeat(43)}` as StoredKey
+  const newer: Stored = { record: { ...storedAs('1').record, format: 99 }, nowMs: 3 }
+
+  it.each([
+    ['of a newer format', newer],
+    ['whose value is no JSON', storedAs('{')],
+  ])('leaves it unknown whose record it is, at once, where that is one %s', async (_, stored) => {
+    const here = world({ claim: () => stored })
+    const token = printResolveToken('scripted', { id })
+    await expect(here.db.resolve(token)).resolves.toEqual({ outcome: 'unknown' })
+    expect(here.engine.log.filter((step) => step === 'claim')).toHaveLength(1)
+    // By the name of the claim it can be told that the record is somebody else's.
+    const named = printResolveToken('scripted', { id, token: 'ours' })
+    await expect(here.db.resolve(named)).resolves.toEqual({ outcome: 'aborted' })
+    const same = printResolveToken('scripted', { id, token: stored.record.token ?? '' })
+    await expect(here.db.resolve(same)).resolves.toEqual({ outcome: 'committed' })
+  })
+
+  it('is settled by a record that can be read', async () => {
+    const here = world({ claim: () => storedAs('"stored"') })
+    const outcome = here.db.resolve(printResolveToken('scripted', { id }))
+    await expect(outcome).resolves.toEqual({ outcome: 'committed', value: 'stored' })
+  })
+})
 
 describe('an ambiguous commit', () => {
   const lost = (attempt: number): void => {
@@ -31,6 +60,17 @@ describe('an ambiguous commit', () => {
       ),
     ).resolves.toBe(2)
     expect(here.engine.log.filter((step) => step === 'claim')).toHaveLength(3)
+  })
+
+  it.each([
+    ['its own', (token: string) => storedAs('"stored"', token), ['ran']],
+    ['that of another call, which ran what belongs to it', () => storedAs('"stored"'), []],
+  ])('runs afterCommit where the commit that is found is %s', async (_, stored, expected) => {
+    const ran: string[] = []
+    const here = world({ commit: lost, claim: (session, { token }) => (session === 1 ? 'claimed' : stored(token)) })
+    const run = here.db.transact((tx) => tx.afterCommit(() => ran.push('ran')), { key })
+    await expect(settled(here, run)).resolves.toBe('stored')
+    expect(ran).toEqual(expected)
   })
 
   it('closes under READ COMMITTED, whatever the body asked for', async () => {

@@ -10,7 +10,12 @@ import type { Unresolved } from './resolve-token.js'
 
 /** What became of a transaction, and the value stored with its key where there is one. */
 export type Resolved =
-  | { readonly outcome: 'committed'; readonly stored: { readonly value: unknown } | undefined }
+  | {
+      readonly outcome: 'committed'
+      readonly stored: { readonly value: unknown } | undefined
+      /** False: ours is dead, and another call has committed under the key. */
+      readonly ours: boolean
+    }
   | { readonly outcome: 'aborted' }
   | { readonly outcome: 'unknown'; readonly errors: readonly unknown[] }
 
@@ -47,7 +52,8 @@ export async function resolveOutcome<Handle extends TransactionControls>(
         await reach('transaction.resolved')
         return found
       }
-      if (!('id' in unresolved)) return found
+      // What cannot be read now cannot be read the next time either.
+      if (!('id' in unresolved) || found.errors.length > 0) return found
     } catch (error) {
       if (errors.length < mostErrors) errors.push(error)
       // A database that refuses us for good will not answer the next time either.
@@ -72,7 +78,8 @@ async function lookOnce<Handle extends TransactionControls>(
   keyed: Keyed<unknown> | undefined,
 ): Promise<Resolved> {
   if ('id' in unresolved) {
-    return closeThenRead(engine, keyed ?? plainKey(unresolved.id, unresolved.token), leftMs, clock)
+    const closing = keyed ?? plainKey(unresolved.id, unresolved.token)
+    return closeThenRead(engine, closing, keyed !== undefined || unresolved.token !== undefined, leftMs, clock)
   }
   const { resolve } = engine
   if (resolve === undefined) return { outcome: 'unknown', errors: [] }
@@ -80,15 +87,17 @@ async function lookOnce<Handle extends TransactionControls>(
   const outcome = await bounded({ clock, limitMs: leftMs, expired }, () =>
     resolve.call(engine, unresolved.trace, { waitMs: leftMs, readOnly: false }),
   )
-  if (outcome === 'committed') return { outcome, stored: undefined }
+  if (outcome === 'committed') return { outcome, stored: undefined, ours: true }
   return outcome === 'aborted' ? { outcome } : { outcome, errors: [] }
 }
 
+// `named`: the claim that is looked for has a name, so that its record can be told from others'.
 // The unique index decides. A conflict proves that the other transaction committed; an insert that goes through proves that it is dead,
 // since it would still hold the key. Waiting for it is what closes it.
 async function closeThenRead<Handle extends TransactionControls>(
   engine: Engine<Handle>,
   keyed: Keyed<unknown>,
+  named: boolean,
   leftMs: number,
   clock: Clock,
 ): Promise<Resolved> {
@@ -102,7 +111,7 @@ async function closeThenRead<Handle extends TransactionControls>(
   const session = await engine.acquire({ waitMs: leftMs, readOnly: false })
   let sound = false
   try {
-    const found = await within((waitMs) => closeIn(engine, session, keyed, waitMs, clock))
+    const found = await within((waitMs) => closeIn(engine, session, keyed, named, waitMs, clock))
     // What was found out stays true, whatever becomes of the connection that found it.
     sound = await within(async () => session.rollback()).then(
       () => true,
@@ -118,6 +127,7 @@ async function closeIn<Handle extends TransactionControls>(
   engine: Engine<Handle>,
   session: Session<Handle>,
   keyed: Keyed<unknown>,
+  named: boolean,
   leftMs: number,
   clock: Clock,
 ): Promise<Resolved> {
@@ -133,21 +143,22 @@ async function closeIn<Handle extends TransactionControls>(
   const claimed = await session.claim(id, draft)
   if (claimed === 'claimed') return { outcome: 'aborted' }
   const met = metBy(keyed, claimed)
-  if (met !== undefined && 'replay' in met) return { outcome: 'committed', stored: { value: met.replay } }
+  const ours = claimed.record.token === draft.token
+  if ('replay' in met) return { outcome: 'committed', stored: { value: met.replay }, ours }
   // Our own, which cannot be read here (too large to keep, or a codec's): it is there, and that is what was asked.
-  if (claimed.record.token === draft.token) return { outcome: 'committed', stored: undefined }
-  // Somebody else's record refuses this call: then the call's own cannot be there as well.
-  if (met === undefined) return { outcome: 'aborted' }
+  if (ours) return { outcome: 'committed', stored: undefined, ours }
+  // Somebody else's record refuses this call: then the call's own cannot be there as well. Whose it is can only be told by the claim.
+  if ('refusal' in met) return named ? { outcome: 'aborted' } : { outcome: 'unknown', errors: [met.refusal] }
   // One whose memory has ended may be about to be replaced by the lost transaction; writing to it waits for that one.
   if (await session.reclaim(id, met.takeOver, draft)) return { outcome: 'aborted' }
   return { outcome: 'unknown', errors: [] }
 }
 
-function metBy(keyed: Keyed<unknown>, stored: Stored): Met<unknown> | undefined {
+function metBy(keyed: Keyed<unknown>, stored: Stored): Met<unknown> | { readonly refusal: unknown } {
   try {
     return keyed.meet(stored)
-  } catch {
-    return undefined
+  } catch (refusal) {
+    return { refusal }
   }
 }
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { EngineError, scripted } from '../../../test/transaction/scripted-engine.js'
+import { rulingOf } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import { BodyFailed, CommitTimedOut, judge, type Standing, Swallowed } from './judging.js'
 import { settingsOf } from './settings.js'
@@ -16,7 +17,10 @@ it('takes a body’s own error for the caller’s, and keeps the connection unle
     shown: own,
   })
   const late = new RepriseError('BODY_TIME_LIMIT', 'too long')
-  expect(judge(engine, settings, inBody, new BodyFailed(late), late).ruling.connection).toBe('discard')
+  expect(judge(engine, settings, inBody, new BodyFailed(late), late).ruling).toEqual({
+    ...rulingOf('surface', 'body-cut-off'),
+    connection: 'discard',
+  })
 })
 
 it('lets the first error of the engine decide, whatever the body made of it', () => {

@@ -1,8 +1,9 @@
 // What the failure of an attempt means: the engine's table decides, by the phase, and by the first error that the engine raised. Until then the attempt marks what went wrong; callers
 // see the errors that the marks stand for.
 
-import { type Engine, type Phase, type Ruling, rulingOf, type TransactionControls } from '../../atomicity/index.js'
+import { type Engine, type Phase, type Ruling, ruleBy, type TransactionControls } from '../../atomicity/index.js'
 import { isRepriseError, RepriseError } from '../../kernel/index.js'
+import { runnerClassification } from '../runner-classification.js'
 import type { Settings } from './settings.js'
 
 /** Where an attempt stood when it failed. */
@@ -66,10 +67,10 @@ function judgeCommit<Handle extends TransactionControls>(
   error: unknown,
 ): Judgement {
   const timedOut = error instanceof CommitTimedOut
-  const ruling = timedOut ? rulingOf('resolve', 'commit-timeout') : engine.classify(error, 'committing')
+  const ruling = timedOut ? ownRuling('commit-timeout', 'committing') : engine.classify(error, 'committing')
   const harmless = readOnly && ruling.outcome === 'unknown'
   return {
-    ruling: harmless ? rulingOf('reconnect', ruling.sign) : ruling,
+    ruling: harmless ? { ...ownRuling('read-only-commit', 'committing'), sign: ruling.sign } : ruling,
     shown: timedOut ? error.toError() : error,
   }
 }
@@ -79,7 +80,11 @@ function judgeCommit<Handle extends TransactionControls>(
 function bodyRuling({ signal }: Settings, error: unknown): Ruling {
   const ours = error instanceof RepriseError && (error.code === 'BODY_TIME_LIMIT' || error.code === 'DEADLINE_EXCEEDED')
   const unfinished = ours || signal?.aborted === true
-  return { ...rulingOf('surface', 'body-threw'), connection: unfinished ? 'discard' : 'keep' }
+  return ownRuling(unfinished ? 'body-cut-off' : 'body-threw', 'body')
+}
+
+function ownRuling(sign: string, phase: Phase): Ruling {
+  return ruleBy(runnerClassification, [sign], phase)
 }
 
 /** Marks what the caller's body threw, so that it is not mistaken for an error of a step of ours. */

@@ -10,8 +10,7 @@ import {
   type StoredRecord,
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
-import { RepriseError, type ScopeValue, uuidv4 } from '../../kernel/index.js'
-import { parseValue, printValue } from './stored-value.js'
+import { RepriseError, readableJsonOf, type ScopeValue, uuidv4 } from '../../kernel/index.js'
 
 /** What a record that is there means: its outcome is handed out, or its memory has ended and its place can be taken. */
 export type Met<Result> = { readonly replay: Result } | { readonly takeOver: Expected }
@@ -67,12 +66,29 @@ export function plainKey<Result>(id: StoredKey, token: string = uuidv4()): Keyed
   }
 }
 
-function plainValue<Result>({ format, value }: StoredRecord): Result {
+function plainValue<Result>({ format, value, codec }: StoredRecord): Result {
   if (format > recordFormat) {
     const message = 'The record was written by a newer version than this one; it is neither read nor replaced.'
     throw new RepriseError('RECORD_FORMAT_NEWER', message, { details: { format } })
   }
+  // What an operation stored by a codec can only be read by it.
+  if (codec !== undefined) return undefined as Result
   if (value !== undefined) return parseValue(value)
   // The outcome is written before COMMIT, so a committed marker without one was not written here.
-  throw new RepriseError('MARKER_INVALID', 'The marker of the key is committed and has no outcome.')
+  const message =
+    'The key is committed as claimed, without an outcome: a body ended its transaction itself, or something else wrote the record. Nothing runs under it until its effect is looked for and the key settled.'
+  throw new RepriseError('MARKER_INVALID', message)
+}
+
+// A body that returns nothing stores nothing; no JSON text is empty.
+const nothing = ''
+
+/** The value as text. Refuses with JSON_VALUE_UNSUPPORTED what JSON would not give back, before anything is committed. */
+export function printValue(value: unknown): string {
+  return value === undefined ? nothing : readableJsonOf(value)
+}
+
+/** The value of a stored text. The first caller gets it too, so that first and repeated answers are alike. */
+export function parseValue<Result>(text: string): Result {
+  return (text === nothing ? undefined : JSON.parse(text)) as Result
 }

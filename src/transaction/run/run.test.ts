@@ -189,6 +189,28 @@ describe('limits', () => {
     expect(engine.log).toEqual([])
   })
 
+  it('says that the reserve is what a deadline is too short for, and what passed where it did', async () => {
+    const here = world()
+    await expect(here.db.transact(() => 1, { deadline: '200ms' })).rejects.toMatchObject({
+      message:
+        'The deadline leaves 200 ms, and the last 250 ms are kept to find out what became of COMMIT: nothing was begun. Give it more than 250 ms, or readOnly where nothing is written.',
+      details: { phase: 'not yet begun', leftMs: 200, reserveMs: 250 },
+    })
+    const passed = here.db.transact(() => 1, { deadline: { expiresAtMs: here.clock.monotonicMs() } })
+    await expect(passed).rejects.toMatchObject({
+      message: 'The deadline passed while the transaction was not yet begun.',
+      details: { phase: 'not yet begun' },
+    })
+    const endless = here.db.transact(() => new Promise<never>(() => undefined), { deadline: '2s' })
+    await expect(settled(here, endless)).rejects.toMatchObject({
+      message:
+        'The deadline, less the 500 ms that are kept to find out what became of COMMIT, passed while the transaction was in its body.',
+      details: { phase: 'in its body', reserveMs: 500 },
+    })
+    const reading = here.db.transact(() => 1, { deadline: '200ms', readOnly: true })
+    await expect(reading).resolves.toBe(1)
+  })
+
   it('ends at once when the signal aborts in the body or in the wait, and not while COMMIT is on its way', async () => {
     const aborted = world()
     const controller = new AbortController()

@@ -7,7 +7,7 @@ import { type FailedTransaction, type GivenUp, remember } from '../history.js'
 import { refuseInside } from '../open-transaction.js'
 import { UnknownCommitError } from '../unknown-commit.js'
 import { attemptOnce, type Failed, type TransactionBody } from './attempt.js'
-import { bounded, deadlinePassed } from './bounded.js'
+import { bounded, deadlinePassed, deadlineTooShort } from './bounded.js'
 import { type Resolved, resolveOutcome } from './closing.js'
 import type { AfterCommit } from './controls.js'
 import { printResolveToken, type Unresolved } from './resolve-token.js'
@@ -54,7 +54,8 @@ export async function runTransaction<Handle extends TransactionControls, Result>
 function refuseBeforehand({ signal, deadline, reserveMs, clock }: Settings): void {
   refuseInside()
   if (signal?.aborted) throw signal.reason
-  if (deadline.expiresAtMs - reserveMs <= clock.monotonicMs()) throw deadlinePassed('not yet begun')
+  const leftMs = deadline.expiresAtMs - clock.monotonicMs()
+  if (leftMs <= reserveMs) throw leftMs <= 0 ? deadlinePassed('not yet begun') : deadlineTooShort(leftMs, reserveMs)
 }
 
 async function resolve<Handle extends TransactionControls, Result>(
@@ -86,10 +87,11 @@ async function committedAfterAll<Result>(
   domain: string,
   settings: Settings,
   { result }: Failed<Result>,
-  { stored }: Resolved & { readonly outcome: 'committed' },
+  { stored, ours }: Resolved & { readonly outcome: 'committed' },
 ): Promise<Result> {
   if (settings.budget !== undefined) creditBudget(domain, settings, true)
-  await runAfterCommit(domain, settings, result?.afterCommit ?? [])
+  // What belongs to another call's commit was run by that call.
+  if (ours) await runAfterCommit(domain, settings, result?.afterCommit ?? [])
   return stored === undefined ? (result?.value as Result) : (stored.value as Result)
 }
 

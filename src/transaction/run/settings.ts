@@ -58,7 +58,6 @@ const leastReserveMs = 250
 const mostAttempts = 50
 // Numbers, since text would be read again for each transaction.
 const usualMs = { deadline: 10_000, connectionWait: 1_000, bodyLimit: 5_000, lockWait: 2_000 } as const
-const atLeastOneMs = { minMs: 1 } as const
 const defaultBackoff = /* @__PURE__ */ fullJitter({ baseMs: 15, capMs: 500 })
 
 /** Fills in the defaults. Refuses with ARGUMENT_INVALID, CAPABILITY_UNSUPPORTED, or the codes of durations and keys. */
@@ -68,6 +67,7 @@ export function settingsOf(
   options: TransactOptions,
   effects: EffectRule = effectRuleOf(defaults),
 ): Settings {
+  if (typeof options !== 'object' || options === null) throw invalid('options')
   demandKnown(options, transactOptionNames, 'options')
   const clock = defaults.clock ?? systemClock
   const readOnly = options.readOnly ?? false
@@ -78,7 +78,9 @@ export function settingsOf(
   if (readOnly && !manifest.readOnly) throw unsupported('readOnly', manifest)
   if (readOnly && options.key !== undefined)
     throw new RepriseError('ARGUMENT_INVALID', 'A transaction that only reads needs no key, and could not store one.')
-  const { deadline, totalMs } = deadlineOf(clock, defaults.deadline ?? usualMs.deadline, options.deadline)
+  const nowMs = clock.monotonicMs()
+  const deadline = earlier(deadlineOf(clock, defaults, options), currentDeadline())
+  const totalMs = Math.max(0, deadline.expiresAtMs - nowMs)
   const certain = readOnly || manifest.commit === 'certain'
   return {
     keyed: options.key === undefined ? undefined : plainKey(storedKey(options.key.scope, options.key.key)),
@@ -86,9 +88,9 @@ export function settingsOf(
     readOnly,
     deadline,
     reserveMs: certain ? 0 : reserveOf(totalMs),
-    connectionWaitMs: durationMs(options.connectionWait ?? defaults.connectionWait ?? usualMs.connectionWait),
-    bodyLimitMs: durationMs(options.bodyLimit ?? defaults.bodyLimit ?? usualMs.bodyLimit, atLeastOneMs),
-    lockWaitMs: durationMs(options.lockWait ?? defaults.lockWait ?? usualMs.lockWait, atLeastOneMs),
+    connectionWaitMs: limitMs('connectionWait', options.connectionWait, defaults.connectionWait, 0),
+    bodyLimitMs: limitMs('bodyLimit', options.bodyLimit, defaults.bodyLimit, 1),
+    lockWaitMs: limitMs('lockWait', options.lockWait, defaults.lockWait, 1),
     attempts: attemptsOf(options.attempts ?? defaults.attempts ?? 8),
     backoff: backoffOf(options.backoff ?? defaults.backoff),
     budget: budgetOf(options.budget ?? defaults.budget),
@@ -119,14 +121,44 @@ function checkSignal(signal: AbortSignal | undefined): void {
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') throw invalid('signal')
 }
 
-function deadlineOf(clock: Clock, usual: Duration, given: Duration | Deadline | undefined) {
-  const nowMs = clock.monotonicMs()
-  const own = typeof given === 'object' ? given : { expiresAtMs: nowMs + durationMs(given ?? usual) }
-  const deadline = earlier(own, currentDeadline())
-  return { deadline, totalMs: Math.max(0, deadline.expiresAtMs - nowMs) }
+/**
+ * When a call ends, as it was told or else as the domain was. Refuses what is no duration with DURATION_INVALID, and a deadline without its point in time with ARGUMENT_INVALID;
+ * `details.option` is `deadline`.
+ */
+export function deadlineOf(
+  clock: Clock,
+  defaults: Pick<TransactionDefaults, 'deadline'>,
+  options: Pick<TransactOptions, 'deadline'>,
+): Deadline {
+  if (typeof options !== 'object' || options === null) throw invalid('options')
+  const { deadline: given } = options
+  if (typeof given !== 'object' || given === null) {
+    return { expiresAtMs: clock.monotonicMs() + limitMs('deadline', given, defaults.deadline, 0) }
+  }
+  // One that never comes is none: nothing would be left to keep for resolution.
+  if (!Number.isFinite(given.expiresAtMs)) throw invalid('deadline')
+  return given
 }
 
-function backoffOf(backoff: Backoff | undefined): Backoff {
+// Undefined is not given; null and all the rest is, and refused.
+function limitMs(
+  option: keyof typeof usualMs,
+  given: Duration | undefined,
+  otherwise: Duration | undefined,
+  minMs: number,
+): number {
+  const duration = given === undefined ? otherwise : given
+  if (duration === undefined) return usualMs[option]
+  try {
+    return durationMs(duration, { minMs })
+  } catch (cause) {
+    const message = `The option ${option} is not a duration of at least ${minMs} ms.`
+    throw new RepriseError('DURATION_INVALID', message, { cause, details: { option } })
+  }
+}
+
+/** The wait between attempts as it was told, or the default. Refuses what is none with ARGUMENT_INVALID. */
+export function backoffOf(backoff: Backoff | undefined): Backoff {
   if (backoff === undefined) return defaultBackoff
   if (typeof backoff?.delayMs === 'function') return backoff
   throw invalid('backoff')

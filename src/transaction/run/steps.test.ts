@@ -5,10 +5,10 @@ import { armFaultPoints, seededRandom, sleep } from '../../kernel/index.js'
 import { manualClock } from '../../testing/index.js'
 import { bounded } from './bounded.js'
 import { transactionFaultPoints } from './fault-points.js'
+import { parseValue, printValue } from './keyed.js'
 import { parseResolveToken, printResolveToken } from './resolve-token.js'
 import { runTransaction } from './run.js'
 import { settingsOf } from './settings.js'
-import { parseValue, printValue } from './stored-value.js'
 
 describe('the fault points', () => {
   it('are reached in their order by a transaction with a key whose commit is lost', async () => {

@@ -1,7 +1,7 @@
 // Every statement that the runners send, cut at every moment in every way: the effect is there once, or the outcome is unknown until the next call or a person settles it.
 
 import { beforeAll, describe, expect, inject, it } from 'vitest'
-import { didNotHappen, operationId } from '../../../src/idempotency/index.js'
+import { didNotHappen, type LeasedOperation, operationId } from '../../../src/idempotency/index.js'
 import type { FaultActionName, FaultMoment } from '../../../src/testing/index.js'
 import { until } from '../../servers/server-process.js'
 import { type CutLane, openCutLanes, within } from './cut-lanes.js'
@@ -117,7 +117,12 @@ function actor(lane: CutLane, { scene, action }: Cell, tried: Tried) {
   const { [tried.operation]: operation } = defined
   const work = async ({ intent, key }: Order): Promise<Said> => {
     if (scene.by === 'sweep') {
-      await lane.db.sweep([operation], { margin: marginMs, baseDelay: 10, capDelay: 50, limit })
+      await lane.db.sweep([operation as LeasedOperation<Order, string>], {
+        margin: marginMs,
+        baseDelay: 10,
+        capDelay: 50,
+        limit,
+      })
       return { said: 'swept' }
     }
     if (scene.by === 'settle') {

@@ -5,7 +5,7 @@ import { commits } from '../../../src/testing/index.js'
 const kinds = {
   BEGIN: (text) => /^BEGIN/.test(text) && !/marker/.test(text),
   'BEGIN with claim': (text) => /^BEGIN/.test(text) && /marker/.test(text),
-  'claim alone': (text) => /^(?:SET LOCAL lock_timeout = \d+; )?INSERT INTO \S*marker/.test(text),
+  'claim alone': (text) => /^(?:SET LOCAL lock_timeout = \d+; )?INSERT INTO \S*marker/.test(text) && !commits(text),
   body: (text) => /into ledger/.test(text),
   'outcome with COMMIT': (text) => commits(text),
   ROLLBACK: (text) => /^ROLLBACK/.test(text),

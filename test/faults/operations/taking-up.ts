@@ -1,7 +1,7 @@
 // Taking up what a process left: by repeating its call, by a sweep, or by a person; and what that came to.
 
 import { expect } from 'vitest'
-import { didNotHappen, happened } from '../../../src/idempotency/index.js'
+import { didNotHappen, happened, type LeasedOperation } from '../../../src/idempotency/index.js'
 import { checkEffects } from '../../../src/testing/index.js'
 import { until } from '../../servers/server-process.js'
 import { marginMs, parts, tests } from './definitions.js'
@@ -50,7 +50,12 @@ async function sweepUntilOver(store: StagedStore, tried: Tried): Promise<void> {
     const record = await recordOf(store, tried)
     if (record === undefined || record.state === 'succeeded' || record.state === 'failed') return true
     if (record.state === 'unknown' && record.dueAtMs === undefined) return true
-    await store.db.sweep([operation], { margin: marginMs, baseDelay: 20, capDelay: 200, limit: '20s' })
+    await store.db.sweep([operation as LeasedOperation<never, string>], {
+      margin: marginMs,
+      baseDelay: 20,
+      capDelay: 200,
+      limit: '20s',
+    })
     return false
   }
   await until(over, 'the sweep is through with it', 20_000)

@@ -87,7 +87,8 @@ async function runOnce(cell: Cell): Promise<readonly string[] | undefined> {
   expect(stateOf(zombie)).toBe('T')
   zombie.child.kill('SIGCONT')
   const { signal, ended } = await zombie.end
-  const lost = clockStandsStill ? 'taken-over' : 'not-renewed'
+  const refused = before?.because === 'settled' ? 'settled' : 'taken-over'
+  const lost = clockStandsStill ? refused : 'not-renewed'
   expect({ cell, signal, ended }).toEqual({ cell, signal: null, ended: [{ error: 'LEASE_LOST', lost }] })
   // Version, token, fence, times, value: nothing of it was touched.
   expect(await recordOf(store, tried)).toEqual(before)

@@ -38,8 +38,9 @@ interface Cell {
 }
 
 const finished = ({ state }: Features): boolean => state === 'succeeded' || state === 'failed'
-const leaseLives = ({ state, due }: Features): boolean =>
-  state === 'claimed' && due !== 'past the margin' && due !== 'never'
+// Only leased claims have one.
+const leaseLives = ({ mode, state, due }: Features): boolean =>
+  mode === 'leased' && state === 'claimed' && due !== 'past the margin' && due !== 'never'
 const isOwners = ({ event }: Cell): boolean => 'fence' in event
 const runsAgain = ({ decision }: Cell): boolean => 'how' in decision && decision.how === 'rerun'
 

@@ -117,6 +117,9 @@ const triggers: Readonly<Record<string, Trigger>> = {
     await db.close()
     return db.transact(() => 1, once)
   },
+  'triggers TRANSACTION_ABORTED through a callback': inBody((client) =>
+    client.query('select 1/0').catch(() => undefined),
+  ),
   'triggers MARKER_INVALID through a callback': () =>
     stackWith().db.transact((tx) => tx.db.query('delete from reprise_marker').then(() => 1), {
       ...once,
@@ -135,6 +138,10 @@ describe('the classification table of callback domains', () => {
     expect(word, `a ruling while ${phase}`).toBeDefined()
     const { sign: _, ...wanted } = rulingOf(word ?? 'halt', '')
     expect(attempt?.ruling).toMatchObject(row?.blocked ? { ...wanted, blocked: true } : wanted)
+    if (row?.first && (error as Error).cause !== undefined) {
+      expect(error).toMatchObject({ code: row.sign })
+      return
+    }
     expect(attempt?.ruling.sign.startsWith(row?.sign.replace('*', '') ?? '?')).toBe(true)
   })
 

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { didNotHappen, happened } from '../../../src/idempotency/index.js'
 import { mintKey } from '../../../src/identity/index.js'
 import { callback } from '../../../src/stores/callback/index.js'
 import { transactionHistoryOf } from '../../../src/transaction/index.js'
@@ -215,6 +216,82 @@ describe('functions that do not keep their promise', () => {
       )
       expect(error).toMatchObject({ code: 'TRANSACTION_ENDED_ELSEWHERE' })
     }
+  })
+
+  it('leave a key that a person can settle where the body ended the transaction itself', async () => {
+    const { db } = stackWith()
+    const intent = randomUUID()
+    const pay = db.operation(`pay ${intent}`.replaceAll(' ', '.'), {
+      scope: () => tests,
+      key: ({ key }: { readonly key: ReturnType<typeof mintKey> }) => key,
+      window: '1h',
+      async run(tx): Promise<string> {
+        await insert(tx.db, intent)
+        await tx.db.query('commit')
+        return 'done'
+      },
+    })
+    const decide = { reason: 'the payment is in the table', actor: 'ops' }
+    for (const settlement of [happened('done'), didNotHappen()]) {
+      const key = mintKey()
+      expect(await caught(pay({ key }))).toMatchObject({ code: 'TRANSACTION_ENDED_ELSEWHERE' })
+      expect(await caught(pay({ key }))).toMatchObject({
+        code: 'MARKER_INVALID',
+        message: expect.stringMatching(/without an outcome.*settled/),
+      })
+      const which = { operation: pay, scope: tests, key }
+      await db.settle(which, settlement, decide)
+      const known = await db.lookup(which)
+      expect(known).toMatchObject({ notes: [{ action: 'settled', actor: 'ops', from: 'claimed' }] })
+      if (settlement.found === 'happened') expect(await pay({ key })).toBe('done')
+      else expect(known.state).toBe('absent')
+    }
+    // The second body ran under a key of its own; none ran twice under one.
+    expect(await world.payments(intent)).toBe(2)
+  })
+
+  it('cannot report a success that was rolled back', async () => {
+    const stack = stackWith()
+    const { db } = stackWith({
+      // As test harnesses do that leave nothing behind.
+      transaction: async (work, { readOnly }) => {
+        const end = new Error('always')
+        const always = inTransaction(stack.pool, 'READ COMMITTED', async (client) => {
+          await work(client)
+          if (!readOnly) throw end
+        })
+        await always.catch((error) => (error === end ? undefined : Promise.reject(error)))
+      },
+    })
+    const intent = randomUUID()
+    for (const key of [mintKey(), mintKey()]) {
+      const paid = db.transact(body(intent), { key: { ...plain, key } })
+      expect(await caught(paid)).toMatchObject({
+        code: 'TRANSACTION_ENDED_ELSEWHERE',
+        details: { option: 'transaction' },
+      })
+    }
+    expect(await world.payments(intent)).toBe(0)
+  })
+
+  it('are not believed any more once they ended well although work threw', async () => {
+    const stack = stackWith()
+    const { db } = stackWith({
+      transaction: (work) => inTransaction(stack.pool, 'READ COMMITTED', work).catch(() => 'swallowed'),
+    })
+    const intent = randomUUID()
+    const paid = () => db.transact(body(intent), { key: { ...plain, key: mintKey() } })
+    expect(await paid()).toBe('done')
+    await caught(db.transact(() => Promise.reject(new Error('of the body'))))
+    const late = db.transact(
+      async (tx) => {
+        await insert(tx.db, intent)
+        await tx.query("insert into late values ('23514')")
+      },
+      { key: { ...plain, key: mintKey() } },
+    )
+    expect(await caught(late)).toMatchObject({ code: 'TRANSACTION_ENDED_ELSEWHERE' })
+    expect([await paid(), await world.payments(intent)]).toEqual(['done', 2])
   })
 
   it('that come too late are rolled back, and their connection is not lost', async () => {

@@ -2,13 +2,16 @@
 
 import type { CaseOutcome, ConformanceCase } from '../../../src/testing/index.js'
 
+/** What the table needs of a case, of whichever suite. */
+export type CaseInTable = Pick<ConformanceCase, 'id' | 'title'>
+
 /** Finds the outcome of a case on a store. */
-export type OutcomeOf = (subject: ConformanceCase, store: string) => CaseOutcome | undefined
+export type OutcomeOf = (subject: CaseInTable, store: string) => CaseOutcome | undefined
 
 /** The table as text. */
-export function tableOf(cases: readonly ConformanceCase[], stores: readonly string[], outcomeOf: OutcomeOf): string {
+export function tableOf(cases: readonly CaseInTable[], stores: readonly string[], outcomeOf: OutcomeOf): string {
   const reasons: string[] = []
-  const cell = (subject: ConformanceCase, store: string): string => {
+  const cell = (subject: CaseInTable, store: string): string => {
     const outcome = outcomeOf(subject, store) ?? 'FAILED'
     if (!outcome.startsWith('refused: ')) return outcome === 'passed' ? 'run' : outcome
     const reason = outcome.slice('refused: '.length)

@@ -107,6 +107,41 @@ describe('raw pg', () => {
     })
   })
 
+  it('has every member that a client or a pool of pg has, or says why not', async () => {
+    const members = (start: object): string[] => {
+      const names: string[] = []
+      for (let at = start; at !== Object.prototype; at = Object.getPrototypeOf(at) as object) {
+        for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
+          if (typeof value === 'function' && /^[a-z]/.test(name) && name !== 'constructor') names.push(name)
+        }
+      }
+      return names
+    }
+    const works = ['query', 'connect', 'end']
+    let found: { client: object; pool: object } | undefined
+    const db = postgres({ pool: world.pool, name: 'members', bind: (client, pool) => ({ client, pool }) })
+    await db.transact(async (tx) => {
+      found = tx.db
+      for (const [facade, original] of [
+        [tx.db.client, pg.Client.prototype],
+        [tx.db.pool, pg.Pool.prototype],
+      ] as const) {
+        const names = members(original).filter((name) => !works.includes(name))
+        expect(names.length).toBeGreaterThan(14)
+        for (const name of names) {
+          const member: unknown = Reflect.get(facade, name)
+          const outcome = await codeOf((async () => (member as () => unknown).call(facade))())
+          expect([name, outcome]).toEqual([name, 'STATEMENT_UNSUPPORTED'])
+        }
+        // Nothing that query builders ask for to find out what they have in hand.
+        expect([Reflect.get(facade, 'then'), Reflect.get(facade, 'execute')]).toEqual([undefined, undefined])
+      }
+      expect([tx.db.pool.totalCount, tx.db.pool.idleCount, tx.db.pool.waitingCount]).toEqual([1, 0, 0])
+      await tx.query('select 1')
+    })
+    expect(found).toBeDefined()
+  })
+
   it('cannot end the transaction from inside a procedure or a DO block', async () => {
     await world.raw.query("create or replace procedure ends() language plpgsql as 'begin commit; end'")
     for (const statement of ['call ends()', 'do $$ begin commit; end $$']) {

@@ -6,6 +6,7 @@ import { type Phase, rulingOf } from '../../../src/atomicity/index.js'
 import { postgres, postgresClassification } from '../../../src/stores/postgres/index.js'
 import { startPgbouncer } from '../../servers/pgbouncer.js'
 import { type Postgres, startPostgres } from '../../servers/postgres.js'
+import { behindPgbouncer, slowTable } from './behind-pgbouncer.js'
 import { begun, engineOn, postgresWorld, until, untilWaiting, type World } from './world.js'
 
 type Caught = readonly [error: unknown, phase: Phase]
@@ -20,9 +21,7 @@ beforeAll(async () => {
     create table late (code text);
     create function complain() returns trigger language plpgsql as 'begin raise exception using errcode = new.code, message = $$late$$; end';
     create constraint trigger late after insert on late deferrable initially deferred for each row execute function complain();
-    create table slow (id int);
-    create function wait_at_commit() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(7); return null; end';
-    create constraint trigger slow after insert on slow deferrable initially deferred for each row execute function wait_at_commit()`)
+    ${slowTable}`)
   small = await startPostgres({ fsync: false, settings: { max_connections: '6', superuser_reserved_connections: '0' } })
 })
 afterAll(() => small.dispose())
@@ -133,6 +132,22 @@ async function brokenSocket(): Promise<Caught> {
   return [error, 'body']
 }
 
+/** A session, and the client under it, for what happens behind the handle's back. */
+async function withClientBehind() {
+  const pool = new pg.Pool({ connectionString: world.url, max: 1 })
+  let client: pg.PoolClient | undefined
+  pool.on('acquire', (acquired) => {
+    client = acquired
+  })
+  const { session } = await begun(engineOn(pool))
+  const behind = (): pg.PoolClient => client as pg.PoolClient
+  const end = (): Promise<void> => {
+    session.release('discard')
+    return pool.end()
+  }
+  return { behind, session, end }
+}
+
 const triggers: Readonly<Record<string, Trigger | readonly Trigger[]>> = {
   'triggers 40001': [serialization, raise('40001')],
   'triggers 40P01': deadlock,
@@ -207,6 +222,21 @@ const triggers: Readonly<Record<string, Trigger | readonly Trigger[]>> = {
   'triggers 53100, raised by a function': [raise('53100'), atCommit('53100')],
   'triggers 58030, raised by a function': [raise('58030'), atCommit('58030')],
   'triggers 08*, raised by a function': [raise('08006'), atCommit('08P01')],
+  'triggers 08P01': [behindPgbouncer('body'), behindPgbouncer('connecting')],
+  'triggers COMMIT_ROLLED_BACK': async () => {
+    const { behind, session, end } = await withClientBehind()
+    await caught(behind().query('select 1/0'))
+    const error = await caught(session.commit())
+    await end()
+    return [error, 'committing']
+  },
+  'triggers TRANSACTION_ABORTED': async () => {
+    const { session, tx } = await begun(world.engine)
+    await caught(tx.query('select 1/0'))
+    const error = await caught(session.commit())
+    session.release('discard')
+    return [error, 'committing']
+  },
   'triggers 08007, raised by a function': [raise('08007'), atCommit('08007')],
   'triggers XX*, raised by a function': [raise('XX000'), atCommit('XX000')],
   'triggers cached-plan-changed': inBody(async (tx) => {
@@ -224,7 +254,7 @@ const triggers: Readonly<Record<string, Trigger | readonly Trigger[]>> = {
   'triggers 42P05': inBody((tx) =>
     tx.query('prepare twice as select 1').then(() => tx.db.query({ name: 'twice', text: 'select 1' })),
   ),
-  'triggers fatal-at-commit': killedInCommit,
+  'triggers fatal-at-commit': [killedInCommit, behindPgbouncer('committing')],
   'triggers fatal': () => connecting({ connectionString: world.url, options: '-c nosuch=1' })(),
   'triggers error-at-commit': atCommit('22012'),
   'triggers connection-lost': brokenSocket,
@@ -271,16 +301,10 @@ const triggers: Readonly<Record<string, Trigger | readonly Trigger[]>> = {
     return [error, 'waiting']
   },
   'triggers TRANSACTION_ENDED_ELSEWHERE': async () => {
-    const pool = new pg.Pool({ connectionString: world.url, max: 1 })
-    let behind: pg.PoolClient | undefined
-    pool.on('acquire', (client) => {
-      behind = client
-    })
-    const { session } = await begun(engineOn(pool))
-    await behind?.query('rollback')
+    const { behind, session, end } = await withClientBehind()
+    await behind().query('rollback')
     const error = await caught(session.commit())
-    session.release('discard')
-    await pool.end()
+    await end()
     return [error, 'committing']
   },
 }
@@ -299,8 +323,11 @@ function silent(): never {
 }
 
 describe('the table', () => {
+  // Those whose test is in another file are looked for there by test/faults/evidence.test.ts.
   const rows = postgresClassification.flatMap((row) =>
-    'triggered' in row.evidence ? [[row.evidence.triggered, row] as const] : [],
+    'triggered' in row.evidence && row.evidence.triggered.startsWith('triggers ')
+      ? [[row.evidence.triggered, row] as const]
+      : [],
   )
 
   it('has a trigger for every row that says so, and no other', () => {
@@ -317,6 +344,10 @@ describe('the table', () => {
       const word = row[column]
       if (word === undefined) throw new Error(`The row says nothing of ${column}: ${String(error)}`)
       expect(ruling).toEqual(rulingOf(word, ruling.sign))
+      if (row.first && (error as Error).cause !== undefined) {
+        expect([(error as { code?: unknown }).code, ruling.outcome]).toEqual([row.sign, 'aborted'])
+        continue
+      }
       expect(ruling.sign.startsWith(row.sign.replace('*', ''))).toBe(true)
     }
   })

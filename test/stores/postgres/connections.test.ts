@@ -55,6 +55,15 @@ describe('a pool that is exhausted', () => {
   })
 })
 
+it.each([undefined, null, {}, 'postgres://127.0.0.1', () => new pg.Client()])(
+  'what is no pool is refused when the domain is made: %s',
+  (given) => {
+    const pool = typeof given === 'function' ? given() : given
+    const make = () => postgres({ pool: pool as unknown as pg.Pool, name: 'none' })
+    expect(make).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID', details: { option: 'pool' } }))
+  },
+)
+
 describe('a wait', () => {
   it('ends when its signal does', async () => {
     const pool = poolOf({ max: 1 })

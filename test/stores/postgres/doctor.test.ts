@@ -3,6 +3,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgres } from '../../../src/stores/postgres/index.js'
+import { transactionHistoryOf } from '../../../src/transaction/index.js'
 import { type Pgbouncer, startPgbouncer } from '../../servers/pgbouncer.js'
 import { type Postgres, startPostgres } from '../../servers/postgres.js'
 import { startStandby } from '../../servers/standby.js'
@@ -82,6 +83,14 @@ describe('the doctor', () => {
   })
 })
 
+it('finds nothing else where the pool reads every value as text', async () => {
+  const pool = new pg.Pool({ connectionString: server.url, types: { getTypeParser: () => (value: string) => value } })
+  const db = postgres({ pool, name: 'text' })
+  await db.migrate()
+  expect(await db.doctor()).toEqual([])
+  await pool.end()
+})
+
 describe('behind a pooler', () => {
   const through = async (
     mode: 'transaction' | 'statement',
@@ -100,7 +109,12 @@ describe('behind a pooler', () => {
   it('by the statement it is refused', async () => {
     await through('statement', async (pool) => {
       const db = postgres({ pool, name: 'statement' })
-      expect(await codeOf(db.transact((tx) => tx.query('select 1')))).toBe('POOLING_UNSUPPORTED')
+      const error = await db.transact((tx) => tx.query('select 1')).catch((reason: unknown) => reason)
+      expect(error).toMatchObject({ code: 'POOLING_UNSUPPORTED' })
+      // At once: no other try would find another pooler.
+      const attempts = [{ phase: 'connecting', ruling: { sign: 'POOLING_UNSUPPORTED', alarm: true } }]
+      expect(transactionHistoryOf(error)).toMatchObject({ because: 'permanent', attempts })
+      expect(await codeOf(db.migrate())).toBe('POOLING_UNSUPPORTED')
       expect((await db.doctor()).map(({ code }) => code)).toEqual(['POOLING_BY_STATEMENT'])
     })
   })

@@ -2,6 +2,7 @@
 
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Isolation } from '../../../src/atomicity/index.js'
+import { systemClock } from '../../../src/kernel/index.js'
 import { LockTimeoutError } from '../../../src/stores/postgres/index.js'
 import { begun, codeOf, postgresWorld, untilWaiting, type World } from './world.js'
 
@@ -125,6 +126,48 @@ describe('a lock time-out', () => {
     session.release('keep')
     await holder.session.rollback()
     holder.session.release('keep')
+  })
+})
+
+describe('locks that are asked for side by side', () => {
+  const limit = async (tx: { query(text: string): Promise<{ rows: object[] }> }) =>
+    (await tx.query("select current_setting('lock_timeout') as limit")).rows
+
+  it('wait for as long as each of them may, and leave the limit of the transaction as it was', async () => {
+    for (const id of ['side a', 'side b', 'side c']) await put(id)
+    const holder = await begun(world.engine)
+    await holder.tx.lockRow('item', { id: 'side a' })
+    const { session, tx } = await begun(world.engine)
+    const first = tx.lockRow('item', { id: 'side a' }, { wait: 1_500 })
+    await untilWaiting(world.raw)
+    const others = ['side b', 'side c'].map((id, place) => tx.lockRow('item', { id }, { wait: 50 + place }))
+    await holder.session.commit()
+    holder.session.release('keep')
+    expect(await Promise.all([first, ...others])).toMatchObject([{ id: 'side a' }, { id: 'side b' }, { id: 'side c' }])
+    expect(await limit(tx)).toEqual([{ limit: '2s' }])
+    await session.commit()
+    session.release('keep')
+  })
+
+  it('end with the limit of the one that failed, and nobody is told twice', async () => {
+    for (const id of ['short', 'long']) await put(id)
+    const holder = await begun(world.engine)
+    await holder.tx.lockRow('item', { id: 'short' })
+    const beganMs = systemClock.monotonicMs()
+    const error = await world.db
+      .transact(
+        async (tx) => {
+          void tx.lockRow('item', { id: 'short' }, { wait: 60 })
+          void tx.lockRow('item', { id: 'long' }, { wait: 1_900 })
+        },
+        { attempts: 1 },
+      )
+      .catch((error: unknown) => error)
+    expect(error).toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: 'LOCK_TIMEOUT' } })
+    expect(systemClock.monotonicMs() - beganMs).toBeLessThan(1_500)
+    await holder.session.rollback()
+    holder.session.release('keep')
+    await world.raw.query("select * from item where id = 'long' for update nowait")
   })
 })
 

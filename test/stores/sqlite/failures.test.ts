@@ -226,7 +226,7 @@ describe('COMMIT', () => {
     const session = await engine.acquire({ waitMs: 1_000, readOnly: false })
     await session.begin(writing, controls)
     handle?.exec('ROLLBACK')
-    const error = await caught(session.commit())
+    const error = await caught((async () => session.commit())())
     expect(error).toMatchObject({ code: 'TRANSACTION_ENDED_ELSEWHERE' })
     expect(engine.classify(error, 'committing')).toEqual({
       outcome: 'aborted',

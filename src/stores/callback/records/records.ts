@@ -28,6 +28,7 @@ import {
   hasDue,
   isOurFormat,
   isOver,
+  liveText,
   mostNotes,
   namedRecords,
   recordSelection,
@@ -152,6 +153,17 @@ export class CallbackRecords<Tx> implements Records {
     if (after !== undefined) wanted.push(`m.id > ${values.place(after)}`)
     const text = `SELECT m.id, ${recordSelection('m')} FROM ${marker} AS m WHERE ${wanted.join(' AND ')} ORDER BY m.id LIMIT ${checkRows(limit, 1_000)}`
     return this.#transactions.reading(limits, async (run) => namedRecords(await run(text, values.list)))
+  }
+
+  async live(scope: string, most: number, limits: RecordLimits): Promise<number> {
+    const limit = String(checkRows(most, 1_000_000))
+    return this.#transactions.reading(limits, async (run) => {
+      const { marker, dialect } = this.#statements.tables
+      const values = new Values(dialect)
+      const atMs = String(await this.#statements.nowMs(run))
+      const [row] = await run(liveText(marker, values.place(scope), atMs, limit), values.list)
+      return Number(row?.['live'])
+    })
   }
 
   async notes(id: StoredKey, limits: RecordLimits): Promise<readonly AuditEntry[]> {

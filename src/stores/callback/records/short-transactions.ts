@@ -109,9 +109,9 @@ export class ShortTransactions<Tx> {
     const leftMs = this.#leftMs(limits)
     if (leftMs <= 0) throw tooLate()
     const waitMs = Math.min(this.#parts.connectionWaitMs, leftMs)
-    const { signal } = limits
+    const { signal, urgent = false } = limits
     try {
-      return await turns.take(signal === undefined ? { waitMs } : { waitMs, signal })
+      return await turns.take(signal === undefined ? { waitMs, urgent } : { waitMs, urgent, signal })
     } catch (error) {
       throw isRepriseError(error, 'POOL_EXHAUSTED') && waitMs === leftMs ? tooLate(error) : error
     }

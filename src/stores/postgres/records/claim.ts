@@ -7,7 +7,17 @@ import { migrationMissing, recordOf } from '../../sql/index.js'
 import { signsOf } from '../classification.js'
 import type { PostgresAnswer } from '../options.js'
 import { wholeMs } from '../wire.js'
-import { claimText, goneSign, literals, outcomeText, type RecordTables, readText, reclaimText } from './statements.js'
+import type { KeptStatements } from './kept-statements.js'
+import {
+  claimText,
+  goneSign,
+  literals,
+  outcomeCells,
+  outcomeText,
+  type RecordTables,
+  readText,
+  reclaimText,
+} from './statements.js'
 
 /** Sends a statement of ours inside the transaction. */
 export type Send = (text: string) => Promise<PostgresAnswer>
@@ -36,6 +46,8 @@ export class TransactionClaim {
   #sent: { readonly id: StoredKey; readonly token: string; readonly became: SentClaim } | undefined
   #ours: { readonly id: StoredKey; readonly token: string } | undefined
   #outcome: string | undefined
+  // Where the claim was a call of one that is kept on the connection, the outcome can be one too.
+  #kept: { readonly statements: KeptStatements; readonly client: object } | undefined
 
   constructor(tables: RecordTables, send: Send) {
     this.#tables = tables
@@ -50,6 +62,17 @@ export class TransactionClaim {
   /** The claim as a message, alone or behind BEGIN. */
   message(id: StoredKey, draft: RecordDraft): string {
     return this.#limited(claimText(this.#tables, id, draft, literals))
+  }
+
+  /** The claim as a call of a statement that is kept on the connection; undefined: it can be none. */
+  keptMessage(kept: KeptStatements, client: object, id: StoredKey, draft: RecordDraft): string | undefined {
+    const call = kept.claim(client, id, draft)
+    return call === undefined ? undefined : this.#limited(call)
+  }
+
+  /** The claim that was sent with BEGIN was such a call. */
+  wasKept(statements: KeptStatements, client: object): void {
+    this.#kept = { statements, client }
   }
 
   /** Whether the claim of a {@link message} was inserted, by the answer to it. */
@@ -100,7 +123,9 @@ export class TransactionClaim {
     if (ours?.id !== id) {
       throw new RepriseError('MARKER_INVALID', 'The marker of the key was not claimed by this transaction.')
     }
-    this.#outcome = outcomeText(this.#tables, id, ours.token, outcome)
+    const { token } = ours
+    this.#outcome =
+      this.#kept?.statements.outcome(id, token, outcome) ?? outcomeText(this.#tables, outcomeCells(id, token, outcome))
   }
 
   /** COMMIT, with the outcome before it: where that cannot be written, the server does not come to COMMIT. */
@@ -110,6 +135,8 @@ export class TransactionClaim {
 
   /** What an error of {@link commit} means to the caller. The error itself is its cause, and says that nothing was stored. */
   explained(error: unknown): unknown {
+    // The body may have thrown away what is prepared.
+    this.#kept?.statements.isLost(this.#kept.client, error)
     const isGone =
       this.#outcome !== undefined &&
       signsOf(error).includes('22P02') &&
@@ -128,8 +155,9 @@ export class TransactionClaim {
   }
 
   #rowsOf(answer: PostgresAnswer | readonly PostgresAnswer[]): number | null | undefined {
-    const answers = [answer].flat() as readonly PostgresAnswer[]
-    return answers.at(this.#waits === undefined ? -1 : -2)?.rowCount
+    const fromEnd = this.#waits === undefined ? -1 : -2
+    const one = Array.isArray(answer) ? (answer as readonly PostgresAnswer[]).at(fromEnd) : (answer as PostgresAnswer)
+    return one?.rowCount
   }
 
   #hold(id: StoredKey, { token }: RecordDraft): void {

@@ -23,11 +23,13 @@ import {
   auditOf,
   auditSelection,
   checkRows,
+  liveText,
   mostNotes,
   namedRecords,
   recordOf,
   recordSelection,
 } from '../../sql/index.js'
+import { nowMs } from '../migrations.js'
 import { packedSeen } from './packed.js'
 import { type RunnerParts, StatementRunner } from './statement-runner.js'
 import {
@@ -126,6 +128,13 @@ export class PostgresRecords implements Records {
     const most = bind.number(checkRows(limit, 1_000))
     const text = `SELECT m.id, ${recordSelection('m')} FROM ${this.#tables.marker} AS m WHERE ${wanted.join(' AND ')} ORDER BY m.id LIMIT ${most}`
     return namedRecords(await this.#runner.rows(text, bind.values, limits))
+  }
+
+  async live(scope: string, most: number, limits: RecordLimits): Promise<number> {
+    // One look at the clock, not one for each row.
+    const text = liveText(this.#tables.marker, '$1::text', `(SELECT ${nowMs})`, '$2::bigint')
+    const [row] = await this.#runner.rows(text, [scope, checkRows(most, 1_000_000)], limits)
+    return Number(row?.['live'])
   }
 
   async notes(id: StoredKey, limits: RecordLimits): Promise<readonly AuditEntry[]> {

@@ -78,11 +78,12 @@ export class StatementRunner {
     })
   }
 
-  async #connection({ deadline, signal }: RecordLimits): Promise<PostgresPoolClient> {
+  async #connection({ deadline, signal, urgent = false }: RecordLimits): Promise<PostgresPoolClient> {
     const { connections, clock, connectionWaitMs } = this.#parts
     const leftMs = deadline.expiresAtMs - clock.monotonicMs()
     if (leftMs <= 0) throw tooLate()
-    const waitMs = Math.min(connectionWaitMs, leftMs)
+    // The pool has its own queue, in which nobody overtakes: what is urgent keeps its place there for as long as it can.
+    const waitMs = urgent ? leftMs : Math.min(connectionWaitMs, leftMs)
     try {
       return await connections.take(signal === undefined ? { waitMs } : { waitMs, signal })
     } catch (error) {

@@ -115,16 +115,35 @@ export function reclaimText(
 /** What the error of {@link outcomeText} shows when the claim is not there. */
 export const goneSign = 'reprise marker'
 
-/** Writes an outcome into a claim of this transaction, and fails where that is not there: what follows in the same message is not reached then. */
-export function outcomeText({ marker }: RecordTables, id: StoredKey, token: string, outcome: RecordOutcome): string {
+/** The values of {@link outcomeText}, as SQL expressions. */
+export type OutcomeCells = Readonly<Record<'id' | 'token' | 'state' | 'codec' | 'value' | 'rememberedMs', string>>
+
+/** The values of an outcome as literals. */
+export function outcomeCells(id: StoredKey, token: string, outcome: RecordOutcome): OutcomeCells {
   const { state, codec, value, rememberedMs } = outcome
   const cell = (text: string | undefined): string => (text === undefined ? 'NULL' : literal(text))
-  const ever = rememberedMs === Number.POSITIVE_INFINITY
-  const ms = ever ? nowMs : 'clock.ms'
-  const expires = ever ? 'NULL' : `clock.ms + ${literals.number(wholeMs(rememberedMs))}`
-  const update = `UPDATE ${marker} SET state = ${literal(state)}, codec = ${cell(codec)}, value = ${cell(value)}, completed_at_ms = ${ms}, expires_at_ms = ${expires}${ever ? '' : ` FROM ${clock}`}
-    WHERE id = ${literal(id)} AND token = ${literal(token)} AND state = 'claimed' RETURNING 1`
-  return `WITH done AS (${update}) SELECT CASE count(*) WHEN 1 THEN 1 ELSE (count(*)::text || ' ${goneSign}')::integer END FROM done`
+  return {
+    id: literal(id),
+    token: literal(token),
+    state: literal(state),
+    codec: cell(codec),
+    value: cell(value),
+    rememberedMs: rememberedMs === Number.POSITIVE_INFINITY ? 'NULL::bigint' : literals.number(wholeMs(rememberedMs)),
+  }
+}
+
+/**
+ * Writes an outcome into a claim of this transaction, and fails where that is not there: what follows in the same message is not reached then. The row is met by its unique index, as a
+ * claim meets it, so there is nothing to plan; one that had to be inserted, or is somebody else's, is the failure.
+ */
+export function outcomeText({ marker }: RecordTables, cells: OutcomeCells): string {
+  const { id, token, state, codec, value, rememberedMs } = cells
+  // Made of a column, or it would be computed, and fail, when the statement is planned.
+  const gone = `(m.looks::text || ' ${goneSign}')::integer`
+  return `INSERT INTO ${marker} AS m (id, claimed_at_ms, looks) VALUES (${id}, ${nowMs}, -1)
+    ON CONFLICT (id) DO UPDATE SET state = CASE WHEN m.token = ${token} AND m.state = 'claimed' THEN ${state} ELSE ${gone}::text END,
+    codec = ${codec}, value = ${value}, completed_at_ms = excluded.claimed_at_ms, expires_at_ms = excluded.claimed_at_ms + ${rememberedMs}
+    RETURNING CASE WHEN m.looks < 0 THEN ${gone} ELSE 1 END`
 }
 
 /** Inserts a claim, or reads what is there; the row says which in `written`. A row that came meanwhile is not seen: then there is none in the answer. */

@@ -1,8 +1,5 @@
-// The client of a transaction under query builders, and what it refuses.
+// The client of a transaction under a query builder, and what it refuses. Drizzle needs better-sqlite3 beside it: see test/stores/sqlite/drizzle.test.ts.
 
-import { eq } from 'drizzle-orm'
-import { BetterSQLiteSession } from 'drizzle-orm/better-sqlite3/session'
-import { BaseSQLiteDatabase, integer, SQLiteSyncDialect, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { type Generated, Kysely, SqliteDialect } from 'kysely'
 import Database from 'libsql'
 import { describe, expect, expectTypeOf, it } from 'vitest'
@@ -48,41 +45,6 @@ describe('Kysely', () => {
     await expect(db.transact((tx) => tx.db.transaction().execute(async () => 1))).rejects.toMatchObject({
       code: 'TRANSACTION_STATEMENT',
     })
-    await db.close()
-  })
-})
-
-describe('Drizzle', () => {
-  const item = sqliteTable('item', { id: integer('id').primaryKey(), note: text('note'), state: text('state') })
-  // What drizzle-orm/better-sqlite3 does with a client; its own module loads better-sqlite3, which is not installed here.
-  const drizzle = (client: SqliteClient) => {
-    const dialect = new SQLiteSyncDialect()
-    const session = new BetterSQLiteSession<Record<string, never>, Record<string, never>>(
-      client as never,
-      dialect,
-      undefined,
-    )
-    return new BaseSQLiteDatabase<'sync', unknown>('sync', dialect, session as never, undefined)
-  }
-
-  it('works on the transaction, with transactions of its own as savepoints', async () => {
-    const file = freshFile()
-    await itemStore(file)
-    const db = sqlite({ name: 'drizzle', open: () => new Database(file), bind: drizzle })
-    await db.transact(async (tx) => {
-      tx.db.insert(item).values({ note: 'a' }).run()
-      expect(tx.db.insert(item).values({ note: 'b' }).returning().get()).toMatchObject({ note: 'b' })
-      tx.db.update(item).set({ state: 'seen' }).where(eq(item.note, 'a')).run()
-      expect(tx.db.select().from(item).where(eq(item.note, 'a')).all()).toEqual([{ id: 1, note: 'a', state: 'seen' }])
-      const inner = () =>
-        tx.db.transaction((nested) => {
-          nested.insert(item).values({ note: 'c' }).run()
-          nested.insert(item).values({ note: 'a' }).run()
-        })
-      expect(inner).toThrow()
-      tx.db.transaction((nested) => nested.insert(item).values({ note: 'd' }).run())
-    })
-    expect(notes(file)).toEqual([['a'], ['b'], ['d']])
     await db.close()
   })
 })
@@ -133,6 +95,41 @@ describe('the client', () => {
   it('is not the one to close the connection', async () => {
     const db = await itemStore()
     await expect(inside(db, (client) => client.close())).rejects.toMatchObject({ code: 'STATEMENT_UNSUPPORTED' })
+  })
+
+  it('has every member that the driver has, or says why not', async () => {
+    const db = await itemStore()
+    const open = new Database(':memory:')
+    const methods = (start: object): string[] =>
+      Object.getOwnPropertyNames(Object.getPrototypeOf(start)).filter(
+        (name) => name !== 'constructor' && typeof Reflect.get(start, name) === 'function',
+      )
+    // Those of better-sqlite3 that libsql has not.
+    const [ofClient, ofStatement] = [
+      [...methods(open), 'explain'],
+      [...methods(open.prepare('SELECT 1')), 'bind', 'expand'],
+    ]
+    open.close()
+    expect(ofClient.length).toBeGreaterThan(14)
+    const codes = await inside(db, (client) => {
+      const outcome = (facade: object, name: string): unknown => {
+        try {
+          return typeof (Reflect.get(facade, name) as () => unknown).call(facade)
+        } catch (error) {
+          return (error as { code?: unknown }).code ?? error
+        }
+      }
+      const used = ['prepare', 'transaction', 'pragma', 'exec', 'run', 'get', 'all', 'iterate', 'raw', 'pluck']
+      const rest = (names: string[]): string[] =>
+        names.filter((name) => ![...used, 'columns', 'safeIntegers'].includes(name))
+      const statement = client.prepare('SELECT 1')
+      return [
+        ...rest(ofClient).map((name) => [name, outcome(client, name)]),
+        ...rest(ofStatement).map((name) => [name, outcome(statement, name)]),
+      ]
+    })
+    expect(codes.length).toBeGreaterThan(12)
+    expect(codes.filter(([, code]) => code !== 'STATEMENT_UNSUPPORTED')).toEqual([])
   })
 
   it('takes values one by one or as a list, and gives them back as they were', async () => {

@@ -46,7 +46,34 @@ export function clientOf(handle: SqliteHandle, life: HandleLife, turns: Savepoin
   return new Client(handle, life, turns, act)
 }
 
+/** What better-sqlite3 and libsql have beside it, each with the reason why it is refused: a call of a member that is missing would only say that it is no function. */
+const refusedMembers: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ['aggregate', 'authorizer', 'function', 'loadExtension', 'table', 'unsafeMode'].map((name) => [
+      name,
+      'It would outlive the transaction; set it up in open, on the connection itself.',
+    ]),
+  ),
+  backup: 'A copy is made on a connection of its own.',
+  defaultSafeIntegers: 'Whole numbers are exact already; ask a statement for bigint with safeIntegers.',
+  explain: 'Prepare a statement that begins with EXPLAIN instead.',
+  interrupt: 'Statements run in this thread: there is none to interrupt.',
+  maxWriteReplicationIndex: 'Replicas are not read through here.',
+  serialize: 'A copy is made on a connection of its own.',
+  sync: 'Replicas are not read through here.',
+  syncUntil: 'Replicas are not read through here.',
+}
+
 class Client implements SqliteClient {
+  static {
+    for (const [name, why] of Object.entries(refusedMembers)) {
+      const value = (): never => {
+        throw new RepriseError('STATEMENT_UNSUPPORTED', why)
+      }
+      Object.defineProperty(Client.prototype, name, { value, configurable: true, writable: true })
+    }
+  }
+
   readonly #handle: SqliteHandle
   readonly #life: HandleLife
   readonly #turns: SavepointTurns

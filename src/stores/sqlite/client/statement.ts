@@ -46,6 +46,12 @@ export interface SqliteClientStatement {
   safeIntegers(toggle?: boolean): this
   /** The columns of its rows. */
   columns(): readonly { readonly name: string }[]
+  /** Refused: values are given with each call. */
+  bind(): never
+  /** Refused: name the columns of a join apart, with AS. */
+  expand(): never
+  /** Refused: statements run in this thread, and there is none to interrupt. */
+  interrupt(): never
 }
 
 /** Runs something on the connection, if the transaction still lives, and notes its failure. */
@@ -101,8 +107,23 @@ export function clientStatement(
       return client
     },
     columns: () => act(() => statement.columns?.() ?? []),
+    bind: refuseBind,
+    expand: refuseExpand,
+    interrupt: refuseInterrupt,
   }
   return client
+}
+
+function refuseBind(): never {
+  throw new RepriseError('STATEMENT_UNSUPPORTED', 'Values are given with each call of a statement.')
+}
+
+function refuseExpand(): never {
+  throw new RepriseError('STATEMENT_UNSUPPORTED', 'Rows of a join are not taken apart; name their columns with AS.')
+}
+
+function refuseInterrupt(): never {
+  throw new RepriseError('STATEMENT_UNSUPPORTED', 'Statements run in this thread: there is none to interrupt.')
 }
 
 // They were read while it lived, and are handed out only as long as it does.

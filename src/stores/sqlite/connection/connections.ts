@@ -37,6 +37,8 @@ export interface TakeLimits {
   readonly waitMs: number
   /** Whether a connection that only reads will do. */
   readonly readOnly: boolean
+  /** Whether it goes before those who are not urgent. Default false. */
+  readonly urgent?: boolean
   /** Ends the wait. Default: none. */
   readonly signal?: AbortSignal
 }
@@ -60,18 +62,26 @@ export class Connections {
     this.#loopTurns = new LoopTurns(clock)
   }
 
+  /** A connection that can be had without waiting for anything, or undefined: for those who can do without the promise. */
+  takeAtOnce({ readOnly, signal }: Pick<TakeLimits, 'readOnly' | 'signal'>): Taken | undefined {
+    if (this.#healed !== this.#condemned || this.#loopTurns.due() !== undefined) return undefined
+    signal?.throwIfAborted()
+    const handle = readOnly ? this.#idleReaders.at(-1) : this.#writer
+    const turn = handle === undefined ? undefined : (readOnly ? this.#reading : this.#writing).tryTake()
+    if (handle === undefined || turn === undefined) return undefined
+    if (!readOnly) return this.#takenWriter(turn, handle)
+    this.#idleReaders.pop()
+    return this.#takenReader(turn, handle)
+  }
+
   /** Waits for a turn and a connection. */
   async take(limits: TakeLimits): Promise<Taken> {
-    const loopTurn = this.#loopTurns.due()
-    if (loopTurn !== undefined) await loopTurn
-    // The usual way, in which nobody waits and nothing is to be healed, takes as few promises as can be.
-    if (!limits.readOnly && this.#writer !== undefined && this.#healed === this.#condemned) {
-      limits.signal?.throwIfAborted()
-      const turn = this.#writing.tryTake()
-      if (turn !== undefined) return this.#takenWriter(turn, this.#writer)
-    }
+    const free = this.takeAtOnce(limits)
+    if (free !== undefined) return free
     const { clock, random } = this.#options
     const endMs = clock.monotonicMs() + limits.waitMs
+    const loopTurn = this.#loopTurns.due()
+    if (loopTurn !== undefined) await loopTurn
     const turn = await (limits.readOnly ? this.#reading : this.#writing).take(limits)
     const busy: BusyLimits = { waitMs: endMs - clock.monotonicMs(), clock, random, signal: limits.signal }
     try {
@@ -110,8 +120,12 @@ export class Connections {
 
   async #takeReader(turn: Turn, busy: BusyLimits): Promise<Taken> {
     if (this.#healed < this.#condemned) await this.#healFirst(busy)
-    const born = this.#condemned
     const handle = this.#idleReaders.pop() ?? (await whileBusy(busy, () => this.#open(true)))
+    return this.#takenReader(turn, handle)
+  }
+
+  #takenReader(turn: Turn, handle: SqliteHandle): Taken {
+    const born = this.#condemned
     return {
       handle,
       giveBack: (fate) => {

@@ -134,6 +134,19 @@ export function rowsOf(statement: SqliteHandleStatement, values: readonly Sqlite
   return rows.map((row) => plain(row))
 }
 
+/** Lets a statement give its rows as lists: of many columns some drivers make a row by name at three times the cost. */
+export function readLists(statement: SqliteHandleStatement): void {
+  if (statement.setReturnArrays !== undefined) statement.setReturnArrays(true)
+  else statement.raw?.(true)
+}
+
+/** The rows of a statement that was told to {@link readLists}; whole numbers are numbers or bigints. */
+export function listsOf(statement: SqliteHandleStatement, values: readonly SqliteValue[]): (readonly unknown[])[] {
+  const rows = call(statement, 'all', values) as unknown[]
+  // Older versions of node:sqlite know rows by name alone; their cells are in the order of the columns.
+  return rows.map((row) => (Array.isArray(row) ? row : Object.values(row as object)))
+}
+
 /** Calls a method of a statement with values, in the way its driver takes them. */
 export function call(
   statement: SqliteHandleStatement,

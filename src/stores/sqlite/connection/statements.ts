@@ -3,7 +3,15 @@
 // Reprise's own are kept whatever they do. Of a body's, those of `tx.query` and of the repeatable writes come here, and only what gives no rows is kept: a change of the schema may change
 // the columns of the rest. What a body prepares itself is its own.
 
-import { call, rowsOf, type SqliteHandle, type SqliteHandleStatement, type SqliteValue } from './driver.js'
+import {
+  call,
+  listsOf,
+  readLists,
+  rowsOf,
+  type SqliteHandle,
+  type SqliteHandleStatement,
+  type SqliteValue,
+} from './driver.js'
 
 interface Kept {
   readonly statement: SqliteHandleStatement
@@ -43,6 +51,15 @@ export function rowsIn(
   return using(handle, text, values, 'all', (statement) => rowsOf(statement, values))
 }
 
+/** The same as lists. A text that is used here is used nowhere else, since a kept statement stays what it was made. */
+export function listsIn(
+  handle: SqliteHandle,
+  text: string,
+  values: readonly SqliteValue[] = [],
+): (readonly unknown[])[] {
+  return using(handle, text, values, 'all', (statement) => listsOf(statement, values), readLists)
+}
+
 /** How many rows a statement of Reprise's own wrote. */
 export function writesIn(handle: SqliteHandle, text: string, values: readonly SqliteValue[] = []): number {
   return using(handle, text, values, 'all', (statement) => changesOf(statement, values))
@@ -65,6 +82,7 @@ function using<Result>(
   values: readonly SqliteValue[],
   keeps: 'writes' | 'all',
   run: (statement: SqliteHandleStatement, givesRows: boolean) => Result,
+  ready?: (statement: SqliteHandleStatement) => void,
 ): Result {
   const found = kept.get(handle)?.get(text)
   const small = values.every(isSmall)
@@ -72,6 +90,7 @@ function using<Result>(
   // A value that is left out would be the one of the run before, so their number has to be the same.
   if (found === undefined || found.values !== values.length || !small || !mayKeep(found.givesRows)) {
     const statement = handle.prepare(text)
+    ready?.(statement)
     const one = { statement, values: values.length, givesRows: givesRows(statement) }
     const result = run(statement, one.givesRows)
     if (small && text.length <= longestText && mayKeep(one.givesRows)) keep(handle, text, one)

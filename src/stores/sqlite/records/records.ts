@@ -25,6 +25,7 @@ import {
   hasDue,
   isOurFormat,
   isOver,
+  liveText,
   mostNotes,
   namedRecords,
   recordSelection,
@@ -142,6 +143,12 @@ export class SqliteRecords implements Records {
     const text = `SELECT m.id, ${recordSelection('m')} FROM ${this.#tables.marker} AS m WHERE ${where} ORDER BY m.id LIMIT ?`
     const values = [...wanted.map(([, value]) => value), checkRows(limit, 1_000)]
     return this.#reading(limits, (handle) => namedRecords(rowsIn(handle, text, values)))
+  }
+
+  async live(scope: string, most: number, limits: RecordLimits): Promise<number> {
+    const text = liveText(this.#tables.marker, '?', nowMs, '?')
+    const values = [scope, checkRows(most, 1_000_000)]
+    return this.#reading(limits, (handle) => Number(rowsIn(handle, text, values)[0]?.['live']))
   }
 
   async notes(id: StoredKey, limits: RecordLimits): Promise<readonly AuditEntry[]> {

@@ -5,6 +5,7 @@ import {
   draftedRecord,
   type RecordChange,
   type RecordDraft,
+  type RecordOutcome,
   type Seen,
   type StoredRecord,
 } from '../../../atomicity/index.js'
@@ -13,12 +14,13 @@ import {
   isOurFormat,
   migrationMissing,
   recordColumns,
-  recordOf,
+  recordIn,
   recordSelection,
   recordValues,
+  wholeMs,
 } from '../../sql/index.js'
 import type { SqliteHandle } from '../connection/driver.js'
-import { rowsIn, writesIn } from '../connection/statements.js'
+import { listsIn, rowsIn, writesIn } from '../connection/statements.js'
 import { nowMs, type SqliteTables } from '../migrations.js'
 
 /** The records of a file. */
@@ -27,6 +29,7 @@ export class RecordRows {
   readonly #read: string
   readonly #insert: string
   readonly #update: string
+  readonly #outcome: string
 
   constructor(tables: SqliteTables) {
     const { marker } = tables
@@ -36,12 +39,14 @@ export class RecordRows {
     this.#read = `SELECT ${nowMs} AS now_ms, ${recordSelection('m')} FROM (SELECT 1) AS one LEFT JOIN ${marker} AS m ON m.id = ?`
     this.#insert = `INSERT INTO ${marker} (id, ${columns}) VALUES (?, ${marks}) ON CONFLICT (id) DO NOTHING`
     this.#update = `UPDATE ${marker} SET ${recordColumns.map((name) => `${name} = ?`).join(', ')} WHERE id = ? AND version = ? AND ${isOurFormat}`
+    // The time is one for the whole of a statement.
+    this.#outcome = `UPDATE ${marker} SET state = ?, codec = ?, value = ?, completed_at_ms = ${nowMs}, expires_at_ms = ${nowMs} + ? WHERE id = ? AND token = ? AND state = 'claimed'`
   }
 
   /** Reads one, and the time also where there is none. */
   read(handle: SqliteHandle, id: StoredKey): Seen {
-    const [row] = this.explained(() => rowsIn(handle, this.#read, [id]))
-    return { record: recordOf(row), nowMs: Number(row?.['now_ms']) }
+    const [cells = []] = this.explained(() => listsIn(handle, this.#read, [id]))
+    return { record: recordIn(cells, 1), nowMs: Number(cells[0]) }
   }
 
   /** Inserts a claim; undefined: the unique index has one. */
@@ -54,6 +59,13 @@ export class RecordRows {
   /** Writes a record over one of this version; false: it is not there, or of a newer format. */
   overwrite(handle: SqliteHandle, id: StoredKey, version: number, record: StoredRecord): boolean {
     return writesIn(handle, this.#update, [...recordValues(record), id, version]) === 1
+  }
+
+  /** Writes an outcome into the claim with this token; false: it is not there. One transaction is one write to whoever comes after it, so the version stays. */
+  complete(handle: SqliteHandle, id: StoredKey, token: string, outcome: RecordOutcome): boolean {
+    const { state, codec = null, value = null, rememberedMs } = outcome
+    const remembered = rememberedMs === Number.POSITIVE_INFINITY ? null : wholeMs(rememberedMs)
+    return writesIn(handle, this.#outcome, [state, codec, value, remembered, id, token]) === 1
   }
 
   /** What a change makes of a record. */

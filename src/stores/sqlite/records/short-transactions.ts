@@ -28,6 +28,8 @@ export class ShortTransactions {
 
   /** Reads on a reader; the work is one statement, so it sees one commit. */
   async reading<Result>(limits: RecordLimits, work: (handle: SqliteHandle) => Result): Promise<Result> {
+    const read = this.#readAtOnce(limits, work)
+    if (read !== undefined) return read.result
     return this.#inTime(limits, async (waitMs) => {
       const taken = await this.#take(limits, waitMs, true)
       let fate: 'keep' | 'drop' = 'drop'
@@ -39,6 +41,28 @@ export class ShortTransactions {
         taken.giveBack(fate)
       }
     })
+  }
+
+  // The usual way, in which nobody waits, without a promise. Undefined: somebody is in the way, or it is too late.
+  #readAtOnce<Result>(
+    { deadline, signal }: RecordLimits,
+    work: (handle: SqliteHandle) => Result,
+  ): { readonly result: Result } | undefined {
+    const { clock, connections } = this.#parts
+    if (deadline.expiresAtMs <= clock.monotonicMs()) return undefined
+    const taken = connections.takeAtOnce(signal === undefined ? { readOnly: true } : { readOnly: true, signal })
+    if (taken === undefined) return undefined
+    let fate: 'keep' | 'drop' = 'drop'
+    try {
+      const result = work(taken.handle)
+      fate = 'keep'
+      return { result }
+    } catch (error) {
+      if (isBusy(error)) return undefined
+      throw error
+    } finally {
+      taken.giveBack(fate)
+    }
   }
 
   /** Works on the writer, and commits. Work that throws leaves nothing behind. */
@@ -74,8 +98,9 @@ export class ShortTransactions {
     }
   }
 
-  #take({ signal }: RecordLimits, waitMs: number, readOnly: boolean): Promise<Taken> {
-    return this.#parts.connections.take(signal === undefined ? { waitMs, readOnly } : { waitMs, readOnly, signal })
+  #take({ signal, urgent = false }: RecordLimits, waitMs: number, readOnly: boolean): Promise<Taken> {
+    const limits = { waitMs, readOnly, urgent }
+    return this.#parts.connections.take(signal === undefined ? limits : { ...limits, signal })
   }
 
   #busy({ deadline }: RecordLimits): Parameters<typeof whileBusy>[0] {

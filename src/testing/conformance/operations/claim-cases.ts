@@ -143,7 +143,7 @@ export const claimCases: readonly ConformanceCase[] = [
       holds((await other.outcome(order('a'))).replayed, 'a repeat afterwards that is replayed')
     },
     async refusal(world) {
-      const { other, goOn, runs } = await underWay(world, { duplicates: 'refuse' })
+      const { other, goOn, runs } = await underWay(world, { duplicates: 'refuse', wait: '60ms' })
       // It cannot tell one key from another, and says so.
       for (const key of ['a', 'b']) {
         same(certainty(await failing(other(order(key)), 'OPERATION_IN_FLIGHT')), false, `whether ${key} is certain`)

@@ -147,7 +147,7 @@ export const fenceCases: readonly ConformanceCase[] = [
       const { one, goOn } = await zombie(world, async () => 'of the zombie')
       const charge = charging(world.db, { recover: hold(), run: async () => 'never' })
       same((await world.db.sweep([charge])).held, 1, 'what the sweep holds')
-      await goOn()
+      await goOn('expired-before-completion')
       const known = await world.db.lookup(which(charge, one))
       same([known.state, known.notes.length], ['unknown', 1], 'state and notes')
     },
@@ -157,22 +157,28 @@ export const fenceCases: readonly ConformanceCase[] = [
     title: 'MUST not send anything on a lease that is over, however late the process hears of it',
     async run({ db }) {
       let sent = 0
-      let tried: Promise<unknown> = Promise.resolve()
-      const isOver = async (): Promise<boolean> => {
-        const { record, nowMs } = await db.records.read(chargeId(order('a')), limits())
+      let tried: Promise<unknown> | undefined
+      const isOver = async (one: Order): Promise<boolean> => {
+        const { record, nowMs } = await db.records.read(chargeId(one), limits())
         return (record?.dueAtMs ?? 0) < nowMs
       }
       const charge = charging(db, {
         lease: '60ms',
         recover: hold(),
         // No renewal comes after the deadline, so that the lease runs out.
-        run: (lease) => {
-          const late = until('the lease is over', isOver).then(() => lease.effect('capture', () => ++sent))
+        run: (lease, one) => {
+          const late = until('the lease is over', () => isOver(one)).then(() => lease.effect('capture', () => ++sent))
           tried = failing(late, 'LEASE_LOST')
           return late
         },
       })
-      await failing(charge(order('a'), { deadline: '20ms' }), 'LEASE_LOST')
+      // A store that is busy may need longer than the deadline for the claim itself: then nothing has begun, and more time is given.
+      for (let deadline = 20; tried === undefined; deadline *= 2) {
+        const ended = charge(order(`a${deadline}`), { deadline })
+        ended.catch(() => undefined)
+        await Promise.allSettled([ended])
+        await failing(ended, tried === undefined ? 'DEADLINE_EXCEEDED' : 'LEASE_LOST')
+      }
       await tried
       same(sent, 0, 'calls that were sent')
     },

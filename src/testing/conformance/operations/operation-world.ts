@@ -1,7 +1,15 @@
 // What the cases of operations share: orders, operations on several domain objects, owners that are gone, and a clock that can stand still.
 
 import { draftedRecord, type Manifest, type StoredRecord } from '../../../atomicity/index.js'
-import { type LeasedOptions, leased, type Operation, operationId } from '../../../idempotency/index.js'
+import {
+  type AnyOperation,
+  type LeasedOperation,
+  type LeasedOptions,
+  leased,
+  type NameOfRecord,
+  type Operation,
+  operationId,
+} from '../../../idempotency/index.js'
 import { type Key, type Scope, type StoredKey, scope } from '../../../identity/index.js'
 import { type CancelTimer, type Clock, sleep, systemClock } from '../../../kernel/index.js'
 import type { ConformanceDomain, ConformanceHandle, StoreWorld } from '../conformance-case.js'
@@ -23,7 +31,7 @@ export const tests: Scope = scope('conformance')
 export const order = (name: string, amount = 5): Order => ({ key: name as Key, amount })
 
 /** Which record an order has. */
-export const which = (operation: unknown, { key }: Order): { operation: unknown; scope: Scope; key: Key } => ({
+export const which = <Named extends AnyOperation | string>(operation: Named, { key }: Order): NameOfRecord<Named> => ({
   operation,
   scope: tests,
   key,
@@ -74,7 +82,10 @@ export type ChargeOptions = Partial<LeasedOptions<Order, unknown, 'declined'>> &
   Pick<LeasedOptions<Order, unknown, 'declined'>, 'run' | 'recover'>
 
 /** A leased operation `charge` on a domain. */
-export function charging(store: ConformanceDomain, options: ChargeOptions): Operation<Order, unknown, 'declined'> {
+export function charging(
+  store: ConformanceDomain,
+  options: ChargeOptions,
+): LeasedOperation<Order, unknown, 'declined'> {
   return leased<Order, unknown, 'declined'>('charge', {
     ...identity,
     store,

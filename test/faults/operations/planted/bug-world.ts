@@ -7,9 +7,9 @@ import {
   didNotHappen,
   happened,
   type Lease,
+  type LeasedOperation,
   type LeasedOptions,
   leased,
-  type Operation,
   type RecordStore,
   type Recover,
   resolve,
@@ -48,7 +48,7 @@ export interface ProcessOptions extends Partial<Pick<LeasedOptions<Order, string
 /** A process. */
 export interface Process {
   readonly store: RecordStore
-  readonly charge: Operation<Order, string>
+  readonly charge: LeasedOperation<Order, string>
 }
 
 /** The world. */

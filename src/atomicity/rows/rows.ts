@@ -1,6 +1,6 @@
 // Writes that can be repeated: what every store offers to a body, over rows of the user's own tables.
 
-import type { Duration } from '../kernel/index.js'
+import type { Duration } from '../../kernel/index.js'
 
 /** What a column can hold. */
 export type ColumnValue = string | number | bigint | boolean | null | Uint8Array
@@ -39,9 +39,12 @@ export interface Transition {
   readonly from: string | readonly string[]
   /** The state it ends in. */
   readonly to: string
-  /** The id of this command, stored in `commandColumn`, so that its repeat can be told from another command with the same aim. */
-  readonly command: string
-  /** The column that holds the id of the last command. Default `'last_command'`. */
+  /**
+   * The id of this command, stored in `commandColumn`, so that its repeat can be told from another command with the same aim. A whole number counts as its text: the column
+   * decides what is stored, and the store compares as the column does.
+   */
+  readonly command: string | number | bigint
+  /** The column that holds the id of the last command: text, or a type that its text can be stored in, such as uuid or bigint. Default `'last_command'`. */
   readonly commandColumn?: string
   /** Further columns to set. */
   readonly set?: Match

@@ -1,11 +1,12 @@
 // What every store must do with writes that can be repeated, the meaning of "0 rows" told apart each time.
 
-import type { Match, Row } from '../../atomicity/index.js'
-import type { Domain } from '../../transaction/index.js'
-import type { ConformanceCase, ConformanceHandle } from './conformance-case.js'
-import { failing, holds, same } from './expectations.js'
-import { gate } from './gate.js'
-import { overlapOf, race } from './race.js'
+import type { Match, Row } from '../../../atomicity/index.js'
+import type { Domain } from '../../../transaction/index.js'
+import type { ConformanceCase, ConformanceHandle } from '../conformance-case.js'
+import { failing, holds, same } from '../expectations.js'
+import { gate } from '../gate.js'
+import { overlapOf, race } from '../race.js'
+import { rowArgumentCases } from './argument-cases.js'
 
 type Db = Domain<ConformanceHandle>
 
@@ -97,7 +98,9 @@ export const rowCases: readonly ConformanceCase[] = [
       same(await move('x', 'new', 'paid', 'c1'), { result: 'applied' }, 'the first')
       same(await move('x', 'new', 'paid', 'c1'), { result: 'already-applied' }, 'its repeat')
       same(await move('x', 'new', 'paid', 'c2'), { result: 'invalid', state: 'paid' }, 'another command')
+      same(await move('x', 'paid', 'sent', 'c1'), { result: 'invalid', state: 'paid' }, 'the first, with another end')
       same(await move('y', 'new', 'paid', 'c3'), { result: 'absent' }, 'no such row')
+      same((await item('x'))?.['state'], 'paid', 'the state')
       same((await item('x'))?.['last_command'], 'c1', 'the last command')
     },
   },
@@ -197,4 +200,5 @@ export const rowCases: readonly ConformanceCase[] = [
       same([there.result, gone.result], ['unchanged', 'absent'], 'results')
     },
   },
+  ...rowArgumentCases,
 ]

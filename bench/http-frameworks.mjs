@@ -1,0 +1,156 @@
+// The services of the bench of servers: the same handler without a layer, with ours, and with those of others.
+
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { createAdaptorServer } from '@hono/node-server'
+import express from 'express'
+import makeFastify from 'fastify'
+import { Hono } from 'hono'
+import { idempotent as expressIdempotent } from '../dist/http/express/index.js'
+import { idempotent as fastifyIdempotent, repriseIdempotency } from '../dist/http/fastify/index.js'
+import { idempotent as honoIdempotent } from '../dist/http/hono/index.js'
+import { idempotent as nodeIdempotent, reply } from '../dist/http/node/index.js'
+import { peerOn } from './http-peers.mjs'
+import { response } from './operation-work.mjs'
+
+/** @typedef {import('./http-stores.mjs').Kept} Kept */
+/** @typedef {{ server: import('node:http').Server, stop: () => Promise<unknown> }} Started */
+
+/**
+ * The handler without a layer: what it does, and what it answers.
+ * @param {string} way
+ * @param {Kept} kept
+ */
+function workOf(way, { db, insert, bare }) {
+  return way === 'transact'
+    ? async (/** @type {any} */ body) => {
+        await db.transact((/** @type {any} */ tx) => insert(tx, body.note))
+        return response
+      }
+    : async (/** @type {any} */ body) => {
+        await bare(body.note)
+        return response
+      }
+}
+
+/**
+ * The same under the layer.
+ * @param {string} way
+ * @param {Kept} kept
+ * @param {(native: any) => string | undefined} principal
+ */
+function routeOf(way, { db, insert }, principal) {
+  const options = { name: 'payments', principal, required: way !== 'keyless' }
+  const handler = async (/** @type {any} */ { request, tx }) => {
+    await insert(tx, request.json().note)
+    return reply(201, response)
+  }
+  return /** @type {const} */ ([db, options, handler])
+}
+
+const isOurs = (/** @type {string} */ way) => way === 'keyed' || way === 'keyless'
+const isBare = (/** @type {string} */ way) => way === 'transact' || way === 'bare'
+
+/**
+ * @param {import('node:http').Server} server
+ * @returns {Promise<Started>}
+ */
+async function listening(server) {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    server,
+    stop: async () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+/**
+ * @param {string} way
+ * @param {Kept} kept
+ */
+async function node(way, kept) {
+  if (isOurs(way)) {
+    const listener = nodeIdempotent(...routeOf(way, kept, (request) => request.headers.authorization))
+    return listening(createServer(listener))
+  }
+  const work = workOf(way, kept)
+  const answer = isBare(way)
+    ? async (/** @type {any} */ _, /** @type {any} */ body) => ({ body: await work(body) })
+    : await peerOn.node(way, kept, work)
+  return listening(
+    createServer(async (request, out) => {
+      const parts = []
+      for await (const part of request) parts.push(part)
+      const { body, replayed = false } = await answer(request, JSON.parse(Buffer.concat(parts).toString()))
+      const text = JSON.stringify(body)
+      out.writeHead(201, {
+        'content-type': 'application/json; charset=utf-8',
+        'content-length': Buffer.byteLength(text),
+        ...(replayed ? { 'idempotent-replayed': 'true' } : {}),
+      })
+      out.end(text)
+    }),
+  )
+}
+
+/**
+ * @param {string} way
+ * @param {Kept} kept
+ */
+async function onExpress(way, kept) {
+  const app = express()
+  if (isOurs(way)) {
+    app.post('/payments', expressIdempotent(...routeOf(way, kept, (request) => request.headers.authorization)))
+  } else {
+    const work = workOf(way, kept)
+    const before = isBare(way) ? [] : await peerOn.express(way, kept)
+    app.post('/payments', express.json(), ...before, async (request, out) => {
+      out.status(201).json(await work(request.body))
+    })
+  }
+  return listening(createServer(app))
+}
+
+/**
+ * @param {string} way
+ * @param {Kept} kept
+ * @returns {Promise<Started>}
+ */
+async function fastify(way, kept) {
+  const app = makeFastify()
+  if (isOurs(way)) {
+    await app.register(repriseIdempotency)
+    app.post('/payments', fastifyIdempotent(...routeOf(way, kept, (request) => request.headers.authorization)))
+  } else {
+    const work = workOf(way, kept)
+    const options = isBare(way) ? {} : await peerOn.fastify(app, way, kept)
+    app.post('/payments', options, async (request, out) => {
+      out.code(201)
+      return work(request.body)
+    })
+  }
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  return { server: app.server, stop: async () => app.server.closeAllConnections() }
+}
+
+/**
+ * @param {string} way
+ * @param {Kept} kept
+ */
+async function hono(way, kept) {
+  const app = new Hono()
+  if (isOurs(way)) {
+    app.post('/payments', honoIdempotent(...routeOf(way, kept, (c) => c.req.header('authorization'))))
+  } else {
+    const work = workOf(way, kept)
+    if (!isBare(way)) app.use('/payments', await peerOn.hono())
+    app.post('/payments', async (c) => c.json(await work(await c.req.json()), 201))
+  }
+  return listening(/** @type {import('node:http').Server} */ (createAdaptorServer({ fetch: app.fetch })))
+}
+
+/** By name. @type {Record<string, (way: string, kept: Kept) => Promise<Started>>} */
+export const frameworks = { node, express: onExpress, fastify, hono }

@@ -1,0 +1,140 @@
+// Where the services of the bench keep what they do: the same insert in a transaction of ours, and by the driver alone.
+
+import { join } from 'node:path'
+import Database from 'libsql'
+import pg from 'pg'
+import { memory as inMemory } from '../dist/stores/memory/index.js'
+import { postgres as inPostgres } from '../dist/stores/postgres/index.js'
+import { sqlite as inSqlite } from '../dist/stores/sqlite/index.js'
+import { connections } from './http-load.mjs'
+import { backendsOf } from './postgres-server.mjs'
+
+/**
+ * @typedef {object} Kept
+ * @property {'memory' | 'sqlite' | 'postgres'} kind
+ * @property {any} db Of ours.
+ * @property {(tx: any, text: string) => Promise<unknown>} insert In a transaction of ours.
+ * @property {(text: string) => unknown} bare The same in a transaction by the driver alone.
+ * @property {() => Promise<number>} effects How many rows there are.
+ * @property {number[]} backends Of PostgreSQL.
+ * @property {string} [file] Of SQLite.
+ * @property {pg.Pool} [pool] Of PostgreSQL.
+ * @property {{ exec(sql: string): unknown }[]} handles Of SQLite, all that write.
+ * @property {() => Promise<void>} close
+ */
+
+/** Nothing is written: what is left is the layer. @returns {Promise<Kept>} */
+async function memory() {
+  let count = 0
+  const insert = async () => {
+    count += 1
+  }
+  return {
+    kind: 'memory',
+    db: inMemory({ name: 'bench' }),
+    insert,
+    bare: insert,
+    effects: async () => count,
+    backends: [],
+    handles: [],
+    close: async () => {},
+  }
+}
+
+/**
+ * @param {{ folder: string }} place
+ * @param {string} way
+ * @returns {Promise<Kept>}
+ */
+async function sqlite({ folder }, way) {
+  const file = join(folder, `${way}-${process.pid}.db`)
+  const text = 'INSERT INTO entry (text) VALUES (?)'
+  /** @type {InstanceType<typeof Database>[]} */
+  const handles = []
+  const open = () => {
+    const handle = new Database(file)
+    handles.push(handle)
+    return handle
+  }
+  const db = inSqlite({ name: 'bench', open })
+  await db.migrate()
+  await db.transact((tx) => tx.query('CREATE TABLE entry (id INTEGER PRIMARY KEY, text TEXT NOT NULL)'))
+  const handle = open()
+  // As Reprise opens its own.
+  handle.exec('PRAGMA journal_mode = WAL')
+  handle.exec('PRAGMA synchronous = FULL')
+  const prepared = handle.prepare(text)
+  return {
+    kind: 'sqlite',
+    db,
+    insert: (tx, value) => tx.query(text, [value]),
+    bare: (value) => {
+      handle.exec('BEGIN IMMEDIATE')
+      try {
+        prepared.run(value)
+        handle.exec('COMMIT')
+      } catch (error) {
+        handle.exec('ROLLBACK')
+        throw error
+      }
+    },
+    effects: async () => handle.prepare('SELECT count(*) AS count FROM entry').get().count,
+    backends: [],
+    handles,
+    file,
+    close: async () => {
+      handle.close()
+      await db.close()
+    },
+  }
+}
+
+/**
+ * @param {{ url: string }} place
+ * @returns {Promise<Kept>}
+ */
+async function postgres({ url }) {
+  const pool = new pg.Pool({ connectionString: url, max: connections, min: connections, idleTimeoutMillis: 0 })
+  const db = inPostgres({ pool, name: 'bench' })
+  const text = 'INSERT INTO entry (text) VALUES ($1)'
+  return {
+    kind: 'postgres',
+    db,
+    insert: (tx, value) => tx.query(text, [value]),
+    bare: async (value) => {
+      const client = await pool.connect()
+      try {
+        await client.query('BEGIN')
+        await client.query(text, [value])
+        await client.query('COMMIT')
+      } catch (error) {
+        await client.query('ROLLBACK')
+        throw error
+      } finally {
+        client.release()
+      }
+    },
+    effects: async () => Number((await pool.query('SELECT count(*) FROM entry')).rows[0].count),
+    backends: await backendsOf(pool, connections),
+    handles: [],
+    pool,
+    close: () => pool.end(),
+  }
+}
+
+/** By name. @type {Record<string, (place: any, way: string) => Promise<Kept>>} */
+export const stores = { memory, sqlite, postgres }
+
+/**
+ * What the services on PostgreSQL share, made once.
+ * @param {string} url
+ */
+export async function preparePostgres(url) {
+  const pool = new pg.Pool({ connectionString: url, max: 1 })
+  try {
+    await pool.query('CREATE TABLE IF NOT EXISTS entry (id bigserial PRIMARY KEY, text text NOT NULL)')
+    await inPostgres({ pool, name: 'bench' }).migrate()
+  } finally {
+    await pool.end()
+  }
+}

@@ -1,0 +1,80 @@
+// What became of a key, as it happens: Reprise tells its decisions on diagnostics channels, and here they go on to whoever watches his own requests.
+
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { subscribe } from 'node:diagnostics_channel'
+import type { ServerResponse } from 'node:http'
+
+/** The request that is being served where a decision is told. */
+interface Served {
+  readonly number: number
+  readonly principal: string
+}
+
+/** The channels, and what is told of their messages. No message holds a key. */
+const channels: Readonly<Record<string, readonly string[]>> = {
+  'reprise.operation.claimed': ['attempt'],
+  'reprise.operation.executed': [],
+  'reprise.operation.failed': [],
+  'reprise.operation.replayed': ['from'],
+  'reprise.operation.refused': ['code'],
+  'reprise.http.answered': ['how', 'status', 'problem'],
+}
+
+const mostWatchers = 100
+const mostUnreadBytes = 1_000_000
+const heartbeatMs = 15_000
+
+/** Hands decisions on to those who watch. */
+export class Live {
+  readonly #serving = new AsyncLocalStorage<Served>()
+  readonly #watchers = new Map<ServerResponse, string>()
+  #requests = 0
+
+  constructor() {
+    for (const [name, members] of Object.entries(channels)) {
+      subscribe(name, (message) => {
+        const given = message as Record<string, unknown>
+        this.tell(name, Object.fromEntries(members.map((member) => [member, given[member]])))
+      })
+    }
+  }
+
+  /** Serves a request; what is decided meanwhile is told to its principal. */
+  serve<Result>(principal: string, work: () => Result): Result {
+    this.#requests += 1
+    return this.#serving.run({ number: this.#requests, principal }, work)
+  }
+
+  /** Tells something about the request that is being served. */
+  tell(what: string, more: object = {}): void {
+    const served = this.#serving.getStore()
+    if (served === undefined) return
+    const line = `data: ${JSON.stringify({ request: served.number, what, ...more })}\n\n`
+    for (const [watcher, principal] of this.#watchers) {
+      if (principal !== served.principal) continue
+      if (watcher.writableLength > mostUnreadBytes) watcher.destroy()
+      else watcher.write(line)
+    }
+  }
+
+  /** Answers with a stream of what is told from now on. */
+  watch(principal: string, response: ServerResponse): void {
+    if (this.#watchers.size >= mostWatchers) {
+      response.writeHead(503, { 'retry-after': '5' }).end()
+      return
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+    response.write(': watching\n\n')
+    this.#watchers.set(response, principal)
+    const heartbeat = setInterval(() => response.write(': still here\n\n'), heartbeatMs)
+    response.on('close', () => {
+      clearInterval(heartbeat)
+      this.#watchers.delete(response)
+    })
+  }
+
+  /** Ends all streams, so that the service can drain. */
+  end(): void {
+    for (const watcher of this.#watchers.keys()) watcher.end()
+  }
+}

@@ -1,0 +1,107 @@
+// The sample service: settings, store, server, and an end that waits for what is under way.
+
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Ledger, openLedger } from './ledger.js'
+import { Service } from './service.js'
+import { originOf, type Settings, SettingsError, settingsFrom } from './settings.js'
+
+const longestDrainMs = 20_000
+
+async function main(): Promise<void> {
+  const settings = settingsFrom(process.env)
+  const ledger = openLedger(settings.database)
+  await ledger.migrate().catch((error) => {
+    throw new SettingsError(`DATABASE_URL names a database that cannot be used${codeOf(error)}.`)
+  })
+  const server = createServer()
+  const { port } = await listen(server, settings)
+  const origin = originOf(settings.host, port)
+  const service = new Service({ ledger, origin, drill: settings.drill, askForRestart: () => askForRestart(port) })
+  server.on('request', (request, response) => void service.handle(request, response))
+  endOn(['SIGTERM', 'SIGINT', 'disconnect'], () => drain(server, service, ledger))
+  // After a crash that was asked for, everybody knows where it is.
+  if (process.argv[2] !== 'again') welcome(origin ?? `http://${settings.host}:${port}`, settings)
+}
+
+async function listen(server: Server, { port, host }: Settings): Promise<AddressInfo> {
+  const failed = new Promise<never>((_, reject) =>
+    server.once('error', (error) => reject(new SettingsError(cannotListen(codeOf(error), port, host)))),
+  )
+  await Promise.race([once(server.listen(port, host), 'listening'), failed])
+  return server.address() as AddressInfo
+}
+
+function cannotListen(code: string, port: number, host: string): string {
+  if (code.includes('EADDRINUSE'))
+    return `Port ${port} of ${host} is in use. Set PORT to another one; 0 is any free port.`
+  return `The service cannot listen on port ${port} of ${host}${code}. Set PORT and HOST.`
+}
+
+function codeOf(error: unknown): string {
+  for (let cause = error; cause !== undefined && cause !== null; cause = (cause as Error).cause) {
+    const { code } = Object(cause) as { readonly code?: unknown }
+    if (typeof code === 'string' && code !== '') return ` (${code})`
+  }
+  return ''
+}
+
+function welcome(url: string, { drill }: Settings): void {
+  const post = (key: string, amountMinor: number, more = '') =>
+    `curl -i ${url}/payments -H 'Authorization: Bearer me' -H 'Idempotency-Key: ${key}'${more} ` +
+    `-H 'Content-Type: application/json' -d '{"account":"shop","amountMinor":${amountMinor},"currency":"EUR"}'`
+  const second = drill
+    ? `Lose the answer on the way, then repeat it without the drill: it had happened, and happens no second time.
+  ${post('second-payment', 3400, " -H 'Drill: drop'")}`
+    : `Ask for something else under the same key: refused.
+  ${post('first-payment', 9900)}`
+  console.log(`ready ${url}
+
+Make a payment, then run the same line again: the answer comes from memory.
+  ${post('first-payment', 1200)}
+
+${second}
+
+Count the payments.
+  curl ${url}/payments -H 'Authorization: Bearer me'
+
+Or open ${url} in a browser.`)
+}
+
+// Whoever started this process with a channel to it starts it again on the same port.
+function askForRestart(port: number): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.send === undefined) resolve()
+    else process.send({ restart: { port } }, () => resolve())
+  })
+}
+
+// Disconnect: whoever started this process with a channel to it is gone.
+function endOn(events: readonly ('SIGTERM' | 'SIGINT' | 'disconnect')[], drain: () => Promise<void>): void {
+  let isEnding = false
+  for (const event of events) {
+    process.on(event as 'SIGTERM', () => {
+      // A second signal changes nothing: the wait has a limit.
+      if (isEnding) return
+      isEnding = true
+      drain().then(() => process.exit(0), fail)
+    })
+  }
+}
+
+async function drain(server: Server, service: Service, ledger: Ledger): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  service.drain()
+  const late = setTimeout(() => server.closeAllConnections(), longestDrainMs)
+  await closed
+  clearTimeout(late)
+  await ledger.close()
+}
+
+function fail(error: unknown): void {
+  console.error(error instanceof SettingsError ? error.message : error)
+  process.exit(1)
+}
+
+main().catch(fail)

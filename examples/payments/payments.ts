@@ -1,0 +1,72 @@
+// POST /payments, safe to repeat: claim, payment and answer are in one commit.
+
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { type HttpRequest, idempotent, invalid, type NodeListener, type NodeOptions } from 'reprise/http/node'
+import { afterEffect, answerTo, beforeEffect, drillFrom, type Surroundings } from './drill.js'
+import type { Ledger, Payment, Transaction } from './ledger.js'
+import type { OwnProblems } from './problems.js'
+
+/** What somebody wants to pay. */
+type Order = Pick<Payment, 'account' | 'amountMinor' | 'currency' | 'note'>
+
+/** What the route needs of the service around it. */
+export interface RouteParts {
+  readonly ledger: Ledger
+  /** What types of problems begin with. */
+  readonly problemBase: string
+  readonly problems: OwnProblems
+  /** Whether trouble can be asked for. */
+  readonly drill: boolean
+  /** What a drill may do to the connection and the process. */
+  around(request: IncomingMessage): Surroundings
+  /** Answers what was thrown and is no answer; the transaction was rolled back. */
+  readonly onError: NonNullable<NodeOptions['onError']>
+}
+
+const mostMinor = 1_000_000
+
+/** On whose behalf a request is made; undefined: it does not say. */
+export function principalOf(field: string | undefined): string | undefined {
+  return /^Bearer +(?<token>[\x21-\x7e]+) *$/i.exec(field ?? '')?.groups?.['token']
+}
+
+/** The route. */
+export function paymentRoute({ ledger, problemBase, problems, drill, around, onError }: RouteParts): NodeListener {
+  return idempotent<Transaction, Order>(
+    ledger.db,
+    {
+      name: 'payments.create',
+      principal: ({ headers }) => principalOf(headers.authorization),
+      problems: problemBase,
+      parse: orderOf,
+      reversibility: 'compensable',
+      onError,
+    },
+    async ({ tx, input, native, principal: [principal], request }) => {
+      // Final: the refusal is stored, and a repeat gets it again.
+      if (input.amountMinor > mostMinor) return problems('amount-over-limit')
+      const trouble = drillFrom(drill ? request.header('drill') : undefined)
+      await beforeEffect(trouble, tx)
+      const payment = { id: randomUUID(), ...input, createdAt: new Date().toISOString() }
+      await ledger.add(tx, principal, payment)
+      await afterEffect(trouble, tx, around(native))
+      return answerTo(payment, trouble)
+    },
+  )
+}
+
+// Called before anything is claimed, so that the refusal of a wrong shape is never stored.
+function orderOf(request: HttpRequest): Order {
+  const { account, amountMinor, currency, note } = Object(request.json()) as Record<string, unknown>
+  if (typeof account !== 'string' || !/^[^\0]{1,100}$/.test(account))
+    throw invalid(400, 'account is a text of 1 to 100 characters.')
+  if (typeof amountMinor !== 'number' || !Number.isSafeInteger(amountMinor) || amountMinor < 1)
+    throw invalid(400, 'amountMinor is a whole number from 1.')
+  if (typeof currency !== 'string' || !/^[A-Z]{3}$/.test(currency))
+    throw invalid(400, 'currency is three capital letters.')
+  if (note === undefined) return { account, amountMinor, currency }
+  if (typeof note !== 'string' || !/^[^\0]{0,500}$/.test(note))
+    throw invalid(400, 'note is a text of up to 500 characters.')
+  return { account, amountMinor, currency, note }
+}

@@ -1,0 +1,152 @@
+// The service: which request goes where. Everything but POST /payments is plain HTTP, without a key.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Answer, answerOf, finish, problem } from 'reprise/http/core'
+import type { NodeListener } from 'reprise/http/node'
+import { DrillError } from './drill.js'
+import { pageFiles } from './files.js'
+import type { Ledger } from './ledger.js'
+import { Live } from './live.js'
+import { paymentRoute, principalOf } from './payments.js'
+import { type OwnProblems, ownProblems, problemPage, problemPath } from './problems.js'
+
+/** What the service is made of. */
+export interface ServiceParts {
+  readonly ledger: Ledger
+  /** Where the service is reached; undefined: types of problems are paths. */
+  readonly origin: string | undefined
+  /** Whether trouble can be asked for. */
+  readonly drill: boolean
+  /** Asks whoever watches over this process to start it again. */
+  askForRestart(): Promise<void>
+}
+
+/** The service, listening to requests. */
+export class Service {
+  readonly #parts: ServiceParts
+  readonly #live = new Live()
+  readonly #files = pageFiles()
+  readonly #problems: OwnProblems
+  readonly #problemBase: string
+  readonly #pay: NodeListener
+  readonly #underWay = new Set<ServerResponse>()
+  #draining = false
+
+  constructor(parts: ServiceParts) {
+    this.#parts = parts
+    this.#problemBase = (parts.origin ?? '') + problemPath
+    this.#problems = ownProblems(this.#problemBase)
+    this.#pay = paymentRoute({
+      ledger: parts.ledger,
+      problemBase: this.#problemBase,
+      problems: this.#problems,
+      drill: parts.drill,
+      around: (request) => ({
+        cut: () => {
+          this.#live.tell('cut')
+          request.socket.destroy()
+        },
+        askForRestart: parts.askForRestart,
+        failure: (status) => this.#problems('drill-failure', { status }),
+      }),
+      onError: (error, request, response) => void this.#failed(error, request, response),
+    })
+  }
+
+  /** Answers a request. Never rejects. */
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#underWay.add(response)
+    response.on('close', () => this.#underWay.delete(response))
+    // A browser repeats by itself, POST too, what was cut on a connection that it had used before: nobody would see an answer get lost.
+    const isBrowser = request.headers['sec-fetch-site'] !== undefined
+    if (this.#draining || (this.#parts.drill && isBrowser)) response.setHeader('connection', 'close')
+    try {
+      await this.#route(request, response)
+    } catch (error) {
+      await this.#failed(error, request, response)
+    }
+  }
+
+  /** From now on connections end with their answer, and streams end at once. */
+  drain(): void {
+    this.#draining = true
+    this.#live.end()
+    for (const response of this.#underWay) if (!response.headersSent) response.setHeader('connection', 'close')
+  }
+
+  async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://service')
+    const principal = principalOf(request.headers.authorization)
+    if (pathname === '/payments' && request.method === 'POST') {
+      // Who calls is asked before the layer is, and on every request.
+      if (principal === undefined) return send(this.#nobody(), request, response)
+      return this.#live.serve(principal, () => this.#pay(request, response))
+    }
+    if (pathname === '/drill/events' && this.#parts.drill && principal !== undefined && request.method === 'GET') {
+      return this.#live.watch(principal, response)
+    }
+    await send(await this.#plain(request.method ?? '', pathname, searchParams, principal), request, response)
+  }
+
+  async #failed(error: unknown, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    console.error(error instanceof DrillError ? error.message : error)
+    if (response.headersSent) response.destroy()
+    else await send(this.#problems('failed'), request, response)
+  }
+
+  async #plain(
+    method: string,
+    path: string,
+    query: URLSearchParams,
+    principal: string | undefined,
+  ): Promise<Answer | Response> {
+    const isPayments = path === '/payments'
+    const id = /^\/payments\/(?<id>[^/]+)$/.exec(path)?.groups?.['id']
+    const page = this.#files.get(path) ?? (path.startsWith(problemPath) ? problemPage(path) : undefined)
+    const isDrill = this.#parts.drill && (path === '/drill/effects' || path === '/drill/events')
+    if (!isPayments && id === undefined && page === undefined && !isDrill && path !== '/healthz') {
+      return this.#problems('not-found')
+    }
+    if (method !== 'GET' && method !== 'HEAD') {
+      const allow = isPayments ? 'GET, HEAD, POST' : 'GET, HEAD'
+      const detail = 'The Allow field says which methods are allowed here.'
+      return problem('method-not-allowed', { base: this.#problemBase, detail, headers: { allow } })
+    }
+    if (page !== undefined) return page
+    if (path === '/healthz') return fresh({ status: this.#draining ? 'draining' : 'ok', drill: this.#parts.drill })
+    const { ledger } = this.#parts
+    if (path === '/drill/effects') return this.#read(async () => fresh({ payments: await ledger.count() }))
+    if (principal === undefined) return this.#nobody()
+    return this.#read(async () => {
+      if (id === undefined) return fresh({ items: await ledger.list(principal, query.get('account') ?? undefined) })
+      const payment = await ledger.find(principal, id)
+      return payment === undefined ? this.#problems('not-found') : fresh(payment)
+    })
+  }
+
+  #nobody(): Answer {
+    return problem('unauthenticated', { base: this.#problemBase, headers: { 'www-authenticate': 'Bearer' } })
+  }
+
+  async #read(look: () => Promise<Answer | Response>): Promise<Answer | Response> {
+    try {
+      return await look()
+    } catch (error) {
+      console.error(`The ledger could not be read: ${error instanceof Error ? error.message : error}`)
+      return problem('store-unavailable', { base: this.#problemBase })
+    }
+  }
+}
+
+function fresh(body: object): Response {
+  return Response.json(body, { headers: { 'cache-control': 'no-store' } })
+}
+
+// Answers of these routes are small and in memory; those of the layer are sent by its adapter.
+async function send(answer: Answer | Response, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { status, headers, body } = await finish(answerOf(answer), Number.MAX_SAFE_INTEGER)
+  response.statusCode = status
+  for (const [name, value] of headers) response.appendHeader(name, value)
+  response.setHeader('content-length', (body as Uint8Array).length)
+  response.end(request.method === 'HEAD' ? undefined : body)
+}

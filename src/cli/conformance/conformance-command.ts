@@ -1,0 +1,140 @@
+// `reprise conformance`: runs the HTTP cases against a server, whatever it is written in.
+
+import { type Duration, durationMs } from '../../kernel/index.js'
+import {
+  type HttpCase,
+  type HttpCaseClientOptions,
+  httpCaseClient,
+  httpCaseRunner,
+  httpCases,
+} from '../../testing/index.js'
+import { type Io, printable } from '../io.js'
+import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
+import { jsonOption, writeJson } from '../store/output.js'
+import { type CaseResult, reportText } from './report.js'
+
+/** The options of the command. */
+export const conformanceOptions: readonly OptionGroup[] = [
+  {
+    title: 'Options',
+    options: [
+      { name: 'url', kind: 'text', value: 'URL', text: 'the server; the word after conformance' },
+      { name: 'i-know-this-writes', kind: 'flag', text: 'mandatory: the cases have effects, hundreds of them' },
+      {
+        name: 'also',
+        kind: 'texts',
+        value: 'URL',
+        text: 'another process of the server on the same store; requests take turns (none)',
+      },
+      { name: 'only', kind: 'texts', value: 'ID', text: 'a case, or a family such as http-20; may be repeated (all)' },
+      {
+        name: 'bearer',
+        kind: 'text',
+        value: 'TEMPLATE',
+        text: 'what stands after Bearer; {user} is the name of a user that the case invents ({user})',
+      },
+      {
+        name: 'header',
+        kind: 'texts',
+        value: "'NAME: VALUE'",
+        text: 'a field of every request, such as a key of the gateway; may be repeated (none)',
+      },
+      { name: 'timeout', kind: 'text', value: 'DURATION', text: 'how long one answer may take (15s)' },
+      { name: 'list', kind: 'flag', text: 'list the cases with what they prove, and send nothing' },
+      jsonOption,
+    ],
+  },
+]
+
+/** The help of the command. */
+export function conformanceHelp(): string {
+  return `reprise conformance URL --i-know-this-writes [options]
+
+What a server does with Idempotency-Key, seen from outside: ${httpCases.length} cases, from the form of the field to 500 duplicates at once. It need not be
+written with Reprise, nor in JavaScript. Give it a server of your own that may be written to: every case has effects, under users and keys
+that it invents. The server needs GET /effects and as many of the routes as you like; what it answers 404 to is reported as not offered,
+never as passed. docs/reference/conformance.md says what the routes do.
+
+  reprise conformance http://127.0.0.1:4700 --i-know-this-writes
+  reprise conformance http://127.0.0.1:4700 --i-know-this-writes --only http-20 --only http-45
+  reprise conformance http://127.0.0.1:4700 --also http://127.0.0.1:4701 --i-know-this-writes --json
+
+${optionHelp(conformanceOptions)}
+Exit codes: 0 nothing failed, 1 a case failed or the server cannot be reached, 2 used wrongly.
+`
+}
+
+/** Runs the command. */
+export async function conformanceCommand(given: GivenOptions, io: Io): Promise<void> {
+  const cases = chosen(given.texts('only'))
+  if (given.has('list')) {
+    if (given.has('json'))
+      writeJson(
+        io,
+        cases.map(({ id, title, proves, routes }) => ({ id, title, proves, routes })),
+      )
+    else for (const { id, title, proves } of cases) io.write(`${id.padEnd(10)}${title}\n${' '.repeat(10)}${proves}\n`)
+    return
+  }
+  const options = clientOptions(given)
+  if (!given.has('i-know-this-writes')) {
+    throw new UsageError(
+      'the cases write to the server, hundreds of effects: say --i-know-this-writes if it may be written to',
+    )
+  }
+  const runner = httpCaseRunner(httpCaseClient(options))
+  const ended = io.untilEnded?.()
+  const results: CaseResult[] = []
+  const shows = !given.has('json') && io.columns !== undefined
+  for (const one of cases) {
+    if (ended?.aborted) break
+    if (shows) io.complain(`\r\u001b[K${results.length + 1} of ${cases.length}: ${one.id}`)
+    const { id, title, proves } = one
+    results.push({ id, title, proves, ...(await runner.run(one)) })
+  }
+  if (shows) io.complain('\r\u001b[K')
+  const left = cases.length - results.length
+  if (given.has('json')) writeJson(io, { cases: results, left })
+  else io.write(printableLines(reportText(results, left)))
+  if (left > 0 || results.some(({ outcome }) => outcome === 'failed')) io.exit(1)
+}
+
+// What was seen comes from a server that nobody vouches for.
+function printableLines(text: string): string {
+  return text.split('\n').map(printable).join('\n')
+}
+
+function chosen(only: readonly string[] | undefined): readonly HttpCase[] {
+  if (only === undefined) return httpCases
+  const wanted = only.flatMap((ids) => ids.split(','))
+  const fits = (id: string, word: string): boolean => id === word || (/^http-\d\d$/.test(word) && id.startsWith(word))
+  const missing = wanted.find((word) => !httpCases.some(({ id }) => fits(id, word)))
+  if (missing !== undefined) throw new UsageError(`there is no case ${missing}: --list shows them all`)
+  return httpCases.filter(({ id }) => wanted.some((word) => fits(id, word)))
+}
+
+function clientOptions(given: GivenOptions): HttpCaseClientOptions {
+  const url = given.text('url')
+  if (url === undefined) throw new UsageError('which server? Give its URL')
+  const urls = [url, ...(given.texts('also') ?? [])]
+  for (const one of urls) {
+    const protocol = URL.canParse(one) ? new URL(one).protocol : undefined
+    if (protocol !== 'http:' && protocol !== 'https:')
+      throw new UsageError('the address of a server begins with http:// or https://')
+  }
+  const bearer = given.text('bearer') ?? '{user}'
+  if (!bearer.includes('{user}')) throw new UsageError('--bearer needs {user} in it: cases tell users apart')
+  const timeout = given.text('timeout') as Duration | undefined
+  return {
+    urls,
+    credentials: { Authorization: `Bearer ${bearer}` },
+    headers: Object.fromEntries((given.texts('header') ?? []).map(fieldOf)),
+    ...(timeout === undefined ? {} : { limitMs: durationMs(timeout, { minMs: 1 }) }),
+  }
+}
+
+function fieldOf(text: string): readonly [string, string] {
+  const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e]*)$/.exec(text) ?? []
+  if (name === undefined || value === undefined) throw new UsageError("--header takes 'NAME: VALUE'")
+  return [name, value]
+}

@@ -1,0 +1,124 @@
+// A request as a handler sees it. Every run of a handler gets a fresh one, so that what an earlier run did to it changes nothing.
+
+import { RepriseError } from '../../../kernel/index.js'
+import { type Answer, AnswerError } from '../answer/answer.js'
+import { problem, problemBase } from '../problems.js'
+import type { RequestFacts } from './facts.js'
+
+/** A request whose body was read already, and can be read as often as one likes. */
+export class HttpRequest {
+  /** The method, in capitals. */
+  readonly method: string
+  /** Path and query as they arrived. */
+  readonly target: string
+  /** The path as it arrived, with its escapes. */
+  readonly path: string
+  /** The query as it arrived, without the question mark; empty where there is none. */
+  readonly search: string
+  /** What the router found in the path. */
+  readonly params: Readonly<Record<string, string>>
+  readonly #facts: RequestFacts
+  readonly #bytes: Uint8Array
+
+  constructor(facts: RequestFacts, bytes: Uint8Array) {
+    const { method, target, params } = facts
+    const mark = target.indexOf('?')
+    this.method = method
+    this.target = target
+    this.path = mark < 0 ? target : target.slice(0, mark)
+    this.search = mark < 0 ? '' : target.slice(mark + 1)
+    this.params = params === undefined ? {} : { ...params }
+    this.#facts = facts
+    this.#bytes = bytes
+  }
+
+  /** The value of a field, several joined by a comma; undefined where it is absent. The name in any case. */
+  header(name: string): string | undefined {
+    const values = this.#values(name)
+    return values === undefined || values.length === 0 ? undefined : values.join(', ')
+  }
+
+  /** Every value of a field, as they arrived; a fresh copy each time. */
+  fields(name: string): readonly string[] {
+    return [...(this.#values(name) ?? [])]
+  }
+
+  #values(name: string): readonly string[] | undefined {
+    const { fields } = this.#facts
+    const wanted = name.toLowerCase()
+    return Object.hasOwn(fields, wanted) ? fields[wanted] : undefined
+  }
+
+  /** The query, decoded; a fresh copy each time. */
+  query(): URLSearchParams {
+    return new URLSearchParams(this.search)
+  }
+
+  /** The media type in lower case, without its parameters; empty where none is told. */
+  get mediaType(): string {
+    return mediaTypeOf(this.header('content-type'))
+  }
+
+  /** The body as it arrived; a fresh copy each time. */
+  bytes(): Uint8Array {
+    return Uint8Array.from(this.#bytes)
+  }
+
+  /** How many bytes the body has. */
+  get size(): number {
+    return this.#bytes.length
+  }
+
+  /** The body as text. Throws an answer 400 where it is not UTF-8, 415 where it is compressed. */
+  text(): string {
+    const encoding = this.header('content-encoding')?.trim().toLowerCase() ?? 'identity'
+    if (encoding !== 'identity' && encoding !== '')
+      throw invalid(415, 'The body is compressed, which is not read here.')
+    try {
+      return strict.decode(this.#bytes)
+    } catch {
+      throw invalid(400, 'The body is not text in UTF-8.')
+    }
+  }
+
+  /** The body as JSON. Throws an answer 400 where it is none; such an answer is never stored. */
+  json(): unknown {
+    const text = this.text()
+    try {
+      return JSON.parse(text) as unknown
+    } catch {
+      throw invalid(400, 'The body is not JSON.')
+    }
+  }
+
+  /** The same as a `Request` of the fetch standard, fresh each time. */
+  toRequest(): Request {
+    const { fields, origin = `http://${this.header('host') ?? 'localhost'}` } = this.#facts
+    const headers = new Headers()
+    for (const [name, values] of Object.entries(fields)) {
+      if (name.startsWith(':')) continue
+      for (const value of values ?? []) headers.append(name, value)
+    }
+    const bare = this.method === 'GET' || this.method === 'HEAD'
+    return new Request(new URL(this.target, origin), {
+      method: this.method,
+      headers,
+      ...(bare || this.size === 0 ? {} : { body: this.bytes() as Uint8Array<ArrayBuffer> }),
+    })
+  }
+}
+
+const strict = new TextDecoder('utf-8', { fatal: true })
+
+/** A media type in lower case, without its parameters. */
+function mediaTypeOf(field: string | undefined): string {
+  return (field ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+}
+
+/** The refusal of a request whose shape is wrong, to be thrown by `parse`: an answer 400 that is never stored. */
+export function invalid(status: number, detail: string): AnswerError {
+  if (!(status >= 400 && status < 500))
+    throw new RepriseError('ARGUMENT_INVALID', 'A refusal has a status from 400 to 499.')
+  const of = (base: string): Answer => problem('request-invalid', { status, detail, base })
+  return new AnswerError(of(problemBase), { kept: false, problem: { name: 'request-invalid', of } })
+}

@@ -1,0 +1,93 @@
+// The body of a request from a stream of Node: as it arrived, up to a limit.
+
+import type { Readable } from 'node:stream'
+import { isRepriseError, RepriseError } from '../../../kernel/index.js'
+
+/** A stream of Node that carries a body, and what a parser before us may have left. */
+export interface BodySource {
+  /** Its fields. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  /** The bytes as a parser kept them; many can. */
+  readonly rawBody?: unknown
+}
+
+/** Reads the body of a request of `node:http`. Rejects with BODY_TOO_LARGE, with BODY_CUT where the client went away, and with BODY_CONSUMED where a parser read it and kept no bytes. */
+export async function readNodeBody(source: Readable & BodySource, mostBytes: number): Promise<Uint8Array> {
+  const kept = source.rawBody
+  if (typeof kept === 'string' || kept instanceof Uint8Array) return limited(Buffer.from(kept), mostBytes)
+  if (Number(source.headers['content-length'] ?? 0) > mostBytes) throw tooLarge(mostBytes)
+  if (source.readableEnded || source.readableDidRead) throw consumed()
+  // Nothing would be heard of it any more.
+  if (source.destroyed) throw cut()
+  const parts: Uint8Array[] = []
+  let size = 0
+  // Not for await: leaving that early destroys the stream, and with it the connection that the refusal is to be sent on.
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      source.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
+    }
+    const onData = (part: Uint8Array): void => {
+      size += part.length
+      if (size <= mostBytes) parts.push(part)
+      else {
+        stop()
+        source.resume()
+        reject(tooLarge(mostBytes))
+      }
+    }
+    const onEnd = (): void => {
+      stop()
+      resolve(parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts, size))
+    }
+    const onError = (error: Error): void => {
+      stop()
+      reject(cut(error))
+    }
+    const onClose = (): void => {
+      stop()
+      reject(cut())
+    }
+    source.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
+  })
+}
+
+/** Reads the body of a Request of the fetch standard. Rejects with BODY_TOO_LARGE, BODY_CUT and BODY_CONSUMED. */
+export async function readFetchBody(request: Request, mostBytes: number): Promise<Uint8Array> {
+  if (request.bodyUsed) throw consumed()
+  if (request.body === null) return new Uint8Array(0)
+  if (Number(request.headers.get('content-length') ?? 0) > mostBytes) throw tooLarge(mostBytes)
+  const parts: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const part of request.body) {
+      size += part.length
+      if (size > mostBytes) throw tooLarge(mostBytes)
+      parts.push(part)
+    }
+  } catch (error) {
+    throw isRepriseError(error, 'BODY_TOO_LARGE') ? error : cut(error)
+  }
+  return Buffer.concat(parts, size)
+}
+
+/** Bytes that somebody else has read. Refuses with BODY_TOO_LARGE. */
+export function limited(bytes: Uint8Array, mostBytes: number): Uint8Array {
+  if (bytes.length > mostBytes) throw tooLarge(mostBytes)
+  return bytes
+}
+
+function tooLarge(limit: number): RepriseError {
+  return new RepriseError('BODY_TOO_LARGE', `The body has more than ${limit} bytes.`, { details: { limit } })
+}
+
+function cut(...cause: [unknown?]): RepriseError {
+  const message = 'The client went away before its body had arrived.'
+  return new RepriseError('BODY_CUT', message, cause.length === 0 ? {} : { cause: cause[0] })
+}
+
+function consumed(): RepriseError {
+  return new RepriseError(
+    'BODY_CONSUMED',
+    'The body was read before the route could see its bytes. Put the route before the parser, or let the parser keep the bytes as rawBody.',
+  )
+}

@@ -1,0 +1,62 @@
+// Routes whose marker, effect and answer commit together: the handler works in the transaction that also holds the claim.
+
+import { type AtomicTransactionOptions, type Operations, timeOfRecords } from '../../../idempotency/index.js'
+import type { Duration } from '../../../kernel/index.js'
+import type { Answered } from '../answer/answer.js'
+import type { Arrival } from './arrival.js'
+import type { AtomicRouteOptions } from './options.js'
+import { roomFor } from './quota.js'
+import { HttpRoute, type Route } from './route.js'
+import { type HandlerCall, runHandler } from './run-handler.js'
+import { demandParts, operationOptions, routeSettings } from './settings.js'
+
+/** A domain that routes can work in: every store of Reprise is one. */
+export interface RouteDomain<Handle> extends Pick<Operations<Handle>, 'operation' | 'records'> {
+  /** Runs a transaction. */
+  transact(
+    body: (tx: Handle) => Promise<unknown>,
+    options?: AtomicTransactionOptions & { readonly deadline?: Duration },
+  ): Promise<unknown>
+}
+
+/** What a handler gets whose route is atomic. */
+export interface AtomicHandlerCall<Native, Handle, Input> extends HandlerCall<Native, Input> {
+  /** The open transaction: what is written through it commits with the answer, or not at all. */
+  readonly tx: Handle
+}
+
+/** A handler whose route is atomic. It may run several times, each time in a fresh transaction and with a fresh request; its answer leaves after COMMIT. */
+export type AtomicHandler<Native, Handle, Input> = (
+  call: AtomicHandlerCall<Native, Handle, Input>,
+) => Answered | PromiseLike<Answered>
+
+const modeNames = ['isolation', 'connectionWait', 'bodyLimit', 'lockWait', 'attempts', 'backoff', 'budget'] as const
+
+/**
+ * A route in a domain. Returned answers are stored with what the handler wrote, if their status is one that is stored; thrown ones are stored without. Anything else
+ * rolls back, and the key is free again. Refuses what cannot be safe with OPERATION_INVALID (`details.option` says which), OPERATION_DEFINED_TWICE, SCOPE_MISSING,
+ * WINDOW_SHORTER_THAN_HORIZON or DURATION_INVALID.
+ */
+export function atomicRoute<Native, Handle, Input = undefined>(
+  db: RouteDomain<Handle>,
+  options: AtomicRouteOptions<Native, Input>,
+  handler: AtomicHandler<Native, Handle, Input>,
+): Route<Native> {
+  demandParts(db, ['operation', 'transact'], handler)
+  const settings = routeSettings(options, modeNames)
+  const transactions: AtomicTransactionOptions = Object.fromEntries(
+    modeNames.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
+  )
+  const run = (tx: Handle, arrival: Arrival<Native, Input>) =>
+    runHandler(settings, options, arrival, (call) => handler({ ...call, tx }))
+  const operation = db.operation(options.name, { ...operationOptions(options, settings), ...transactions, run })
+  const unkeyed = (arrival: Arrival<Native, Input>, time: object) =>
+    db.transact((tx) => run(tx, arrival), { ...transactions, ...time })
+  return new HttpRoute(options, settings, {
+    operation,
+    unkeyed,
+    settlesItself: true,
+    hasRoom: roomFor(options.name, db.records),
+    deadlineMs: timeOfRecords(db.records).deadlineMs,
+  })
+}

@@ -1,0 +1,89 @@
+import { expect, it } from 'vitest'
+import { type ErrorCode, errorCodes, RepriseError } from '../../../kernel/index.js'
+import { problemKinds } from '../problems.js'
+import { type Circumstances, isPassing, refusalOf } from './refusals.js'
+
+const before: Circumstances = {
+  ran: false,
+  keyed: true,
+  thrown: undefined,
+  keyField: 'idempotency-key',
+  settlesItself: true,
+}
+const after: Circumstances = { ...before, ran: true }
+const of = (code: ErrorCode) => new RepriseError(code, 'x')
+
+it.each([
+  ['OPERATION_IN_FLIGHT', before, { name: 'in-flight' }],
+  ['QUEUE_FULL', before, { name: 'in-flight' }],
+  ['OPERATION_MISMATCH', before, { name: 'key-reused' }],
+  ['BODY_TOO_LARGE', before, { name: 'body-too-large' }],
+  ['BODY_CUT', before, { name: 'request-invalid', retryable: true }],
+  ['KEY_TOO_OLD', before, { name: 'key-too-old' }],
+  ['FINGERPRINT_INVALID', before, { name: 'record-unusable' }],
+  ['RECORD_FORMAT_NEWER', before, { name: 'record-unusable', status: 503, retryable: true }],
+  ['OUTCOME_TOO_LARGE', before, { name: 'answer-not-kept' }],
+  ['DEADLINE_EXCEEDED', after, { name: 'deadline-exceeded' }],
+  ['POOL_EXHAUSTED', before, { name: 'store-unavailable' }],
+  ['MIGRATION_MISSING', before, { name: 'store-unavailable' }],
+  ['OPERATION_UNKNOWN', before, { name: 'outcome-unknown', retryable: true }],
+  ['OPERATION_UNKNOWN', after, { name: 'outcome-unknown', retryable: true, status: 500 }],
+  ['LEASE_LOST', { ...after, settlesItself: false }, { name: 'outcome-unknown', retryable: false, status: 500 }],
+  ['UNKNOWN_OUTCOME', { ...after, keyed: false }, { name: 'outcome-unknown', retryable: false, status: 500 }],
+] as const)('makes of %s %o', (code, circumstances, refusal) => {
+  expect(refusalOf(of(code), circumstances)).toMatchObject(refusal)
+})
+
+it('says what is wrong with a key, and calls its field by its name', () => {
+  const long = new RepriseError('KEY_TOO_LONG', 'The key has 300 characters; at most 255 are allowed.')
+  const detail = 'The key has 300 characters; at most 255 are allowed. Nothing was carried out.'
+  expect(refusalOf(long, before)).toEqual({ name: 'key-invalid', detail })
+  const { detail: usual } = problemKinds['key-missing']
+  expect(refusalOf(of('KEY_MISSING'), before)).toEqual({ name: 'key-missing', detail: usual })
+  const missing = refusalOf(of('KEY_MISSING'), { ...before, keyField: 'x-intent' })
+  expect(missing?.detail).toMatch(/^This route needs the x-intent field that names/)
+  const empty = new RepriseError('KEY_EMPTY', 'The Idempotency-Key field is empty.')
+  expect(refusalOf(empty, { ...before, keyField: 'x-intent' })?.detail).toMatch(/^The x-intent field is empty\./)
+})
+
+it('says nothing to a caller without a key of repeating with the same key', () => {
+  const refusal = refusalOf(of('UNKNOWN_OUTCOME'), { ...after, keyed: false })
+  expect(refusal?.detail).not.toContain('same key')
+})
+
+it('leaves what is no refusal of the layer to the framework: mistakes, and what the handler threw', () => {
+  for (const code of [
+    'ARGUMENT_INVALID',
+    'TRANSACTION_NESTED',
+    'OPERATION_REENTERED',
+    'BODY_CONSUMED',
+    'SCOPE_INVALID',
+    'SQLITE_DRIVER_MISSING',
+  ] as const) {
+    expect(refusalOf(of(code), before)).toBeUndefined()
+  }
+  const error = of('OPERATION_MISMATCH')
+  expect(refusalOf(error, { ...after, thrown: { error } })).toBeUndefined()
+  const late = of('DEADLINE_EXCEEDED')
+  expect(refusalOf(late, { ...after, thrown: { error: late } })).toEqual({ name: 'deadline-exceeded' })
+  expect(refusalOf(new Error('x'), after)).toBeUndefined()
+})
+
+it('takes any other error before the handler was called for one of the store', () => {
+  for (const error of [
+    new Error('timeout exceeded when trying to connect'),
+    Object.assign(new Error('x'), { code: 'ECONNREFUSED' }),
+    'text',
+    null,
+  ]) {
+    expect(refusalOf(error, before)).toEqual({ name: 'store-unavailable' })
+    expect(isPassing(error)).toBe(false)
+  }
+})
+
+it('has a problem, or none, for every code, and never another', () => {
+  for (const code of Object.keys(errorCodes) as ErrorCode[]) {
+    const name = refusalOf(of(code), before)?.name
+    if (name !== undefined) expect(Object.keys(problemKinds)).toContain(name)
+  }
+})

@@ -1,0 +1,55 @@
+// Repeatable routes for Express 5: a handler that is mounted like any other, after authentication.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Request, RequestHandler } from 'express'
+import type { RecordStore } from '../../idempotency/index.js'
+import {
+  type AtomicHandler,
+  type AtomicRouteOptions,
+  atomicRoute,
+  type LeasedHandler,
+  type LeasedRouteOptions,
+  leasedRoute,
+  type Route,
+  type RouteDomain,
+} from '../core/index.js'
+import { nodeFacts, sendToNode } from '../wire/index.js'
+
+export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
+
+/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. What the handler throws goes to `next`. Refuses like {@link atomicRoute}. */
+export function idempotent<Handle, Input = undefined>(
+  db: RouteDomain<Handle>,
+  options: AtomicRouteOptions<Request, Input>,
+  handler: AtomicHandler<Request, Handle, Input>,
+): RequestHandler {
+  return handlerOf(atomicRoute(db, options, handler))
+}
+
+/** A route whose effect lies outside the store, under a lease. What the handler throws goes to `next`. Refuses like {@link leasedRoute}. */
+export function idempotentLeased<Input = undefined>(
+  store: RecordStore,
+  options: LeasedRouteOptions<Request, Input>,
+  handler: LeasedHandler<Request, Input>,
+): RequestHandler {
+  return handlerOf(leasedRoute(store, options, handler))
+}
+
+/** Keeps the bytes of a body for the routes that follow: `express.json({ verify: keepRawBody })`. */
+export function keepRawBody(request: IncomingMessage, _response: ServerResponse, bytes: Buffer): void {
+  Object.assign(request, { rawBody: bytes })
+}
+
+const advice =
+  'Mount the route before the parser, or let the parser keep the bytes: express.json({ verify: keepRawBody }).'
+
+function handlerOf(route: Route<Request>): RequestHandler {
+  return async (request, response, next) => {
+    try {
+      const facts = nodeFacts(request, { target: request.originalUrl, params: request.params, advice })
+      await sendToNode(response, await route.handle(facts, request))
+    } catch (error) {
+      next(error)
+    }
+  }
+}

@@ -1,0 +1,84 @@
+// Repeatable routes for Fastify 5: a plugin that leaves bodies unread in its scope, and handlers for the routes in it.
+
+import { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { RecordStore } from '../../idempotency/index.js'
+import {
+  type AtomicHandler,
+  type AtomicRouteOptions,
+  atomicRoute,
+  type LeasedHandler,
+  type LeasedRouteOptions,
+  leasedRoute,
+  type Route,
+  type RouteDomain,
+} from '../core/index.js'
+import { mergeInto, nodeFacts } from '../wire/index.js'
+
+export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
+
+/** A handler of Fastify. */
+export type FastifyHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+
+/**
+ * The plugin: `app.register(repriseIdempotency)`, in the scope that holds the routes. There, bodies of any type are left for the routes to read, as the bytes that arrived;
+ * other scopes parse as before. Hooks run as always, so what `onRequest` and `preHandler` refuse never reaches a route.
+ */
+export async function repriseIdempotency(scope: FastifyInstance): Promise<void> {
+  scope.removeAllContentTypeParsers()
+  scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+}
+// Its parsers are those of the scope that registers it, not of one of its own.
+Object.assign(repriseIdempotency, {
+  [Symbol.for('skip-override')]: true,
+  [Symbol.for('fastify.display-name')]: 'reprise-idempotency',
+})
+
+/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. What the handler throws goes to the error handler. Refuses like {@link atomicRoute}. */
+export function idempotent<Handle, Input = undefined>(
+  db: RouteDomain<Handle>,
+  options: AtomicRouteOptions<FastifyRequest, Input>,
+  handler: AtomicHandler<FastifyRequest, Handle, Input>,
+): FastifyHandler {
+  return handlerOf(atomicRoute(db, options, handler))
+}
+
+/** A route whose effect lies outside the store, under a lease. What the handler throws goes to the error handler. Refuses like {@link leasedRoute}. */
+export function idempotentLeased<Input = undefined>(
+  store: RecordStore,
+  options: LeasedRouteOptions<FastifyRequest, Input>,
+  handler: LeasedHandler<FastifyRequest, Input>,
+): FastifyHandler {
+  return handlerOf(leasedRoute(store, options, handler))
+}
+
+const advice = 'Register repriseIdempotency in the scope of the route, before it.'
+
+function handlerOf(route: Route<FastifyRequest>): FastifyHandler {
+  return async (request, reply) => {
+    const { originalUrl: target, raw } = request
+    const params = request.params as Readonly<Record<string, unknown>>
+    const answer = await route.handle(nodeFacts(raw, { target, params, advice }), request)
+    reply.code(answer.status)
+    mergeInto(
+      {
+        get: (name) => textOf(reply.getHeader(name)),
+        set: (name, value) => {
+          // Fastify adds cookies to those that are there.
+          reply.removeHeader(name)
+          reply.header(name, value)
+        },
+        remove: (name) => reply.removeHeader(name),
+      },
+      answer,
+    )
+    const { body } = answer
+    if (!(body instanceof Uint8Array)) return reply.send(Readable.from(body))
+    // Bytes, and not text, which a serializer of the application would be given.
+    return body.length === 0 ? reply.send() : reply.send(body)
+  }
+}
+
+function textOf(value: number | string | string[] | undefined): string | string[] | undefined {
+  return typeof value === 'number' ? String(value) : value
+}

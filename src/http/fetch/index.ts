@@ -1,0 +1,81 @@
+// Repeatable routes for servers of the fetch standard: a `Request` in, a `Response` out. Bun, Deno, route handlers of Next, and whatever else speaks it.
+
+import type { RecordStore } from '../../idempotency/index.js'
+import {
+  type Answered,
+  type AtomicHandlerCall,
+  type AtomicRouteOptions,
+  atomicRoute,
+  type LeasedHandlerCall,
+  type LeasedRouteOptions,
+  leasedRoute,
+  type Route,
+  type RouteDomain,
+  readFetchBody,
+} from '../core/index.js'
+import { fetchResponse, fieldsOf } from '../wire/index.js'
+
+export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
+
+/** What routes of the fetch standard are told beside the usual. `Context` is what the server passes beside the request. */
+export interface FetchOptions<Context extends readonly unknown[]> {
+  /** What the router found in the path, from what the server passes beside the request. Default: nothing. */
+  readonly params?: (
+    ...context: Context
+  ) => Readonly<Record<string, string>> | PromiseLike<Readonly<Record<string, string>>>
+}
+
+/** A call whose request is a real `Request`, fresh for this run. */
+export type WithRequest<Call> = Omit<Call, 'request'> & {
+  /** The request, fresh for this run; its body can be read once. */
+  readonly request: Request
+}
+
+/** A handler of the fetch standard. */
+export type FetchHandler<Context extends readonly unknown[]> = (
+  request: Request,
+  ...context: Context
+) => Promise<Response>
+
+/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. Rejects with what the handler threw that is no answer. Refuses like {@link atomicRoute}. */
+export function idempotent<Handle, Input = undefined, Context extends readonly unknown[] = readonly unknown[]>(
+  db: RouteDomain<Handle>,
+  { params, ...options }: AtomicRouteOptions<Request, Input> & FetchOptions<Context>,
+  handler: (call: WithRequest<AtomicHandlerCall<Request, Handle, Input>>) => Answered | PromiseLike<Answered>,
+): FetchHandler<Context> {
+  const route = atomicRoute<Request, Handle, Input>(db, options, (call) =>
+    handler({ ...call, request: call.request.toRequest() }),
+  )
+  return handlerOf(route, params)
+}
+
+/** A route whose effect lies outside the store, under a lease. Rejects with what the handler threw that is no answer. Refuses like {@link leasedRoute}. */
+export function idempotentLeased<Input = undefined, Context extends readonly unknown[] = readonly unknown[]>(
+  store: RecordStore,
+  { params, ...options }: LeasedRouteOptions<Request, Input> & FetchOptions<Context>,
+  handler: (call: WithRequest<LeasedHandlerCall<Request, Input>>) => Answered | PromiseLike<Answered>,
+): FetchHandler<Context> {
+  const route = leasedRoute<Request, Input>(store, options, (call) =>
+    handler({ ...call, request: call.request.toRequest() }),
+  )
+  return handlerOf(route, params)
+}
+
+function handlerOf<Context extends readonly unknown[]>(
+  route: Route<Request>,
+  params: FetchOptions<Context>['params'],
+): FetchHandler<Context> {
+  return async (request, ...context) => {
+    const { origin, pathname, search } = new URL(request.url)
+    const facts = {
+      method: request.method,
+      target: pathname + search,
+      origin,
+      // Headers join what was sent twice by a comma, which no key can hold: it is refused all the same.
+      fields: fieldsOf(request.headers),
+      ...(params === undefined ? {} : { params: await params(...context) }),
+      readBody: (mostBytes: number) => readFetchBody(request, mostBytes),
+    }
+    return fetchResponse(await route.handle(facts, request), request.method)
+  }
+}

@@ -1,0 +1,98 @@
+// Repeatable routes for Hono: a handler that gets the context, on any runtime that Hono runs on.
+
+import type { Context, Env, Handler } from 'hono'
+import type { RecordStore } from '../../idempotency/index.js'
+import { RepriseError } from '../../kernel/index.js'
+import {
+  type Answered,
+  type AtomicHandler,
+  type AtomicRouteOptions,
+  atomicRoute,
+  type LeasedHandler,
+  type LeasedRouteOptions,
+  leasedRoute,
+  limited,
+  type RequestFacts,
+  type Route,
+  type RouteDomain,
+  readFetchBody,
+  reply,
+} from '../core/index.js'
+import { fetchResponse, fieldsOf } from '../wire/index.js'
+
+export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
+
+/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. An `HTTPException` below 500 is an answer; any other error goes to `app.onError`. Refuses like {@link atomicRoute}. */
+export function idempotent<Handle, Input = undefined, Environment extends Env = Env>(
+  db: RouteDomain<Handle>,
+  options: AtomicRouteOptions<Context<Environment>, Input>,
+  handler: AtomicHandler<Context<Environment>, Handle, Input>,
+): Handler<Environment> {
+  return handlerOf(atomicRoute(db, { ...options, answerOf: withExceptions(options.answerOf) }, handler))
+}
+
+/** A route whose effect lies outside the store, under a lease. Errors as in {@link idempotent}. Refuses like {@link leasedRoute}. */
+export function idempotentLeased<Input = undefined, Environment extends Env = Env>(
+  store: RecordStore,
+  options: LeasedRouteOptions<Context<Environment>, Input>,
+  handler: LeasedHandler<Context<Environment>, Input>,
+): Handler<Environment> {
+  return handlerOf(leasedRoute(store, { ...options, answerOf: withExceptions(options.answerOf) }, handler))
+}
+
+function handlerOf<Environment extends Env>(route: Route<Context<Environment>>): Handler<Environment> {
+  return async (c) => {
+    const answer = await route.handle(factsOf(c), c)
+    // What was set before by c.header() or on c.res is in a response that Hono makes.
+    const { headers } = c.body(null)
+    const response = await fetchResponse(answer, c.req.method, headers)
+    // Hono puts the fields of an earlier c.res over those of a new one, so the one it has must go.
+    c.res = undefined
+    c.res = response
+    return response
+  }
+}
+
+function factsOf(c: Context): RequestFacts {
+  const { raw } = c.req
+  const { origin, pathname, search } = new URL(raw.url)
+  return {
+    method: raw.method,
+    target: pathname + search,
+    origin,
+    fields: fieldsOf(pairsOf(c)),
+    params: c.req.param() as Record<string, string>,
+    readBody: async (mostBytes) => (await cachedBody(c, mostBytes)) ?? readFetchBody(raw, mostBytes),
+  }
+}
+
+// On Node the fields are there one by one; elsewhere Headers has joined what was sent twice, and a key with a comma is refused all the same.
+function* pairsOf(c: Context): Generator<readonly [string, string]> {
+  const { incoming } = Object(c.env) as { readonly incoming?: { readonly rawHeaders?: readonly string[] } }
+  const raw = incoming?.rawHeaders
+  if (!Array.isArray(raw)) yield* c.req.raw.headers
+  else for (let place = 0; place + 1 < raw.length; place += 2) yield [raw[place], raw[place + 1]]
+}
+
+// What a validator has read before is kept by Hono: as bytes, or as a text that stands for them if none was replaced in it.
+async function cachedBody(c: Context, mostBytes: number): Promise<Uint8Array | undefined> {
+  const { arrayBuffer, text } = c.req.bodyCache
+  if (arrayBuffer !== undefined) return limited(new Uint8Array(await arrayBuffer), mostBytes)
+  if (text === undefined) return undefined
+  const known = await text
+  if (!known.includes('\ufffd')) return limited(Buffer.from(known), mostBytes)
+  throw new RepriseError('BODY_CONSUMED', 'The body was read as text before the route could see its bytes.')
+}
+
+function withExceptions(
+  own: ((error: unknown) => Answered | undefined) | undefined,
+): (error: unknown) => Answered | undefined {
+  return (error) => {
+    const answered = own?.(error)
+    if (answered !== undefined) return answered
+    const { status, getResponse } = Object(error) as { readonly status?: unknown; readonly getResponse?: unknown }
+    if (typeof getResponse !== 'function' || typeof status !== 'number' || status >= 500) return undefined
+    const response: unknown = getResponse.call(error)
+    return response instanceof Response ? response : reply(status)
+  }
+}

@@ -1,0 +1,64 @@
+// Repeatable routes on bare `node:http`: a listener for one route.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { RecordStore } from '../../idempotency/index.js'
+import {
+  type AtomicHandler,
+  type AtomicRouteOptions,
+  atomicRoute,
+  type LeasedHandler,
+  type LeasedRouteOptions,
+  leasedRoute,
+  type Route,
+  type RouteDomain,
+} from '../core/index.js'
+import { nodeFacts, sendToNode } from '../wire/index.js'
+
+export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
+
+/** What routes on `node:http` are told beside the usual. */
+export interface NodeOptions {
+  /**
+   * Hears what the handler, `parse` or `principal` threw that is no answer, and answers by itself; the transaction was rolled back. `node:http` has no flow of errors of
+   * its own. Default: 500 without a body, and the error as a warning of the process, so that it is not lost.
+   */
+  readonly onError?: (error: unknown, request: IncomingMessage, response: ServerResponse) => void
+}
+
+/** A listener of `node:http`. It never rejects. */
+export type NodeListener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+
+/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. Refuses like {@link atomicRoute}. */
+export function idempotent<Handle, Input = undefined>(
+  db: RouteDomain<Handle>,
+  { onError, ...options }: AtomicRouteOptions<IncomingMessage, Input> & NodeOptions,
+  handler: AtomicHandler<IncomingMessage, Handle, Input>,
+): NodeListener {
+  return listenerOf(atomicRoute(db, options, handler), onError)
+}
+
+/** A route whose effect lies outside the store, under a lease. Refuses like {@link leasedRoute}. */
+export function idempotentLeased<Input = undefined>(
+  store: RecordStore,
+  { onError, ...options }: LeasedRouteOptions<IncomingMessage, Input> & NodeOptions,
+  handler: LeasedHandler<IncomingMessage, Input>,
+): NodeListener {
+  return listenerOf(leasedRoute(store, options, handler), onError)
+}
+
+function listenerOf(route: Route<IncomingMessage>, onError: NodeOptions['onError'] = bareError): NodeListener {
+  return async (request, response) => {
+    try {
+      const answer = await route.handle(nodeFacts(request, { target: request.url ?? '/' }), request)
+      await sendToNode(response, answer)
+    } catch (error) {
+      onError(error, request, response)
+    }
+  }
+}
+
+function bareError(error: unknown, _request: IncomingMessage, response: ServerResponse): void {
+  process.emitWarning(error instanceof Error ? error : String(error))
+  if (response.headersSent) response.destroy()
+  else if (!response.destroyed) response.writeHead(500).end()
+}

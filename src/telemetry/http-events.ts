@@ -1,0 +1,22 @@
+// What servers say: one message for each answer of a route under the layer.
+
+import { type EventChannel, eventChannel } from './channels.js'
+
+/** A route has answered. */
+export interface HttpAnsweredEvent {
+  /** The route's name. */
+  readonly route: string
+  /** How: the handler ran, a stored answer was repeated, the layer refused, or the request went past the layer without a key. */
+  readonly how: 'executed' | 'replayed' | 'refused' | 'unkeyed'
+  /** The status. */
+  readonly status: number
+  /** Which call of the intent it was, as the caller says; undefined: it does not say. */
+  readonly attempt: number | undefined
+  /** Refused: the kind of problem, such as `in-flight`. */
+  readonly problem?: string
+  /** Refused: why, where an error was behind it. It stays here, and is not in the answer. */
+  readonly error?: unknown
+}
+
+/** `reprise.http.answered`: a route has answered. */
+export const httpAnswered: EventChannel<HttpAnsweredEvent> = /* @__PURE__ */ eventChannel('reprise.http.answered')

@@ -1,0 +1,195 @@
+// The client of the HTTP cases: plain node:http, so that two fields of one name, bare connections and exact bytes are possible.
+
+import { type IncomingMessage, request as openRequest, type RequestOptions } from 'node:http'
+import { request as openSecureRequest } from 'node:https'
+import { systemClock, uuidv4 } from '../../../kernel/index.js'
+import { ConformanceFailure } from '../expectations.js'
+
+/** A request of a case. */
+export interface SubjectRequest {
+  /** The method. Default `POST`. */
+  readonly method?: string
+  /** Path and query: `/charges?account=7`. */
+  readonly path: string
+  /** The `Idempotency-Key` field as it is to be sent; a list sends as many fields. Default: none. */
+  readonly key?: string | readonly string[]
+  /** The body, as it is; undefined sends none. */
+  readonly body?: string | Uint8Array
+  /** The media type. Default `application/json` where there is a body. */
+  readonly type?: string
+  /** More fields. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Which process answers, from 0. Default: they take turns. */
+  readonly at?: number
+}
+
+/** What came back. */
+export interface SubjectAnswer {
+  /** The status. */
+  readonly status: number
+  /** The bytes of the body. */
+  readonly body: Buffer
+  /** From the first byte sent to the last received, in ms. */
+  readonly tookMs: number
+  /** Every value of a field; the name in any case. */
+  fields(name: string): readonly string[]
+  /** The value of a field, several joined by a comma; undefined where there is none. */
+  header(name: string): string | undefined
+  /** The body as JSON; undefined where it is none. */
+  json(): unknown
+}
+
+/** Somebody on whose behalf requests are made. */
+export interface SubjectUser {
+  /** The name. */
+  readonly name: string
+  /** Sends a request. Fails the case when no answer comes in time. */
+  send(request: SubjectRequest): Promise<SubjectAnswer>
+  /** `POST` with a key and a body of JSON. */
+  post(path: string, key: string | readonly string[] | undefined, body?: unknown): Promise<SubjectAnswer>
+  /** How many effects this user has. */
+  effects(): Promise<number>
+}
+
+/** What a case works with. */
+export interface HttpCaseClient {
+  /** How many processes of the subject there are on one store. */
+  readonly places: number
+  /** A user that nobody has used before; with a name, that one. */
+  user(name?: string): SubjectUser
+  /** Nobody: requests without `Authorization`. */
+  readonly nobody: Pick<SubjectUser, 'send' | 'post'>
+  /** A key that nobody has used before. */
+  key(): string
+  /** The same client for one case: it knows which of its requests are under way. */
+  forCase(): HttpCaseClient & {
+    /** Settles when all requests of the case have ended, however they did. */
+    idle(): Promise<void>
+  }
+}
+
+/** How a subject is reached. */
+export interface HttpCaseClientOptions {
+  /** Its address, or those of its processes that share a store: `http://127.0.0.1:4700`. */
+  readonly urls: readonly string[]
+  /** The fields that name a user; `{user}` stands for the name. Default `{ Authorization: 'Bearer {user}' }`. */
+  readonly credentials?: Readonly<Record<string, string>>
+  /** More fields for every request, also those of nobody. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** How long one answer may take, in ms. Default 15,000. */
+  readonly limitMs?: number
+}
+
+const largestAnswer = 16_777_216
+
+/** A client for a subject. */
+export function httpCaseClient(options: HttpCaseClientOptions): HttpCaseClient {
+  const { credentials = { Authorization: 'Bearer {user}' }, headers = {}, limitMs = 15_000 } = options
+  const urls = options.urls.map((url) => new URL(url))
+  let turn = 0
+  const exchangeAs = async (name: string | undefined, request: SubjectRequest): Promise<SubjectAnswer> => {
+    const place = request.at ?? turn++ % urls.length
+    const base = urls[place]
+    if (base === undefined) throw new ConformanceFailure(`there is no process ${place}`)
+    const named = name === undefined ? [] : Object.entries(credentials)
+    const whoever = Object.fromEntries(named.map(([field, value]) => [field, value.replaceAll('{user}', name ?? '')]))
+    return exchange(base, { ...request, headers: { ...headers, ...whoever, ...request.headers } }, limitMs)
+  }
+  const clientOf = (underWay: Set<Promise<unknown>>): ReturnType<HttpCaseClient['forCase']> => {
+    const sendAs = (name: string | undefined, request: SubjectRequest): Promise<SubjectAnswer> => {
+      const sent = exchangeAs(name, request)
+      // A case that fails early leaves requests behind; that they end badly then is nobody's concern.
+      const end = sent.catch(() => undefined).finally(() => underWay.delete(end))
+      underWay.add(end)
+      return sent
+    }
+    const personOf = (name: string | undefined): Pick<SubjectUser, 'send' | 'post'> => ({
+      send: (request) => sendAs(name, request),
+      post: (path, key, body = { amount: 5 }) =>
+        sendAs(name, { path, ...(key === undefined ? {} : { key }), body: JSON.stringify(body) }),
+    })
+    return {
+      places: urls.length,
+      nobody: personOf(undefined),
+      key: () => uuidv4(),
+      user: (name = `user-${uuidv4()}`) => {
+        const person = personOf(name)
+        const effects = async () => countOf(await person.send({ method: 'GET', path: '/effects' }))
+        return { name, ...person, effects }
+      },
+      forCase: () => clientOf(new Set()),
+      idle: async () => void (await Promise.all(underWay)),
+    }
+  }
+  return clientOf(new Set())
+}
+
+function countOf(answer: SubjectAnswer): number {
+  const count = (answer.json() as { readonly effects?: unknown } | undefined)?.effects
+  if (answer.status === 200 && typeof count === 'number') return count
+  throw new ConformanceFailure(`GET /effects answers ${answer.status}, and should 200 {"effects": n}`)
+}
+
+/** One exchange, on a connection of its own. */
+function exchange(base: URL, request: SubjectRequest, limitMs: number): Promise<SubjectAnswer> {
+  const { method = 'POST', path, key, body, type = 'application/json' } = request
+  const bytes = body === undefined ? undefined : Buffer.from(body as Uint8Array)
+  const headers: Record<string, string | string[]> = { ...request.headers }
+  if (bytes !== undefined) Object.assign(headers, { 'Content-Type': type, 'Content-Length': String(bytes.length) })
+  if (key !== undefined) headers['Idempotency-Key'] = typeof key === 'string' ? key : [...key]
+  const open = base.protocol === 'https:' ? openSecureRequest : openRequest
+  const at: RequestOptions = {
+    host: base.hostname.replace(/^\[|\]$/g, ''),
+    port: base.port === '' ? undefined : Number(base.port),
+    method,
+    path: base.pathname.replace(/\/$/, '') + path,
+    headers,
+    agent: false, // A connection that is kept may be closed by the other side just as it is used again.
+  }
+  const startMs = systemClock.monotonicMs()
+  return new Promise((resolve, reject) => {
+    const outgoing = open(at)
+    const fail = (why: string, cause?: unknown): void => {
+      cancel()
+      reject(new ConformanceFailure(`${method} ${path.split('?', 1)[0]}: ${why}`, { cause }))
+      outgoing.destroy()
+    }
+    const cancel = systemClock.setTimer(limitMs, () => fail(`no answer within ${limitMs} ms`))
+    outgoing.on('error', (error: NodeJS.ErrnoException) =>
+      fail(`no answer: ${error.code ?? 'the connection failed'}`, error),
+    )
+    outgoing.on('response', (incoming) => {
+      const parts: Buffer[] = []
+      let size = 0
+      incoming.on('data', (part: Buffer) => {
+        size += part.length
+        if (size > largestAnswer) fail(`the answer has more than ${largestAnswer} bytes`)
+        else parts.push(part)
+      })
+      incoming.on('error', (error) => fail('the answer was cut off', error))
+      incoming.on('end', () => {
+        cancel()
+        resolve(answerOf(incoming, Buffer.concat(parts), systemClock.monotonicMs() - startMs))
+      })
+    })
+    outgoing.end(bytes)
+  })
+}
+
+function answerOf(incoming: IncomingMessage, body: Buffer, tookMs: number): SubjectAnswer {
+  const fields = (name: string): readonly string[] => incoming.headersDistinct[name.toLowerCase()] ?? []
+  return {
+    status: incoming.statusCode ?? 0,
+    body,
+    tookMs,
+    fields,
+    header: (name) => (fields(name).length === 0 ? undefined : fields(name).join(', ')),
+    json() {
+      try {
+        return JSON.parse(body.toString('utf8')) as unknown
+      } catch {
+        return undefined
+      }
+    },
+  }
+}

@@ -1,0 +1,216 @@
+// The page of the sample service in a real browser: what a newcomer presses, and what he sees.
+
+import { mkdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findChromium } from '../../tools/servers.mjs'
+import { freshFile, type Service, startService, stop } from './service-process.js'
+
+// Kept out of git, to be looked at.
+const screenshots = fileURLToPath(new URL('../../.cache/screenshots/', import.meta.url))
+const slow = { timeout: 45_000 }
+
+let browser: Browser
+let service: Service
+
+beforeAll(async () => {
+  mkdirSync(screenshots, { recursive: true })
+  service = await startService({ DATABASE_URL: freshFile() })
+  // As root, Chromium has no sandbox to offer.
+  const args = process.getuid?.() === 0 ? ['--no-sandbox'] : []
+  browser = await chromium.launch({ executablePath: findChromium() ?? 'chromium', args })
+})
+afterAll(async () => {
+  await browser?.close()
+  expect((await stop(service)).code).toBe(0)
+})
+
+/** Opens the page as somebody new; errors of its script are kept. */
+async function open(options: BrowserContextOptions = {}, url = service.url): Promise<{ page: Page; errors: Error[] }> {
+  const page = await (await browser.newContext(options)).newPage()
+  const errors: Error[] = []
+  page.on('pageerror', (error) => errors.push(error))
+  page.setDefaultTimeout(slow.timeout)
+  await page.goto(url)
+  return { page, errors }
+}
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
+const reads = (page: Page, id: string, text: string | RegExp) => page.locator(`#${id}`, { hasText: text }).waitFor()
+/** The lines of the trail, each as the words of its chips. */
+const trail = (page: Page) =>
+  page
+    .locator('#trail li')
+    .evaluateAll((lines) =>
+      lines.map((line) => [...line.children].map(({ textContent }) => textContent).filter((text) => text !== '')),
+    )
+const isMade = async (page: Page, payments: number) => {
+  await reads(page, 'made', new RegExp(`^${payments}$`))
+  await expect.poll(() => page.locator('#ledger tr.current').count(), slow).toBe(payments)
+}
+
+describe('one payment', () => {
+  it('is sent, and sent again, and is one', async () => {
+    const { page, errors } = await open()
+    expect(await page.getByRole('button', { name: 'Retry' }).isDisabled()).toBe(true)
+    await press(page, 'Send')
+    await reads(page, 'verdict', '201: the payment was made, by this call.')
+    await isMade(page, 1)
+    await press(page, 'Retry')
+    await reads(page, 'verdict', 'from memory')
+    await isMade(page, 1)
+    const told = [
+      ['call 1', 'claimed', 'committed', '201'],
+      ['call 2', 'replayed', '201'],
+    ]
+    await expect.poll(() => trail(page), slow).toEqual(told)
+    expect(errors).toEqual([])
+  })
+
+  it('whose answer is dropped had happened', async () => {
+    const { page } = await open()
+    await press(page, 'Drop the answer')
+    await reads(page, 'verdict', 'No answer came.')
+    await isMade(page, 1)
+    await press(page, 'Retry')
+    await reads(page, 'verdict', 'from memory')
+    await isMade(page, 1)
+    const told = [
+      ['call 1', 'claimed', 'committed', 'answer dropped'],
+      ['call 2', 'replayed', '201'],
+    ]
+    await expect.poll(() => trail(page), slow).toEqual(told)
+  })
+
+  it('whose process is killed before COMMIT had not happened; the page goes on, and the retry makes it', async () => {
+    const { page, errors } = await open()
+    await press(page, 'Crash before COMMIT')
+    await reads(page, 'verdict', 'No answer came.')
+    await isMade(page, 0)
+    await expect
+      .poll(() => trail(page), slow)
+      .toEqual([['call 1', 'claimed', 'process killed'], ['the service is back']])
+    await press(page, 'Retry')
+    await reads(page, 'verdict', 'by this call')
+    await isMade(page, 1)
+    await expect.poll(async () => (await trail(page)).at(-1), slow).toEqual(['call 2', 'claimed', 'committed', '201'])
+    await page.screenshot({ path: `${screenshots}crash.png`, fullPage: true })
+    expect(errors).toEqual([])
+  })
+
+  it('sent ten times at once is carried out once; the others are refused or told', async () => {
+    const { page } = await open()
+    await press(page, 'Ten at once')
+    await reads(page, 'verdict', 'Ten calls at once, one key: 1 was carried out')
+    await reads(page, 'calls', '10')
+    await isMade(page, 1)
+    await expect.poll(async () => (await trail(page)).length, slow).toBe(10)
+    const chips = (await trail(page)).map((line) => line[1])
+    expect(chips.filter((chip) => chip === 'claimed')).toHaveLength(1)
+    expect(chips).toContain('refused: in-flight')
+    await page.screenshot({ path: `${screenshots}ten.png`, fullPage: true })
+  })
+
+  it('is made with the keyboard alone', async () => {
+    const { page } = await open()
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Send')
+    await page.keyboard.press('Enter')
+    await isMade(page, 1)
+    for (let tab = 0; tab < 4; tab += 1) await page.keyboard.press('Tab')
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Retry')
+    await page.keyboard.press('Space')
+    await reads(page, 'verdict', 'from memory')
+  })
+})
+
+describe('the storm', () => {
+  const set = (page: Page, id: string, value: number) => page.locator(`#${id}`).fill(String(value))
+  const attribute = (page: Page, id: string, name: string) => page.locator(`#${id}`).getAttribute(name)
+
+  it('without a budget stays after its trigger, its retries green while the service knows keys', async () => {
+    const { page, errors } = await open()
+    await reads(page, 'badge', 'METASTABLE')
+    expect(await attribute(page, 'chart-repeats', 'class')).toBe('safe')
+    await reads(page, 'offered-value', /^\d{4} \/ s · [3-9]\.\d × capacity$/)
+    const level = await page.locator('#offered').evaluate((meter) => (meter as unknown as { value: number }).value)
+    expect(level).toBeGreaterThan(3)
+    await reads(page, 'bucket-value', 'no budget')
+    await reads(page, 'summary', /[1-9][\d,]* repeats recognised, nobody charged twice/)
+    await page.screenshot({ path: `${screenshots}metastable.png`, fullPage: true })
+    expect(errors).toEqual([])
+  })
+
+  it('charges twice, in red, where the service knows no keys', async () => {
+    const { page } = await open({ colorScheme: 'dark' })
+    await page.getByLabel('The service knows keys').uncheck()
+    await reads(page, 'badge', 'METASTABLE')
+    expect(await attribute(page, 'chart-repeats', 'class')).toBe('unsafe')
+    await reads(page, 'summary', /[1-9][\d,]* charged twice/)
+    await page.screenshot({ path: `${screenshots}unsafe-dark.png`, fullPage: true })
+  })
+
+  it('ends with a budget, whose bucket runs low and fills again', async () => {
+    const { page } = await open()
+    await page.getByLabel('Budget').check()
+    await reads(page, 'bucket-value', /^[0-4]\.\d of 10$/)
+    await reads(page, 'badge', 'RECOVERED')
+    await reads(page, 'bucket-value', '10.0 of 10')
+    await page.screenshot({ path: `${screenshots}recovered.png`, fullPage: true })
+  })
+
+  it('does not begin without a trigger, without retries, or with capacity enough', async () => {
+    const { page } = await open()
+    await set(page, 'trigger', 0) // each change begins a new run, whose badge says nothing at first
+    await reads(page, 'trigger-value', '0 s')
+    await reads(page, 'badge', 'RECOVERED')
+    await set(page, 'trigger', 10)
+    await set(page, 'repeats', 0)
+    await reads(page, 'repeats-value', '0')
+    await reads(page, 'badge', 'RECOVERED')
+    await set(page, 'repeats', 5)
+    await set(page, 'capacity', 3000)
+    await reads(page, 'capacity-value', '3000 / s')
+    await reads(page, 'badge', 'RECOVERED')
+  })
+})
+
+describe('the page', () => {
+  it('fits a phone: nothing is wider than the screen, and what is pressed is large enough', async () => {
+    const { page } = await open({ viewport: { width: 360, height: 740 }, hasTouch: true })
+    await press(page, 'Ten at once')
+    await isMade(page, 1)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
+    const heights = await page
+      .getByRole('button')
+      .evaluateAll((buttons) => buttons.map((button) => button.getBoundingClientRect().height))
+    expect(Math.min(...heights)).toBeGreaterThanOrEqual(44)
+    await page.screenshot({ path: `${screenshots}phone.png`, fullPage: true })
+  })
+
+  it('says so where no trouble can be made, and pays all the same', async () => {
+    const calm = await startService({ DATABASE_URL: freshFile(), REPRISE_DRILL: '0' })
+    const { page } = await open({}, calm.url)
+    await reads(page, 'notice', 'Drills are off here')
+    expect(await page.getByRole('button', { name: 'Drop the answer' }).isVisible()).toBe(false)
+    await press(page, 'Send')
+    await isMade(page, 1)
+    expect((await stop(calm)).code).toBe(0)
+  })
+
+  it('loads nothing from elsewhere, and is small', async () => {
+    const page = await (await browser.newContext()).newPage()
+    const asked: string[] = []
+    let bytes = 0
+    page.on('response', async (response) => {
+      asked.push(new URL(response.url()).origin)
+      if (/(\/|\.css|\.js)$/.test(response.url())) bytes += (await response.body()).length
+    })
+    await page.goto(service.url)
+    await reads(page, 'badge', /UNTROUBLED|STORM|DOWN|METASTABLE/)
+    expect(new Set(asked)).toEqual(new Set([service.url]))
+    expect(bytes).toBeGreaterThan(5_000)
+    expect(bytes).toBeLessThan(100_000)
+  })
+})

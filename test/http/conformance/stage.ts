@@ -1,0 +1,194 @@
+// Where the controlled HTTP cases are played: a store of each kind, processes on it that can be killed and stopped, and clients for them.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import Database from 'libsql'
+import pg from 'pg'
+import { afterAll, inject } from 'vitest'
+import {
+  type HttpCaseClient,
+  httpCaseClient,
+  type SubjectAnswer,
+  type SubjectUser,
+} from '../../../src/testing/index.js'
+import { createDatabase } from '../../servers/fresh-database.js'
+import { type Ledger, openLedger } from '../subject/ledger.js'
+import type { Told } from './processes/serves.js'
+
+/** The kinds of stores. */
+export const storeNames = ['SQLite', 'PostgreSQL'] as const
+
+/** The name of a kind of store. */
+export type StoreName = (typeof storeNames)[number]
+
+/** A process that serves the subject. */
+export interface Serving {
+  readonly url: string
+  readonly child: ChildProcess
+  /** Everything that it wrote so far. */
+  said(): string
+  /** Ends it by SIGKILL. */
+  kill(): Promise<void>
+}
+
+/** A store, and processes on it. */
+export interface Stage {
+  readonly store: StoreName
+  readonly database: string
+  /** The same store, seen from the test. */
+  readonly ledger: Ledger
+  start(told?: Partial<Told>, environment?: NodeJS.ProcessEnv): Promise<Serving>
+  /** A client for these processes. */
+  client(...serving: readonly Serving[]): HttpCaseClient
+  /** Locks all records from outside; the result lets go. */
+  lock(): Promise<() => Promise<void>>
+  /** Every row of the tables of Reprise, as text. */
+  atRest(): Promise<string>
+}
+
+/** Bundles the program, once for a test file. */
+export async function bundled(): Promise<string> {
+  const folder = fileURLToPath(new URL(`../../../.cache/http-serves-${process.pid}`, import.meta.url))
+  await build({
+    entryPoints: { serves: fileURLToPath(new URL('./processes/serves.ts', import.meta.url)) },
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    logLevel: 'error',
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  return join(folder, 'serves.mjs')
+}
+
+/** Opens a stage; all of it is gone after the tests of the suite that calls this. */
+export async function openStage(program: string, store: StoreName, databaseUrl?: string): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), 'reprise-http-'))
+  const fresh =
+    store === 'SQLite' || databaseUrl !== undefined ? undefined : await createDatabase(inject('postgresUrl'))
+  const database = databaseUrl ?? fresh?.url ?? `sqlite:${join(folder, 'store.db')}`
+  const ledger = await openLedger(database)
+  const running = new Set<Serving>()
+  afterAll(async () => {
+    await Promise.all([...running].map((one) => one.kill()))
+    await ledger.close()
+    await fresh?.drop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return {
+    store,
+    database,
+    ledger,
+    async start(told = {}, environment = {}) {
+      const words = JSON.stringify({ database, sink: join(folder, 'sink'), ...told } satisfies Told)
+      const child = spawn(process.execPath, [program, words], { env: { ...process.env, ...environment } })
+      const serving = await ready(child)
+      running.add(serving)
+      return serving
+    },
+    client: (...serving) => httpCaseClient({ urls: serving.map(({ url }) => url), limitMs: 20_000 }),
+    lock: () => (store === 'SQLite' ? lockFile(database.slice('sqlite:'.length)) : lockTables(database)),
+    atRest: () => (store === 'SQLite' ? rowsOfFile(database.slice('sqlite:'.length)) : rowsOfTables(database)),
+  }
+}
+
+async function ready(child: ChildProcess): Promise<Serving> {
+  let [output, errors] = ['', '']
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    output += text
+  })
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    errors += text
+  })
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stdout?.on('data', () => {
+      const line = /^ready (\S+)\n/m.exec(output)
+      if (line?.[1] !== undefined) resolve(line[1])
+    })
+    void ended.then(() => reject(new Error(`The subject ended before it was ready.\n${errors}`)))
+  })
+  return {
+    url,
+    child,
+    said: () => output + errors,
+    async kill() {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+async function lockFile(file: string): Promise<() => Promise<void>> {
+  const db = new Database(file)
+  db.exec('pragma busy_timeout = 5000')
+  db.exec('begin immediate')
+  return async () => {
+    db.exec('rollback')
+    db.close()
+  }
+}
+
+async function lockTables(url: string): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query('begin')
+  await client.query('lock table reprise_marker in access exclusive mode')
+  return async () => {
+    await client.query('rollback')
+    await client.end()
+  }
+}
+
+async function rowsOfFile(file: string): Promise<string> {
+  const db = new Database(file)
+  try {
+    const names = db.prepare("select name from sqlite_master where type = 'table' and name like 'reprise%'").all([])
+    return (names as { name: string }[])
+      .map(({ name }) => JSON.stringify(db.prepare(`select * from ${name}`).all([])))
+      .join('\n')
+  } finally {
+    db.close()
+  }
+}
+
+async function rowsOfTables(url: string): Promise<string> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ tablename: string }>(
+      "select tablename from pg_tables where tablename like 'reprise%'",
+    )
+    const texts: string[] = []
+    for (const { tablename } of rows)
+      texts.push(JSON.stringify((await client.query(`select * from ${tablename}`)).rows))
+    return texts.join('\n')
+  } finally {
+    await client.end()
+  }
+}
+
+/** Sends until the answer is a success, as a patient client does; every answer on the way is kept. */
+export async function insist(
+  user: SubjectUser,
+  send: () => Promise<SubjectAnswer>,
+  limitMs = 30_000,
+): Promise<{ readonly last: SubjectAnswer; readonly before: readonly SubjectAnswer[] }> {
+  const endMs = performance.now() + limitMs
+  const before: SubjectAnswer[] = []
+  for (;;) {
+    const last = await send()
+    if (last.status === 201) return { last, before }
+    before.push(last)
+    if (performance.now() > endMs)
+      throw new Error(`${user.name} insisted in vain: ${before.map(({ status }) => status)}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
