@@ -34,6 +34,12 @@ it.each([
   expect(refusalOf(of(code), circumstances)).toMatchObject(refusal)
 })
 
+it('says 503 where nobody can tell whether it is this key that somebody is at work on', () => {
+  const flight = (certain: boolean) => new RepriseError('OPERATION_IN_FLIGHT', 'x', { details: { certain } })
+  expect(refusalOf(flight(false), before)).toEqual({ name: 'store-unavailable' })
+  expect(refusalOf(flight(true), before)).toEqual({ name: 'in-flight' })
+})
+
 it('says what is wrong with a key, and calls its field by its name', () => {
   const long = new RepriseError('KEY_TOO_LONG', 'The key has 300 characters; at most 255 are allowed.')
   const detail = 'The key has 300 characters; at most 255 are allowed. Nothing was carried out.'
