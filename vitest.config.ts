@@ -4,6 +4,7 @@
 //
 // Every test file belongs to exactly one group; `npm test -- --project unit` runs one of them.
 
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 // One seed for all property tests of a run, printed so that a failure can be drawn again.
@@ -17,6 +18,8 @@ const slow = { testTimeout: 300_000, hookTimeout: 300_000 }
 export default defineConfig({
   test: {
     exclude: ['**/node_modules/**', '**/fixtures/**'],
+    // Left to itself vitest keeps a core free, which on two of them is half of the time.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [
@@ -65,7 +68,7 @@ export default defineConfig({
           name: 'tools',
           include: ['test/tools/**/*.test.ts'],
           sequence: { groupOrder: 3 },
-          maxWorkers: 1,
+          maxWorkers: 2,
           ...slow,
         },
       },

@@ -29,6 +29,7 @@
  * @property {boolean} [rates] Whether operations a second are shown and compared, and not their times.
  * @property {Meter[]} [meters] Read before and after every turn. Default: none.
  * @property {Effort} [effort] A full run of this case, where the usual turns are too short for it.
+ * @property {Effort} [shortEffort] A short run of this case, where the usual rounds are too many for it.
  * @property {string[] | ((used: Used) => string[])} [notes] Lines that belong to the case, which may be made of what the meters read. Default: none.
  */
 /** @typedef {(subject: string, meter: string) => number} Used The median that a meter read for an operation of a subject. */
@@ -49,7 +50,8 @@ export const sink = { last: /** @type {unknown} */ (undefined) }
  * @param {Effort} effort
  */
 export function measure({ within = (work) => work(), ...subject }, effort) {
-  return within(() => measureHere(subject, subject.effort && effort === fullEffort ? subject.effort : effort))
+  const own = effort === fullEffort ? subject.effort : subject.shortEffort
+  return within(() => measureHere(subject, own ?? effort))
 }
 
 /**

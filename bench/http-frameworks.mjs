@@ -1,16 +1,8 @@
-// The services of the bench of servers: the same handler without a layer, with ours, and with those of others.
+// The services of the bench of servers: the same handler without a layer, with ours, and with those of others. Each loads its own framework when it is started.
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { createAdaptorServer } from '@hono/node-server'
-import express from 'express'
-import makeFastify from 'fastify'
-import { Hono } from 'hono'
-import { idempotent as expressIdempotent } from '../dist/http/express/index.js'
-import { idempotent as fastifyIdempotent, repriseIdempotency } from '../dist/http/fastify/index.js'
-import { idempotent as honoIdempotent } from '../dist/http/hono/index.js'
-import { idempotent as nodeIdempotent, reply } from '../dist/http/node/index.js'
-import { peerOn } from './http-peers.mjs'
+import { reply } from '../dist/http/core/index.js'
 import { response } from './operation-work.mjs'
 
 /** @typedef {import('./http-stores.mjs').Kept} Kept */
@@ -48,6 +40,7 @@ function routeOf(way, { db, insert }, principal) {
   return /** @type {const} */ ([db, options, handler])
 }
 
+const peers = async () => (await import('./http-peers.mjs')).peerOn
 const isOurs = (/** @type {string} */ way) => way === 'keyed' || way === 'keyless'
 const isBare = (/** @type {string} */ way) => way === 'transact' || way === 'bare'
 
@@ -73,13 +66,14 @@ async function listening(server) {
  */
 async function node(way, kept) {
   if (isOurs(way)) {
-    const listener = nodeIdempotent(...routeOf(way, kept, (request) => request.headers.authorization))
+    const { idempotent } = await import('../dist/http/node/index.js')
+    const listener = idempotent(...routeOf(way, kept, (request) => request.headers.authorization))
     return listening(createServer(listener))
   }
   const work = workOf(way, kept)
   const answer = isBare(way)
     ? async (/** @type {any} */ _, /** @type {any} */ body) => ({ body: await work(body) })
-    : await peerOn.node(way, kept, work)
+    : await (await peers()).node(way, kept, work)
   return listening(
     createServer(async (request, out) => {
       const parts = []
@@ -101,12 +95,14 @@ async function node(way, kept) {
  * @param {Kept} kept
  */
 async function onExpress(way, kept) {
+  const { default: express } = await import('express')
   const app = express()
   if (isOurs(way)) {
-    app.post('/payments', expressIdempotent(...routeOf(way, kept, (request) => request.headers.authorization)))
+    const { idempotent } = await import('../dist/http/express/index.js')
+    app.post('/payments', idempotent(...routeOf(way, kept, (request) => request.headers.authorization)))
   } else {
     const work = workOf(way, kept)
-    const before = isBare(way) ? [] : await peerOn.express(way, kept)
+    const before = isBare(way) ? [] : await (await peers()).express(way, kept)
     app.post('/payments', express.json(), ...before, async (request, out) => {
       out.status(201).json(await work(request.body))
     })
@@ -120,13 +116,15 @@ async function onExpress(way, kept) {
  * @returns {Promise<Started>}
  */
 async function fastify(way, kept) {
+  const { default: makeFastify } = await import('fastify')
   const app = makeFastify()
   if (isOurs(way)) {
+    const { idempotent, repriseIdempotency } = await import('../dist/http/fastify/index.js')
     await app.register(repriseIdempotency)
-    app.post('/payments', fastifyIdempotent(...routeOf(way, kept, (request) => request.headers.authorization)))
+    app.post('/payments', idempotent(...routeOf(way, kept, (request) => request.headers.authorization)))
   } else {
     const work = workOf(way, kept)
-    const options = isBare(way) ? {} : await peerOn.fastify(app, way, kept)
+    const options = isBare(way) ? {} : await (await peers()).fastify(app, way, kept)
     app.post('/payments', options, async (request, out) => {
       out.code(201)
       return work(request.body)
@@ -141,12 +139,15 @@ async function fastify(way, kept) {
  * @param {Kept} kept
  */
 async function hono(way, kept) {
+  const { createAdaptorServer } = await import('@hono/node-server')
+  const { Hono } = await import('hono')
   const app = new Hono()
   if (isOurs(way)) {
-    app.post('/payments', honoIdempotent(...routeOf(way, kept, (c) => c.req.header('authorization'))))
+    const { idempotent } = await import('../dist/http/hono/index.js')
+    app.post('/payments', idempotent(...routeOf(way, kept, (c) => c.req.header('authorization'))))
   } else {
     const work = workOf(way, kept)
-    if (!isBare(way)) app.use('/payments', await peerOn.hono())
+    if (!isBare(way)) app.use('/payments', await (await peers()).hono())
     app.post('/payments', async (c) => c.json(await work(await c.req.json()), 201))
   }
   return listening(/** @type {import('node:http').Server} */ (createAdaptorServer({ fetch: app.fetch })))

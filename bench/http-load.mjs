@@ -3,10 +3,8 @@
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import autocannon from 'autocannon'
+import { connections } from './http-stores.mjs'
 import { request } from './operation-work.mjs'
-
-/** How many connections are kept busy. */
-export const connections = 16
 
 /**
  * @typedef {object} Place
@@ -18,6 +16,7 @@ export const connections = 16
 /**
  * @typedef {object} Service A service in a process of its own.
  * @property {string} url
+ * @property {string} way How it answers.
  * @property {number[]} pids Of the service.
  * @property {number[]} backends Of its connections to PostgreSQL.
  * @property {() => Promise<number>} effects How many rows it has written.
@@ -48,6 +47,7 @@ export async function startService(options) {
   const { port, backends } = /** @type {any} */ (await answer(''))
   return {
     url: `http://127.0.0.1:${port}`,
+    way: options.way,
     pids: [/** @type {number} */ (child.pid)],
     backends,
     effects: async () => Number(await answer('effects')),

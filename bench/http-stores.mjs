@@ -1,13 +1,12 @@
 // Where the services of the bench keep what they do: the same insert in a transaction of ours, and by the driver alone.
 
+//
+// Each loads its own driver when it is opened: a run starts dozens of services, and most of the time of a start is loading.
+
 import { join } from 'node:path'
-import Database from 'libsql'
-import pg from 'pg'
-import { memory as inMemory } from '../dist/stores/memory/index.js'
-import { postgres as inPostgres } from '../dist/stores/postgres/index.js'
-import { sqlite as inSqlite } from '../dist/stores/sqlite/index.js'
-import { connections } from './http-load.mjs'
-import { backendsOf } from './postgres-server.mjs'
+
+/** How many connections are kept busy. */
+export const connections = 16
 
 /**
  * @typedef {object} Kept
@@ -18,13 +17,14 @@ import { backendsOf } from './postgres-server.mjs'
  * @property {() => Promise<number>} effects How many rows there are.
  * @property {number[]} backends Of PostgreSQL.
  * @property {string} [file] Of SQLite.
- * @property {pg.Pool} [pool] Of PostgreSQL.
+ * @property {import('pg').Pool} [pool] Of PostgreSQL.
  * @property {{ exec(sql: string): unknown }[]} handles Of SQLite, all that write.
  * @property {() => Promise<void>} close
  */
 
 /** Nothing is written: what is left is the layer. @returns {Promise<Kept>} */
 async function memory() {
+  const { memory: inMemory } = await import('../dist/stores/memory/index.js')
   let count = 0
   const insert = async () => {
     count += 1
@@ -47,6 +47,8 @@ async function memory() {
  * @returns {Promise<Kept>}
  */
 async function sqlite({ folder }, way) {
+  const { default: Database } = await import('libsql')
+  const { sqlite: inSqlite } = await import('../dist/stores/sqlite/index.js')
   const file = join(folder, `${way}-${process.pid}.db`)
   const text = 'INSERT INTO entry (text) VALUES (?)'
   /** @type {InstanceType<typeof Database>[]} */
@@ -94,6 +96,9 @@ async function sqlite({ folder }, way) {
  * @returns {Promise<Kept>}
  */
 async function postgres({ url }) {
+  const { default: pg } = await import('pg')
+  const { postgres: inPostgres } = await import('../dist/stores/postgres/index.js')
+  const { backendsOf } = await import('./postgres-server.mjs')
   const pool = new pg.Pool({ connectionString: url, max: connections, min: connections, idleTimeoutMillis: 0 })
   const db = inPostgres({ pool, name: 'bench' })
   const text = 'INSERT INTO entry (text) VALUES ($1)'
@@ -130,6 +135,8 @@ export const stores = { memory, sqlite, postgres }
  * @param {string} url
  */
 export async function preparePostgres(url) {
+  const { default: pg } = await import('pg')
+  const { postgres: inPostgres } = await import('../dist/stores/postgres/index.js')
   const pool = new pg.Pool({ connectionString: url, max: 1 })
   try {
     await pool.query('CREATE TABLE IF NOT EXISTS entry (id bigserial PRIMARY KEY, text text NOT NULL)')

@@ -3,7 +3,20 @@
 import assert from 'node:assert/strict'
 import { hold, leased } from '../dist/idempotency/index.js'
 import { postgres } from '../dist/stores/postgres/index.js'
-import { check, effort, fresh, here, response, rotating, sharedOptions, text, there } from './operation-work.mjs'
+import {
+  check,
+  effort,
+  fresh,
+  here,
+  inTurn,
+  paying,
+  replaying,
+  response,
+  rotating,
+  sharedOptions,
+  text,
+  there,
+} from './operation-work.mjs'
 import { backendsOf } from './postgres-server.mjs'
 import { ownProcessorUs, processorUs } from './processor-time.mjs'
 import { roundTripsOf } from './round-trips.mjs'
@@ -80,16 +93,8 @@ export async function* postgresCases(pool, version, connections, flushes) {
  * @param {number} connections
  */
 async function firstWays(pool, db, connections) {
-  const next = fresh()
-  const pay = db.operation('pay', {
-    ...sharedOptions(),
-    run: async (tx) => {
-      await tx.query(insert, [text])
-      return response
-    },
-  })
   /** @type {Record<string, () => Promise<unknown>>} */
-  const ways = { [ours]: () => pay(next()), [bare]: () => inTransaction(pool, 'BEGIN', 'COMMIT') }
+  const ways = { [ours]: paying(db, insert), [bare]: () => inTransaction(pool, 'BEGIN', 'COMMIT') }
   // On connections that were used before: the first BEGIN of each asks for more, and the second prepares statements.
   for (let time = 0; time < 3; time++) await Promise.all(Array.from({ length: connections }, ways[ours]))
   const { texts } = await roundTripsOf(pool, ways[ours])
@@ -144,34 +149,20 @@ async function inTransaction(pool, begin, commit) {
  * @param {import('../dist/stores/postgres/index.js').PostgresDomain<any>} db
  */
 async function replayWays(pool, db) {
-  const { requests, next } = rotating()
-  let executed = 0
-  const pay = db.operation('replayed', {
-    ...sharedOptions(),
-    run: async () => {
-      executed += 1
-      return response
-    },
-  })
-  for (const one of requests) await pay(one)
+  const { replay, agree } = await replaying(db)
   const { rows } = await pool.query("SELECT id FROM reprise_marker WHERE operation = 'replayed'")
-  let place = 0
-  const id = () => {
-    place = (place + 1) % rows.length
-    return rows[place].id
-  }
-  const { texts } = await roundTripsOf(pool, () => pay(next()))
+  const id = inTurn(rows.map((row) => row.id))
+  const { texts } = await roundTripsOf(pool, replay)
   const plain = 'SELECT value FROM reprise_marker WHERE id = $1'
   /** @type {Record<string, () => Promise<any>>} */
   const ways = {
-    [replayed]: () => pay(next()),
+    [replayed]: replay,
     [select]: async () => JSON.parse((await pool.query(plain, [id()])).rows[0].value),
     [named]: async () => JSON.parse((await pool.query({ name: 'bench', text: plain, values: [id()] })).rows[0].value),
     [sameSelect]: async () =>
       JSON.parse((await pool.query({ name: 'bench-same', text: texts[0], values: [id()] })).rows[0].value),
   }
-  for (const [name, run] of Object.entries(ways)) assert.deepEqual(await run(), response, name)
-  assert.equal(executed, requests.length)
+  await agree(ways)
   const { notes, counts } = await tripsOf(pool, ways)
   assert.equal(counts.get(replayed), 1, 'round trips of a replay')
   return { ways, trips: notes }

@@ -1,10 +1,9 @@
 // Operations in SQLite against the bare transaction, and replays against one look into the index.
 
-import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { sqlite } from '../dist/stores/sqlite/index.js'
-import { check, effort, fresh, here, response, rotating, sharedOptions, text } from './operation-work.mjs'
+import { check, effort, here, inTurn, paying, replaying, text } from './operation-work.mjs'
 import { ownProcessorUs } from './processor-time.mjs'
 
 const ours = 'operation'
@@ -68,14 +67,6 @@ export async function* sqliteCases(flushes, folder) {
  * @param {InstanceType<typeof Database>} handle
  */
 async function firstWays(db, handle) {
-  const next = fresh()
-  const pay = db.operation('pay', {
-    ...sharedOptions(),
-    run: async (tx) => {
-      await tx.query(insert, [text])
-      return response
-    },
-  })
   const prepared = handle.prepare(insert)
   const bareWith = (/** @type {() => { run(text: string): unknown }} */ statement) => () => {
     handle.exec('BEGIN IMMEDIATE')
@@ -88,7 +79,7 @@ async function firstWays(db, handle) {
     }
   }
   const counted = 'SELECT count(*) AS count FROM entry'
-  const ourWays = { [ours]: () => pay(next()) }
+  const ourWays = { [ours]: paying(db, insert) }
   const bareWays = { [bare]: bareWith(() => handle.prepare(insert)), [bareOnce]: bareWith(() => prepared) }
   await check(ourWays, () => db.transact(async (tx) => /** @type {any} */ ((await tx.query(counted)).rows[0]).count), 1)
   await check(bareWays, () => handle.prepare(counted).get().count, 1)
@@ -103,31 +94,17 @@ async function firstWays(db, handle) {
  * @param {InstanceType<typeof Database>} handle On the same file.
  */
 async function replayWays(db, handle) {
-  const { requests, next } = rotating()
-  let executed = 0
-  const pay = db.operation('replayed', {
-    ...sharedOptions(),
-    run: async () => {
-      executed += 1
-      return response
-    },
-  })
-  for (const one of requests) await pay(one)
+  const { replay, agree } = await replaying(db)
   const ids = handle.prepare("SELECT id FROM reprise_marker WHERE operation = 'replayed'").all()
-  let place = 0
-  const id = () => {
-    place = (place + 1) % ids.length
-    return ids[place].id
-  }
+  const id = inTurn(ids.map((/** @type {{ id: string }} */ row) => row.id))
   const plain = 'SELECT value FROM reprise_marker WHERE id = ?'
   const prepared = handle.prepare(plain)
   /** @type {Record<string, () => any>} */
   const ways = {
-    [replayed]: () => pay(next()),
+    [replayed]: replay,
     [select]: () => JSON.parse(handle.prepare(plain).get(id()).value),
     [selectOnce]: () => JSON.parse(prepared.get(id()).value),
   }
-  for (const [name, run] of Object.entries(ways)) assert.deepEqual(await run(), response, name)
-  assert.equal(executed, requests.length)
+  await agree(ways)
   return Object.entries(ways).map(([name, run]) => ({ name, run, waits: name === replayed }))
 }

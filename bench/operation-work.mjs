@@ -75,12 +75,64 @@ export function fresh() {
 /** The same requests, one after the other, again and again. */
 export function rotating(most = repeated) {
   const requests = Array.from({ length: most }, (_, number) => request(number))
-  let next = 0
+  return { requests, next: inTurn(requests) }
+}
+
+/**
+ * The members of a list, one after the other, again and again.
+ * @template Member
+ * @param {readonly Member[]} list
+ * @returns {() => Member}
+ */
+export function inTurn(list) {
+  let place = 0
+  return () => {
+    place = place + 1 === list.length ? 0 : place + 1
+    return /** @type {Member} */ (list[place])
+  }
+}
+
+/**
+ * An operation around one insert, called with a fresh request each time.
+ * @param {import('../dist/idempotency/index.js').Operations<any>} db
+ * @param {string} insert
+ */
+export function paying(db, insert) {
+  const next = fresh()
+  const pay = db.operation('pay', {
+    ...sharedOptions(),
+    run: async (/** @type {any} */ tx) => {
+      await tx.query(insert, [text])
+      return response
+    },
+  })
+  return () => pay(next())
+}
+
+/**
+ * An operation that was carried out for all requests that take turns, under the name `replayed`.
+ * @param {import('../dist/idempotency/index.js').Operations<any>} db
+ */
+export async function replaying(db) {
+  const { requests, next } = rotating()
+  let executed = 0
+  const pay = db.operation('replayed', {
+    ...sharedOptions(),
+    run: async () => {
+      executed += 1
+      return response
+    },
+  })
+  for (const one of requests) await pay(one)
   return {
-    requests,
-    next: () => {
-      next = next + 1 === most ? 0 : next + 1
-      return requests[next]
+    replay: () => pay(next()),
+    /**
+     * Each way gives what was stored, and nothing is carried out again.
+     * @param {Record<string, () => unknown>} ways
+     */
+    async agree(ways) {
+      for (const [name, run] of Object.entries(ways)) assert.deepEqual(await run(), response, name)
+      assert.equal(executed, requests.length)
     },
   }
 }

@@ -58,7 +58,7 @@ function nodeAskedFor(args) {
   const [text, taken] = args[place] === '--node' ? [args[place + 1], 2] : [args[place]?.slice('--node='.length), 1]
   const majors = nodeVersions(root)
   const major = majors.find((known) => String(known) === text)
-  if (major === undefined) throw new Refusal(`--node takes one of ${majors.join(', ')}.`)
+  if (major === undefined) throw new Refusal(`--node takes one of ${majors.join(', ')}.`, 2)
   return { major, rest: args.toSpliced(place, taken) }
 }
 
@@ -80,13 +80,14 @@ async function format(args) {
  * @typedef {object} Command
  * @property {string} does one line
  * @property {boolean} build whether dist must be there first
+ * @property {true} [alone] it takes no arguments; default: it reads them itself
  * @property {(args: readonly string[]) => Promise<number>} run the answer is the exit code
  */
 
 /** @type {Record<string, Command>} */
 const commands = {
-  start: { does: 'runs the sample service, examples/payments', build: true, run: start },
-  examples: { does: 'runs the other examples and shows their output', build: true, run: examples },
+  start: { does: 'runs the sample service, examples/payments', build: true, alone: true, run: start },
+  examples: { does: 'runs the other examples and shows their output', build: true, alone: true, run: examples },
   test: {
     does: 'runs the tests; arguments go to vitest',
     build: true,
@@ -104,11 +105,12 @@ const commands = {
     build: true,
     run: async (args) => (await runNode(join(root, 'test', 'fuzz', 'run.mjs'), args, { cwd: root })).code,
   },
-  build: { does: 'builds dist when sources changed', build: true, run: async () => 0 },
+  build: { does: 'builds dist when sources changed', build: true, alone: true, run: async () => 0 },
   format: { does: 'formats every file and applies safe fixes', build: false, run: format },
   docs: {
     does: 'writes the API reference into docs/reference/api',
     build: false,
+    alone: true,
     run: async () => (await import('./api-reference.mjs')).writeApiReference(root),
   },
   'test:matrix': {
@@ -134,6 +136,10 @@ export async function main([name, ...args]) {
     say(`${name === undefined ? 'Which command?' : `There is no command "${name}".`}\n\n${help()}`)
     return 2
   }
+  if (command.alone && args.length > 0) {
+    say(`The command ${name} takes no arguments, and was given ${args.join(' ')}.`)
+    return 2
+  }
   try {
     // A command that runs inside another one, as in the tests of these tools, finds everything ready.
     if (process.env['REPRISE_READY'] !== root) {
@@ -146,6 +152,6 @@ export async function main([name, ...args]) {
     say(error instanceof Refusal ? error.message : String(/** @type {Error} */ (error).stack ?? error))
     // The closing line holds here too: something that should have passed did not.
     if (name === 'test') console.log('0 passed, 1 failed, 0 skipped')
-    return 1
+    return error instanceof Refusal ? error.exitCode : 1
   }
 }

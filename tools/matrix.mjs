@@ -77,7 +77,7 @@ export async function matrix(root, args) {
   for (const major of databases) names.set(`postgres-${major}`, () => postgresCells(root, major))
   const unknown = args.filter((arg) => !names.has(arg))
   if (unknown.length > 0) {
-    say(`There is no Node ${unknown.join(', ')} here; there are ${[...names.keys()].join(', ')}.`)
+    say(`There is nothing named ${unknown.join(', ')} to test on; there are ${[...names.keys()].join(', ')}.`)
     return 2
   }
   await ensureServers(root)

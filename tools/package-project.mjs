@@ -1,8 +1,8 @@
 // The package as a user gets it: packed, installed into an empty project, every door opened there.
 
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { doorsOf, readPackage } from './doors.mjs'
 import { runNpm } from './install.mjs'
 import { packageScript, Refusal, run, runNode } from './process.mjs'
@@ -84,38 +84,78 @@ function consumerSource(/** @type {Record<string, string[]>} */ opened) {
 /** Doors that stand on modules of Node, in their declarations too: stores, servers, the proxy of the fault kit, the guard around Node's calls. */
 const nodeOnly = /^reprise\/(stores\/|http\/(?!client$)|testing$|effect-guard$)/
 
-/** Doors whose declarations name types of a framework: whoever opens one has it, and `npm run check -- types` compiles them with it. */
+/** Doors whose declarations name types of a framework: whoever opens one has it. */
 const ofFrameworks = /\/http\/(express|fastify|hono|koa|nest)$/
 
+/** What a user of every framework writes. */
+const frameworkProgram = join('test', 'package', 'fixtures', 'framework-consumer.ts')
+
+/** Puts the peers that users bring, and the types of theirs, into the project: links to those of the repository. */
+function linkPeers(/** @type {string} */ root, /** @type {string} */ project) {
+  for (const peer of Object.keys(readPackage(root).peerDependencies ?? {})) {
+    for (const name of [peer, `@types/${peer}`]) {
+      const [from, to] = [root, project].map((folder) => join(folder, 'node_modules', name))
+      if (from === undefined || to === undefined || !existsSync(from)) continue
+      mkdirSync(dirname(to), { recursive: true })
+      symlinkSync(from, to, 'dir')
+    }
+  }
+}
+
 /**
- * Compiles the consumer strictly, library declarations included, once with Node's types and once as for a browser.
+ * Compiles consumers strictly: once with Node's types, once as for a browser, library declarations included, and with every framework as Node and as bundlers find files.
  * @param {string} root
  * @param {string} project
  * @param {Record<string, string[]>} opened
  */
 export async function compileConsumer(root, project, opened) {
-  const kinds = {
-    Node: { lib: ['es2023'], types: ['node'], typeRoots: [join(root, 'node_modules', '@types')] },
-    browser: { lib: ['es2023', 'dom'], types: [] },
+  const chosen = (/** @type {(door: string) => boolean} */ isWanted) =>
+    consumerSource(Object.fromEntries(Object.entries(opened).filter(([door]) => isWanted(door))))
+  const node = { lib: ['es2023'], types: ['node'], typeRoots: [join(root, 'node_modules', '@types')] }
+  const bare = chosen((door) => !ofFrameworks.test(door))
+  const anywhere = chosen((door) => !ofFrameworks.test(door) && !nodeOnly.test(door))
+  await compile(root, project, 'a strict Node program', node, { 'consumer.ts': bare })
+  await compile(
+    root,
+    project,
+    'a strict browser program',
+    { lib: ['es2023', 'dom'], types: [] },
+    { 'consumer.ts': anywhere },
+  )
+  linkPeers(root, project)
+  const sources = {
+    'consumer.ts': chosen(() => true),
+    'program.ts': readFileSync(join(root, frameworkProgram), 'utf8'),
   }
-  const bare = Object.fromEntries(Object.entries(opened).filter(([door]) => !ofFrameworks.test(door)))
-  const anywhere = Object.fromEntries(Object.entries(bare).filter(([door]) => !nodeOnly.test(door)))
-  for (const [kind, options] of Object.entries(kinds)) {
-    writeFileSync(join(project, 'consumer.ts'), consumerSource(kind === 'browser' ? anywhere : bare))
-    const compilerOptions = {
-      ...options,
-      target: 'es2022',
-      module: 'nodenext',
-      strict: true,
-      exactOptionalPropertyTypes: true,
-      skipLibCheck: false,
-      noEmit: true,
-    }
-    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['consumer.ts'] }))
-    const { code, output } = await runNode(packageScript(root, 'typescript', 'tsc'), [], { cwd: project, quiet: true })
-    if (code !== 0)
-      throw new Refusal(`${output.trim()}\n\nThe declarations do not compile in a strict ${kind} program.`)
+  await compile(root, project, 'a strict program with every framework', node, sources)
+  const bundled = { ...node, module: 'esnext', moduleResolution: 'bundler' }
+  await compile(root, project, 'a strict program with every framework that is bundled', bundled, sources)
+}
+
+/**
+ * Compiles files in the project. What is wrong in declarations outside of it, those of a framework, is not ours to refuse.
+ * @param {string} root
+ * @param {string} project
+ * @param {string} what
+ * @param {object} options
+ * @param {Record<string, string>} sources
+ */
+async function compile(root, project, what, options, sources) {
+  const compilerOptions = {
+    target: 'es2022',
+    module: 'nodenext',
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: false,
+    noEmit: true,
+    ...options,
   }
+  for (const [name, text] of Object.entries(sources)) writeFileSync(join(project, name), text)
+  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: Object.keys(sources) }))
+  const tsc = packageScript(root, 'typescript', 'tsc')
+  const { code, output } = await runNode(tsc, ['--pretty', 'false'], { cwd: project, quiet: true })
+  const isOurs = code !== 0 && output.split('\n').some((line) => /^(?!\.\.)\S.*error TS/.test(line))
+  if (isOurs) throw new Refusal(`${output.trim()}\n\nThe declarations do not compile in ${what}.`)
 }
 
 /** What is wrong with the contents of the tarball: [] when it holds what it should and nothing else. */

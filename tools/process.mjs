@@ -98,4 +98,13 @@ export function say(/** @type {string} */ line) {
 }
 
 /** An ending that is explained by its message alone: no stack is shown. */
-export class Refusal extends Error {}
+export class Refusal extends Error {
+  /**
+   * @param {string} message
+   * @param {1 | 2} [exitCode] 2 where the command line is what is wrong; default 1
+   */
+  constructor(message, exitCode = 1) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}

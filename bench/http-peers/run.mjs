@@ -37,12 +37,25 @@ const usage = `usage: npm run peers -- [peer ...] [--only CASE ...]
   --only CASE  run these cases and print them; nothing is written
 peers: ${peers.map(({ name }) => name).join(', ')} (default: all)`
 
+/** @returns {{ values: { only?: string[], help?: boolean }, positionals: string[], mistake?: string }} */
+function parsed() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: { only: { type: 'string', multiple: true }, help: { type: 'boolean' } },
+    })
+  } catch (error) {
+    // The first sentence says what is wrong; what follows is about arguments that begin with a dash.
+    const [mistake] = /** @type {Error} */ (error).message.split('. ')
+    return { values: {}, positionals: [], mistake: `${mistake}.` }
+  }
+}
+
+/** Reads the command line, or explains it and exits with 2. */
 function readArguments() {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { only: { type: 'string', multiple: true }, help: { type: 'boolean' } },
-  })
+  const { values, positionals, mistake } = parsed()
   const mistakes = [
+    ...(mistake === undefined ? [] : [mistake]),
     ...positionals
       .filter((name) => !peers.some((peer) => peer.name === name))
       .map((name) => `There is no peer named ${name}.`),

@@ -70,8 +70,8 @@ export async function beforeEffect({ slow }: Drill, { signal }: Transaction): Pr
 export interface Surroundings {
   /** Cuts the connection on which the request came. */
   cut(): void
-  /** Asks whoever watches over this process to start it again. */
-  askForRestart(): Promise<void>
+  /** Tells whoever watches over this process that it is about to kill itself, and whether to start it again. */
+  announceExit(restart: boolean): Promise<void>
   /** Answers the failure that was asked for. */
   failure(status: number): Answer
 }
@@ -86,8 +86,8 @@ export async function afterEffect(drill: Drill, tx: Transaction, around: Surroun
   if (drill.drop) tx.afterCommit(() => around.cut())
 }
 
-async function exit({ restart }: Drill, { askForRestart }: Surroundings): Promise<never> {
-  if (restart) await askForRestart()
+async function exit({ restart }: Drill, { announceExit }: Surroundings): Promise<never> {
+  await announceExit(restart)
   process.kill(process.pid, 'SIGKILL')
   return new Promise<never>(() => undefined)
 }

@@ -1,6 +1,6 @@
 // The ledger: one table of payments, in the store that also keeps the keys. What is written inside a transaction commits with its key, or not at all.
 
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import pg from 'pg'
 import type { RouteDomain } from 'reprise/http/core'
@@ -153,12 +153,28 @@ const limits = { deadline: '15s', bodyLimit: '10s', connectionWait: '3s' } as co
 
 function openSqlite(file: string): Store {
   try {
-    mkdirSync(dirname(resolve(file)), { recursive: true })
+    makeFolder(dirname(resolve(file)))
   } catch {
     throw new SettingsError('DATABASE_URL names a file in a folder that cannot be made.')
   }
   const db = sqlite({ file, name: 'payments', ...limits })
   return { db, close: () => db.close() }
+}
+
+// Step by step: with `recursive`, Node tries for ever where a file system such as /proc refuses new folders with ENOENT.
+function makeFolder(folder: string): void {
+  if (isFolder(folder)) return
+  makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder)
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!isFolder(folder)) throw error
+  }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 function openPostgres(url: string): Store {

@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Ledger, openLedger } from './ledger.js'
 import { Service } from './service.js'
-import { originOf, type Settings, SettingsError, settingsFrom } from './settings.js'
+import { addressOf, originOf, type Settings, SettingsError, settingsFrom } from './settings.js'
 
 const longestDrainMs = 20_000
 
@@ -18,11 +18,16 @@ async function main(): Promise<void> {
   const server = createServer()
   const { port } = await listen(server, settings)
   const origin = originOf(settings.host, port)
-  const service = new Service({ ledger, origin, drill: settings.drill, askForRestart: () => askForRestart(port) })
+  const service = new Service({
+    ledger,
+    origin,
+    drill: settings.drill,
+    announceExit: (restart) => announceExit(port, restart),
+  })
   server.on('request', (request, response) => void service.handle(request, response))
   endOn(['SIGTERM', 'SIGINT', 'disconnect'], () => drain(server, service, ledger))
   // After a crash that was asked for, everybody knows where it is.
-  if (process.argv[2] !== 'again') welcome(origin ?? `http://${settings.host}:${port}`, settings)
+  if (process.argv[2] !== 'again') welcome(addressOf(settings.host, port), settings)
 }
 
 async function listen(server: Server, { port, host }: Settings): Promise<AddressInfo> {
@@ -69,11 +74,11 @@ Count the payments.
 Or open ${url} in a browser.`)
 }
 
-// Whoever started this process with a channel to it starts it again on the same port.
-function askForRestart(port: number): Promise<void> {
+// Whoever started this process with a channel to it starts it again on the same port, or says why it is gone.
+function announceExit(port: number, restart: boolean): Promise<void> {
   return new Promise((resolve) => {
     if (process.send === undefined) resolve()
-    else process.send({ restart: { port } }, () => resolve())
+    else process.send({ drill: { port, restart } }, () => resolve())
   })
 }
 

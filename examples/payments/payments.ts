@@ -31,6 +31,14 @@ export function principalOf(field: string | undefined): string | undefined {
   return /^Bearer +(?<token>[\x21-\x7e]+) *$/i.exec(field ?? '')?.groups?.['token']
 }
 
+/** What an account is. */
+export const accountRule = 'account is a text of 1 to 100 characters.'
+
+/** Whether a text can name an account: PostgreSQL keeps no NUL, and UTF-8 no half of a character. */
+export function isAccount(text: string): boolean {
+  return /^[^\0\p{Surrogate}]{1,100}$/u.test(text)
+}
+
 /** The route. */
 export function paymentRoute({ ledger, problemBase, problems, drill, around, onError }: RouteParts): NodeListener {
   return idempotent<Transaction, Order>(
@@ -59,14 +67,13 @@ export function paymentRoute({ ledger, problemBase, problems, drill, around, onE
 // Called before anything is claimed, so that the refusal of a wrong shape is never stored.
 function orderOf(request: HttpRequest): Order {
   const { account, amountMinor, currency, note } = Object(request.json()) as Record<string, unknown>
-  if (typeof account !== 'string' || !/^[^\0]{1,100}$/.test(account))
-    throw invalid(400, 'account is a text of 1 to 100 characters.')
+  if (typeof account !== 'string' || !isAccount(account)) throw invalid(400, accountRule)
   if (typeof amountMinor !== 'number' || !Number.isSafeInteger(amountMinor) || amountMinor < 1)
     throw invalid(400, 'amountMinor is a whole number from 1.')
   if (typeof currency !== 'string' || !/^[A-Z]{3}$/.test(currency))
     throw invalid(400, 'currency is three capital letters.')
   if (note === undefined) return { account, amountMinor, currency }
-  if (typeof note !== 'string' || !/^[^\0]{0,500}$/.test(note))
+  if (typeof note !== 'string' || !/^[^\0\p{Surrogate}]{0,500}$/u.test(note))
     throw invalid(400, 'note is a text of up to 500 characters.')
   return { account, amountMinor, currency, note }
 }

@@ -7,7 +7,7 @@ import { DrillError } from './drill.js'
 import { pageFiles } from './files.js'
 import type { Ledger } from './ledger.js'
 import { Live } from './live.js'
-import { paymentRoute, principalOf } from './payments.js'
+import { accountRule, isAccount, paymentRoute, principalOf } from './payments.js'
 import { type OwnProblems, ownProblems, problemPage, problemPath } from './problems.js'
 
 /** What the service is made of. */
@@ -17,8 +17,8 @@ export interface ServiceParts {
   readonly origin: string | undefined
   /** Whether trouble can be asked for. */
   readonly drill: boolean
-  /** Asks whoever watches over this process to start it again. */
-  askForRestart(): Promise<void>
+  /** Tells whoever watches over this process that it is about to kill itself, and whether to start it again. */
+  announceExit(restart: boolean): Promise<void>
 }
 
 /** The service, listening to requests. */
@@ -46,7 +46,7 @@ export class Service {
           this.#live.tell('cut')
           request.socket.destroy()
         },
-        askForRestart: parts.askForRestart,
+        announceExit: parts.announceExit,
         failure: (status) => this.#problems('drill-failure', { status }),
       }),
       onError: (error, request, response) => void this.#failed(error, request, response),
@@ -75,7 +75,9 @@ export class Service {
   }
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://service')
+    const address = addressOf(request.url ?? '/')
+    if (address === undefined) return send(this.#invalid('The address cannot be read.'), request, response)
+    const { pathname, searchParams } = address
     const principal = principalOf(request.headers.authorization)
     if (pathname === '/payments' && request.method === 'POST') {
       // Who calls is asked before the layer is, and on every request.
@@ -117,8 +119,10 @@ export class Service {
     const { ledger } = this.#parts
     if (path === '/drill/effects') return this.#read(async () => fresh({ payments: await ledger.count() }))
     if (principal === undefined) return this.#nobody()
+    const account = query.get('account') ?? undefined
+    if (account !== undefined && !isAccount(account)) return this.#invalid(accountRule)
     return this.#read(async () => {
-      if (id === undefined) return fresh({ items: await ledger.list(principal, query.get('account') ?? undefined) })
+      if (id === undefined) return fresh({ items: await ledger.list(principal, account) })
       const payment = await ledger.find(principal, id)
       return payment === undefined ? this.#problems('not-found') : fresh(payment)
     })
@@ -126,6 +130,10 @@ export class Service {
 
   #nobody(): Answer {
     return problem('unauthenticated', { base: this.#problemBase, headers: { 'www-authenticate': 'Bearer' } })
+  }
+
+  #invalid(detail: string): Answer {
+    return problem('request-invalid', { base: this.#problemBase, detail })
   }
 
   async #read(look: () => Promise<Answer | Response>): Promise<Answer | Response> {
@@ -136,6 +144,12 @@ export class Service {
       return problem('store-unavailable', { base: this.#problemBase })
     }
   }
+}
+
+// A path that begins with two slashes is a path, and names no other host.
+function addressOf(target: string): URL | undefined {
+  const address = target.startsWith('/') ? `http://service${target}` : target
+  return URL.canParse(address, 'http://service') ? new URL(address, 'http://service') : undefined
 }
 
 function fresh(body: object): Response {

@@ -60,5 +60,10 @@ function isLoopback(host: string): boolean {
 /** Where the service is reached, or undefined where it listens on every address and cannot know. */
 export function originOf(host: string, port: number): string | undefined {
   if (host === '0.0.0.0' || host === '::') return undefined
+  return addressOf(host, port)
+}
+
+/** The address of the service as it is shown: one of IPv6 stands in brackets (RFC 3986, 3.2.2). */
+export function addressOf(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -49,6 +49,11 @@ export interface Session<Handle> {
   /** Opens the transaction and hands out what the body works with. */
   begin(settings: BeginSettings, controls: TransactionControls): Promise<Handle> | Handle
   /**
+   * How long `begin` may wait for other transactions, in ms. Where it is told, a BEGIN that is not answered within this and `connectionWait` (or a third of what is
+   * left of the deadline, where that is longer) is given up with CONNECT_TIMEOUT: a connection that was dropped on the way tells nobody. Default: until the deadline.
+   */
+  beginWaitMs?(settings: BeginSettings): number
+  /**
    * Inserts the claim of a key, the unique index deciding. Answers `claimed`, or the record that is there when the transaction that holds the key committed.
    * Waits for one that is still open, at most the lock wait of the settings, then fails with the engine's lock time-out.
    */

@@ -150,6 +150,43 @@ describe('a call that nobody waits for', () => {
     expect(untold.poisoned).toBeUndefined()
   })
 
+  it('that answers at once is told and raised by the same rules, and is not waited for', async () => {
+    const life = handleLife()
+    await expect(life.call(() => 1)).resolves.toBe(1)
+    void life.call(() => {
+      life.failed(boom)
+      throw boom
+    })
+    expect(await raisedSoon()).toEqual([])
+    expect(life.poisoned).toEqual({ error: boom })
+    const untold = handleLife()
+    const refuse = (): never => {
+      throw boom
+    }
+    void untold.call(refuse)
+    expect(await raisedSoon()).toEqual([boom])
+    expect(untold.settle()).toBeUndefined()
+    await expect(untold.call(() => 1)).rejects.toMatchObject({ code: 'TRANSACTION_OVER' })
+    raised = []
+    const over = handleLife()
+    over.end()
+    void over.call(refuse)
+    expect(await raisedSoon()).toEqual([boom])
+  })
+
+  it('that fails at once, after the body returned, poisons', async () => {
+    const life = handleLife()
+    void (async () => {
+      await life.call(eventLoopTurn)
+      await life.call(() => {
+        throw boom
+      })
+    })().catch(() => undefined)
+    await life.settle()
+    expect(life.poisoned).toEqual({ error: boom })
+    expect(await raisedSoon()).toEqual([])
+  })
+
   it('that failed inside a savepoint is told by the savepoint, whose own failure nobody tells', async () => {
     const life = handleLife()
     const steps = recorder()

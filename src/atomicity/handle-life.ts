@@ -39,12 +39,12 @@ export interface HandleLife {
   /** Calls `work` when `end` is called, or now where it was. */
   whenOver(work: () => void): void
   /**
-   * Runs a call of the body, which may not wait for it. A failure that keeps the transaction from committing is told by the transaction, and raises no
-   * `unhandledRejection`; any other one is left to whoever made the call.
+   * Runs a call of the body, which may not wait for it; one that answers at once saves its promises. A failure that keeps the transaction from committing is told by
+   * the transaction, and raises no `unhandledRejection`; any other one is left to whoever made the call.
    *
    * @param told What tells it beside the call: `'noted'`, it was handed to `failed` or `poison`; `'poisoned'`, the whole transaction is poisoned. Default `'noted'`.
    */
-  call<Result>(work: () => Promise<Result>, told?: 'noted' | 'poisoned'): Promise<Result>
+  call<Result>(work: () => Promise<Result> | Result, told?: 'noted' | 'poisoned'): Promise<Result>
   /**
    * The body has returned: waits for the calls that it did not wait for, any failure of which poisons the transaction now. After that further calls are refused.
    * Undefined: there are none.
@@ -135,25 +135,33 @@ class Life implements HandleLife {
     this.#whenOver.push(work)
   }
 
-  call<Result>(work: () => Promise<Result>, told: 'noted' | 'poisoned' = 'noted'): Promise<Result> {
+  call<Result>(work: () => Promise<Result> | Result, told: 'noted' | 'poisoned' = 'noted'): Promise<Result> {
     if (this.#body === 'settled') return Promise.reject(handleOver())
     // One that is refused because all is over was a mistake of whoever made it, and nobody else would tell.
     const inTime = !this.#over
+    let answer: Promise<Result> | Result
+    try {
+      answer = work()
+    } catch (error) {
+      answer = Promise.reject<Result>(error)
+    }
+    return answer instanceof Promise ? this.#whenCalled(answer, inTime, told) : Promise.resolve(answer)
+  }
+
+  #whenCalled<Result>(answer: Promise<Result>, inTime: boolean, told: 'noted' | 'poisoned'): Promise<Result> {
     this.#calls += 1
-    const answer = new Promise<Result>((resolve, reject) => {
-      work().then(
-        (result) => {
-          this.#called()
-          resolve(result)
-        },
-        (error: unknown) => {
-          if (inTime && this.#tells(error, told)) answer.catch(ignore)
-          this.#called()
-          reject(error)
-        },
-      )
-    })
-    return answer
+    const called: Promise<Result> = answer.then(
+      (result) => {
+        this.#called()
+        return result
+      },
+      (error: unknown) => {
+        if (inTime && this.#tells(error, told)) called.catch(ignore)
+        this.#called()
+        throw error
+      },
+    )
+    return called
   }
 
   settle(): Promise<void> | undefined {

@@ -37,7 +37,7 @@ export {
   recordFormat,
   type StoredRecord,
 } from './record.js'
-export { changedRecord, draftedRecord, isStill } from './record-writes.js'
+export { changedRecord, draftedRecord, droppedNote, isStill, lookedAt } from './record-writes.js'
 export type {
   DueQuery,
   NamedRecord,
@@ -51,6 +51,7 @@ export type {
 } from './records.js'
 export { checkedRows, type SoundRows, type SoundTransition } from './rows/checked-rows.js'
 export { anyColumns, type ColumnDemands, oneRow, someRows, soundColumns } from './rows/column-values.js'
+export { HandleRows } from './rows/handle-rows.js'
 export { checkName, tableParts } from './rows/names.js'
 export type {
   Blocker,

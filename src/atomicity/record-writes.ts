@@ -1,6 +1,14 @@
 // What a write makes of a record, as a pure function: the meaning that every store's statements must have. Stores in memory use it; tests compare with it.
 
-import { type Expected, type RecordChange, type RecordDraft, recordFormat, type StoredRecord } from './record.js'
+import {
+  type AuditNote,
+  type Expected,
+  type RecordChange,
+  type RecordDraft,
+  recordFormat,
+  type StoredRecord,
+} from './record.js'
+import type { DueQuery } from './records.js'
 
 /** The record of a new claim. */
 export function draftedRecord(draft: RecordDraft, nowMs: number, nextFence: () => number): StoredRecord {
@@ -35,6 +43,25 @@ export function draftedRecord(draft: RecordDraft, nowMs: number, nextFence: () =
  */
 export function isStill(record: StoredRecord | undefined, { version, token, fence }: Expected): boolean {
   return record !== undefined && record.version === version && record.token === token && record.fence === fence
+}
+
+/** The record after a sweep has taken it as due: a claim whose lease is over becomes unknown, and the next look comes later than this one did. */
+export function lookedAt(
+  record: StoredRecord,
+  { baseMs, capMs }: Pick<DueQuery, 'baseMs' | 'capMs'>,
+  nowMs: number,
+): StoredRecord {
+  const dueInMs = Math.min(capMs, baseMs * 2 ** record.looks)
+  const expired = record.state === 'claimed' ? { token: null, because: 'lease-expired' } : {}
+  const changed = changedRecord(record, { state: 'unknown', dueInMs, ...expired }, nowMs, () => 0)
+  return { ...changed, looks: record.looks + 1 }
+}
+
+/** What is noted of an unknown outcome that a purge forgets. */
+export const droppedNote: AuditNote = {
+  action: 'dropped',
+  actor: 'purge',
+  reason: 'unknown for longer than its retention',
 }
 
 /** The record after a change. */

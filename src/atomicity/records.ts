@@ -11,6 +11,11 @@ export interface RecordLimits {
   /** Ends the wait for a connection. Default: none. */
   readonly signal?: AbortSignal
   /**
+   * When the wait for a lock of the whole store ends, where it can be called off: with LOCK_TIMEOUT, or POOL_EXHAUSTED where the lock is held in this process, and nothing was written.
+   * Default: the deadline.
+   */
+  readonly lockDeadline?: Deadline
+  /**
    * Whether it goes before others who wait for a connection, as far as the store hands those out itself: what an owner writes about its claim is short, and lost when it is late.
    * Default false.
    */

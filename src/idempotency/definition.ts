@@ -38,7 +38,10 @@ export interface OperationOptions<Input, Result, Code extends string = string> {
   readonly waiters?: number
   /** The codes of final failures. Default: none. */
   readonly failures?: readonly Code[]
-  /** Makes a final failure of a thrown error, or returns undefined. What the body wrote is rolled back. Default: no thrown error is final. */
+  /**
+   * Makes a final failure of a thrown error, or returns undefined. What the body wrote is rolled back. Where it throws itself, the body's error decides, and `reprise.operation.misjudged`
+   * says so. Default: no thrown error is final.
+   */
   readonly terminal?: (error: unknown) => Failure<Code> | undefined
   /** How results are stored. Default: JSON. */
   readonly codec?: ValueCodec<Result>

@@ -110,7 +110,7 @@ function tombstoneOf(returned: unknown, codec: string = tombstone): EncodedOutco
 }
 
 /**
- * What is stored of an outcome that JSON cannot give back, where its effect cannot be undone any more: that it is done. The first caller gets the whole of it, a repeat is refused with
+ * What is stored of an outcome that JSON cannot give back, where its effect cannot be undone any more: that it is done. The call that has it gets the whole of it, a repeat is refused with
  * OUTCOME_UNREADABLE, and nothing is executed again. Undefined where an error does not say so: a codec may be luckier another time.
  */
 export function unencodedOutcome(returned: unknown, error: unknown): EncodedOutcome | undefined {
@@ -146,8 +146,7 @@ export function decodeOutcome(
     })
   }
   if (name === unencoded) {
-    const message =
-      'The operation is done; its outcome was none that could be stored, and only its first caller got it.'
+    const message = 'The operation is done; its outcome was none that could be stored.'
     throw new RepriseError('OUTCOME_UNREADABLE', message, { details: { outcome: state, because: unencoded } })
   }
   const codec = name === undefined ? undefined : codecs.get(name)

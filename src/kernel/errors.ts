@@ -18,7 +18,7 @@ export const errorCodes = {
   COMMIT_ROLLED_BACK: 'COMMIT was answered with ROLLBACK: nothing was stored.',
   COMMIT_TIMEOUT: 'COMMIT was not answered in time; what became of it has to be found out.',
   COMMIT_UNCLEAR: 'COMMIT was answered with something that is neither COMMIT nor ROLLBACK.',
-  CONNECT_TIMEOUT: 'A connection to the store took too long to make.',
+  CONNECT_TIMEOUT: 'A connection to the store took too long to make, or to answer BEGIN.',
   DEADLINE_EXCEEDED: 'The deadline passed before an attempt could be useful.',
   DIGEST_INVALID: 'The text is not a digest with a known algorithm id.',
   DURATION_INVALID: 'The duration is neither a number of milliseconds from 0 to ten years nor text such as 2s.',

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { gate } from '../../test/gate.js'
 import { scopeKind } from './live-scope.js'
 import { eventLoopTurn } from './time/turn.js'
 
@@ -8,19 +9,6 @@ const colour = scopeKind<string>('colour')
 afterEach(() => {
   vi.restoreAllMocks()
 })
-
-interface Gate<Value = void> {
-  readonly promise: Promise<Value>
-  readonly open: (value: Value) => void
-}
-
-function gate<Value = void>(): Gate<Value> {
-  let open: (value: Value) => void = () => undefined
-  const promise = new Promise<Value>((resolve) => {
-    open = resolve
-  })
-  return { promise, open }
-}
 
 async function freshCopy(): Promise<typeof import('./live-scope.js')> {
   vi.resetModules()
@@ -53,7 +41,7 @@ describe('the storage', () => {
     await eventLoopTurn()
     const disable = vi.spyOn(AsyncLocalStorage.prototype, 'disable')
     const [first, second] = [gate(), gate()]
-    const runs = [colour.run('red', () => first.promise), colour.run('blue', () => second.promise)]
+    const runs = [colour.run('red', () => first.opened), colour.run('blue', () => second.opened)]
     colour.run('green', () => undefined)
     await eventLoopTurn()
     first.open()

@@ -2,6 +2,7 @@ import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import { EventEmitter } from 'node:events'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type Gate, gate } from '../../test/gate.js'
 import { detached, scopeKind } from './live-scope.js'
 import { eventLoopTurn } from './time/turn.js'
 
@@ -11,19 +12,6 @@ const size = scopeKind<number>('size')
 afterEach(() => {
   vi.restoreAllMocks()
 })
-
-interface Gate<Value = void> {
-  readonly promise: Promise<Value>
-  readonly open: (value: Value) => void
-}
-
-function gate<Value = void>(): Gate<Value> {
-  let open: (value: Value) => void = () => undefined
-  const promise = new Promise<Value>((resolve) => {
-    open = resolve
-  })
-  return { promise, open }
-}
 
 describe('a scope', () => {
   it('is seen by its work, before and after an await, and not outside', async () => {
@@ -101,9 +89,9 @@ describe('a scope', () => {
 
 describe('a settled scope', () => {
   it('is over for whoever awaited it, and for the handlers of its promise', async () => {
-    const { promise, open } = gate()
+    const { opened, open } = gate()
     let inHandler: unknown = 'not called'
-    const running = colour.run('red', () => promise)
+    const running = colour.run('red', () => opened)
     const handled = colour.run('outer', () =>
       running.then(() => {
         inHandler = colour.current()
@@ -133,9 +121,9 @@ describe('a settled scope', () => {
         timers.open()
       }, 2)
       setImmediate(look('immediate'))
-      void later.promise.then(look('promise'))
+      void later.opened.then(look('promise'))
       void (async () => {
-        await later.promise
+        await later.opened
         look('async function')()
         await eventLoopTurn()
         look('async function, later')()
@@ -151,7 +139,7 @@ describe('a settled scope', () => {
     // Another scope is live meanwhile, so that the storage is at work and answers.
     await colour.run('blue', async () => {
       later.open()
-      await timers.promise
+      await timers.opened
       await eventLoopTurn()
       emitter.emit('event')
       emitter.emit('bound event')
@@ -183,7 +171,7 @@ describe('a settled scope', () => {
           background = (async () => {
             seen.push(colour.current())
             for (const next of [afterInner, afterMiddle, afterOuter]) {
-              await next.promise
+              await next.opened
               seen.push(colour.current())
             }
           })()
@@ -211,10 +199,10 @@ describe('a settled scope', () => {
       let background: Promise<void> = Promise.resolve()
       await colour.run('middle', async () => {
         inner = colour.run('inner', async () => {
-          background = look.promise.then(() => {
+          background = look.opened.then(() => {
             found = colour.current()
           })
-          await innerEnd.promise
+          await innerEnd.opened
           expect(colour.current()).toBe('inner')
         })
       })
@@ -304,15 +292,15 @@ describe('the promise of a scope', () => {
 
   it('of another realm is waited for too', async () => {
     const foreign: Gate = runInNewContext(
-      'let open; const promise = new Promise((resolve) => { open = resolve }); ({ promise, open })',
+      'let open; const opened = new Promise((resolve) => { open = resolve }); ({ opened, open })',
     )
-    expect(foreign.promise).not.toBeInstanceOf(Promise)
+    expect(foreign.opened).not.toBeInstanceOf(Promise)
     let late: unknown = 'not called'
     const running = colour.run('red', () => {
       setImmediate(() => {
         late = colour.current()
       })
-      return foreign.promise
+      return foreign.opened
     })
     await eventLoopTurn()
     expect(late).toBe('red')

@@ -6,11 +6,13 @@ export { type OperationLeaseEvent, type OperationSweepEvent, operationLease, ope
 export {
   type OperationClaimedEvent,
   type OperationEvent,
+  type OperationMisjudgedEvent,
   type OperationRefusedEvent,
   type OperationReplayedEvent,
   operationClaimed,
   operationExecuted,
   operationFailed,
+  operationMisjudged,
   operationRefused,
   operationReplayed,
 } from './operation-events.js'

@@ -34,6 +34,12 @@ export interface OperationRefusedEvent extends OperationEvent {
   readonly code: string
 }
 
+/** The `terminal` of a definition made a mistake: what the body threw was taken for no final failure. */
+export interface OperationMisjudgedEvent extends OperationEvent {
+  /** What it did: it threw, or returned something other than a failure or undefined. */
+  readonly because: 'threw' | 'no-failure'
+}
+
 /** `reprise.operation.claimed`: a key was claimed; the claim commits with the outcome, or not at all. */
 export const operationClaimed: EventChannel<OperationClaimedEvent> =
   /* @__PURE__ */ eventChannel('reprise.operation.claimed')
@@ -52,3 +58,7 @@ export const operationReplayed: EventChannel<OperationReplayedEvent> =
 /** `reprise.operation.refused`: a call was refused, such as for other content under the same key. */
 export const operationRefused: EventChannel<OperationRefusedEvent> =
   /* @__PURE__ */ eventChannel('reprise.operation.refused')
+
+/** `reprise.operation.misjudged`: the `terminal` of a definition threw, or returned something other than a failure. */
+export const operationMisjudged: EventChannel<OperationMisjudgedEvent> =
+  /* @__PURE__ */ eventChannel('reprise.operation.misjudged')

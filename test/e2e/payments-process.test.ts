@@ -59,6 +59,7 @@ describe('starting', () => {
       'DATABASE_URL names a database that cannot be used (ECONNREFUSED).',
     ],
     [{ DATABASE_URL: 'sqlite:/dev/null/a.db' }, 'DATABASE_URL names a file in a folder that cannot be made.'],
+    [{ DATABASE_URL: 'sqlite:/proc/nope/a.db' }, 'DATABASE_URL names a file in a folder that cannot be made.'],
     [{ DATABASE_URL: `sqlite:${tmpdir()}` }, /^DATABASE_URL names a database that cannot be used( \(\w+\))?\.$/],
     [{ PORT: '70000' }, 'PORT is a whole number from 0 to 65535; 0 is any free port.'],
     [{ PORT: 'x' }, 'PORT is a whole number from 0 to 65535; 0 is any free port.'],
@@ -85,11 +86,12 @@ describe('without drills', () => {
   it.each([
     ['where they are switched off', { REPRISE_DRILL: '0' }, 'http://127.0.0.1'],
     ['where they are switched off in a word', { REPRISE_DRILL: 'off', HOST: 'localhost' }, 'http://localhost'],
-    ['on an address that others reach', { HOST: '0.0.0.0' }, 'http://0.0.0.0'],
+    ['on an address that others reach', { HOST: '0.0.0.0' }, 'http://0.0.0.0:'],
+    ['on every address of both kinds', { HOST: '::' }, 'http://[::]:'],
   ])('the field is ignored, and /drill is not there: %s', async (_where, settings, origin) => {
     const service = await startService({ DATABASE_URL: freshFile(), ...settings })
     expect(service.url.startsWith(origin)).toBe(true)
-    const url = service.url.replace('0.0.0.0', '127.0.0.1')
+    const url = service.url.replace(/0\.0\.0\.0|\[::\]/, '127.0.0.1')
     const answer = await pay(url, { drill: 'exit=before-commit, drop, status=204, throw' })
     expect(answer.status).toBe(201)
     for (const path of ['effects', 'events', 'other']) expect((await fetch(`${url}/drill/${path}`)).status).toBe(404)
@@ -110,7 +112,9 @@ describe.each(['sqlite', 'postgres'])('a crash that was asked for, on %s', (stor
     const [key, first] = [randomUUID(), await startService(settings)]
     expect(await effects(first.url)).toBe(0)
     await expect(pay(first.url, { key, drill })).rejects.toThrow('fetch failed')
-    expect(await first.ended).toMatchObject({ code: 137, stderr: '' })
+    const stderr =
+      'The drill killed the service, as it was asked to. Start it again with `npm start`, and repeat the request.\n'
+    expect(await first.ended).toMatchObject({ code: 137, stderr })
     const second = await startService(settings)
     expect(await effects(second.url)).toBe(left)
     const repeat = await pay(second.url, { key, drill: 'exit=after-commit'.repeat(replayed ? 1 : 0) })
@@ -128,8 +132,8 @@ describe.each(['sqlite', 'postgres'])('a crash that was asked for, on %s', (stor
     await expect(pay(url, { key, drill: 'exit=after-commit, restart' })).rejects.toThrow('fetch failed')
     await until(() => isServing(url), 'the service is back once more')
     expect([isReplay(await pay(url, { key })), await effects(url)]).toEqual([true, 1])
-    const { code, stdout } = await stop(service)
-    expect(code).toBe(0)
+    const { code, stdout, stderr } = await stop(service)
+    expect([code, stderr]).toEqual([0, ''])
     expect(stdout.match(/^ready /gm)).toHaveLength(1)
   })
 })

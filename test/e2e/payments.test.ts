@@ -1,6 +1,9 @@
 // The routes and drills of the sample service, as a real process, on both stores.
 
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase } from '../servers/fresh-database.js'
 import { effects, freshFile, isReplay, order, pay, type Service, startService, stop } from './service-process.js'
@@ -11,6 +14,7 @@ const stores: Readonly<Record<string, () => Promise<string>>> = {
 }
 
 type Problem = { type: string; title: string; status: number; retryable: boolean }
+const titles: Readonly<Record<number, string>> = { 400: 'The request is not valid', 404: 'There is nothing here' }
 const problemOf = async (response: Response): Promise<Problem> => (await response.json()) as Problem
 
 describe.each(Object.keys(stores))('the service on %s', (store) => {
@@ -64,6 +68,32 @@ describe.each(Object.keys(stores))('the service on %s', (store) => {
     expect(second.headers.get('location')).toBe(first?.headers.get('location'))
   })
 
+  it('tries for a caller that does not wait long, and not for one that is as good as gone', async () => {
+    const asked = (waitsMs: number) =>
+      fetch(`${url}/payments`, {
+        method: 'POST',
+        headers: {
+          authorization: 'Bearer me',
+          'content-type': 'application/json',
+          'idempotency-key': `"${randomUUID()}"`,
+          'reprise-deadline-ms': String(waitsMs),
+        },
+        body: JSON.stringify(order),
+      })
+    await pay(url) // so that the first connection is there
+    // On a busy machine one of them may really be too late.
+    const within = async (waitsMs: number) => {
+      const answers = await Promise.all(Array.from({ length: 3 }, () => asked(waitsMs)))
+      return answers.some(({ status }) => status === 201)
+    }
+    expect([await within(300), await within(200), await within(55), await within(50)]).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
+  })
+
   it('keeps callers apart who use the same key', async () => {
     const key = randomUUID()
     const before = await effects(url)
@@ -82,11 +112,13 @@ describe.each(Object.keys(stores))('the service on %s', (store) => {
     ['no JSON', '{'],
     ['no object', 'null'],
     ['no account', { ...order, account: '' }],
+    ['an account that is half a character', { ...order, account: '\ud800' }],
     ['a share of the minor unit', { ...order, amountMinor: 0.5 }],
     ['an amount as text', { ...order, amountMinor: '12' }],
     ['nothing', { ...order, amountMinor: 0 }],
     ['no currency', { ...order, currency: 'eur' }],
     ['a note that is none', { ...order, note: 7 }],
+    ['a note that ends within a character', { ...order, note: 'later \ud83d' }],
   ])('refuses %s with 400, and keeps no memory of it', async (_what, body) => {
     const [key, before] = [randomUUID(), await effects(url)]
     const refused = await pay(url, { key, body })
@@ -224,6 +256,25 @@ describe.each(Object.keys(stores))('the service on %s', (store) => {
     const refused = await fetch(`${url}/payments`, { method: 'DELETE', ...readable() })
     expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST'])
     expect((await fetch(`${url}/payments`)).status).toBe(401)
+  })
+
+  it.each([
+    ['//', 404],
+    ['//[', 404],
+    ['//payments/payments', 404],
+    ['*', 404],
+    ['http://[', 400],
+    ['/payments?account=%00', 400],
+    ['/payments?account=', 400],
+    ['/payments?account=%F0%9F%98%80', 200],
+    ['/payments/%00', 404],
+  ])('answers GET %s with %i', async (path, status) => {
+    // Not fetch, which would mend the address.
+    const { hostname: host, port } = new URL(url)
+    const asked = request({ host, port, path, ...readable() }).end()
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    const { title } = (await json(response)) as Problem
+    expect([response.statusCode, title]).toEqual([status, titles[status]])
   })
 
   it('tells a caller what becomes of his own calls, as it happens', async () => {

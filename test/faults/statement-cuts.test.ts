@@ -10,7 +10,7 @@ import {
   type ProxyFault,
 } from '../../src/testing/index.js'
 import { until } from '../servers/server-process.js'
-import { inLanes, type Lanes, openLanes, parts, Tried, table } from './lanes.js'
+import { inLanes, type Lane, type Lanes, openLanes, parts, Tried, table } from './lanes.js'
 
 const moments: readonly FaultMoment[] = [
   'before-forward',
@@ -77,6 +77,8 @@ describe('a statement before COMMIT, cut in every way', () => {
   // On a connection that is new, its backend is asked for first, and the claim comes after.
   const onNewConnection: ReadonlySet<ProxyFault['statement']> = new Set(['startup', begins, claims])
 
+  const leavesOpen: ReadonlySet<ProxyFault['action']> = new Set(['black-hole', 'half-open'])
+
   it('aborts and is repeated: one effect, and never an unknown', async () => {
     const cuts = cutsOf<ProxyFault['statement']>(statements).flat()
     const last = actions.map((action) => {
@@ -109,7 +111,10 @@ describe('a statement before COMMIT, cut in every way', () => {
       // A cut behind the answer to the last statement is met by COMMIT, which is another matter.
       if (fault.nth !== 2 || fault.at !== 'after-answers') {
         counted.unknown += tried.verdicts.filter((verdict) => verdict === 'unknown').length
-        expect(lane.resolved, counted.name).toEqual([])
+        // One that waited for such a key may come to its own COMMIT at the very end of its time, and be told by the resolver that it went through.
+        const waited = leavesOpen.has(fault.action)
+        const unclear = lane.resolved.filter(({ outcome }) => !(waited && outcome === 'committed'))
+        expect(unclear, `${counted.name} ${fault.at}`).toEqual([])
       }
       intents.push(tried.record())
       await lane.proxy.heal()
@@ -138,6 +143,35 @@ describe('the resolver’s own statements, cut in every way', () => {
   } as const
   const first = { committed: 'after-forward', aborted: 'before-forward' } as const
 
+  /** A COMMIT that is cut, and a statement of its resolver; then one more call where it takes one. How often the second fault struck. */
+  async function cutTwice(lane: Lane, at: FaultMoment, fault: ProxyFault, limitSeconds: number, name: string) {
+    const tried = new Tried(lane, true)
+    await emptied(lane.pool)
+    const commit = lane.proxy.arm({ statement: commits, at, action: 'fin' })
+    const { statement } = fault
+    const second =
+      statement === 'startup'
+        ? commit.first.then(() => lane.proxy.arm(fault))
+        : lane.proxy.arm({
+            ...fault,
+            statement: (text) => commit.fired.length > 0 && (statement as (text: string) => boolean)(text),
+          })
+    const beganMs = performance.now()
+    let calls = 0
+    for (; calls < 5 && commit.fired.length === 0; calls += 1) await tried.call(lane.db, `${limitSeconds}s`)
+    const tookMs = performance.now() - beganMs
+    const armed = await second
+    // Behind the whole answer it may strike after the call has ended; that there was nothing to strike is no finding.
+    await until(() => armed.fired.length > 0, 'the second fault strikes', 1_000).catch(() => undefined)
+    armed.disarm()
+    expect(lane.resolved.length, name).toBeGreaterThan(0)
+    // Whatever becomes of the resolver’s connection, the caller is answered in time.
+    expect(tookMs, name).toBeLessThan(calls * limitSeconds * 1_000 + 2_000)
+    if (tried.last !== 'committed') await tried.call(lane.db, '10s')
+    await lane.proxy.heal()
+    return { tried, fired: armed.fired.length }
+  }
+
   it.each(Object.entries(first))('after a COMMIT that was %s: one effect', async (truth, at) => {
     const cuts = cutsOf<ProxyFault['statement']>(statements)
       .flat()
@@ -145,33 +179,16 @@ describe('the resolver’s own statements, cut in every way', () => {
       .filter(({ fault }) => truth === 'committed' || fault.statement !== reads)
     const intents: IntentRecord[] = []
     await inLanes(world.lanes, cuts, async (lane, { counted, fault }) => {
-      const tried = new Tried(lane, true)
-      await emptied(lane.pool)
-      const commit = lane.proxy.arm({ statement: commits, at, action: 'fin' })
-      const { statement } = fault
-      const second =
-        statement === 'startup'
-          ? commit.first.then(() => lane.proxy.arm(fault))
-          : lane.proxy.arm({
-              ...fault,
-              statement: (text) => commit.fired.length > 0 && (statement as (text: string) => boolean)(text),
-            })
-      const beganMs = performance.now()
-      for (let calls = 0; calls < 5 && commit.fired.length === 0; calls += 1) await tried.call(lane.db, '1s')
-      const tookMs = performance.now() - beganMs
-      const armed = await second
-      await until(() => armed.fired.length > 0, `the second fault strikes: ${counted.name}`, 5_000)
-      armed.disarm()
+      // On a machine that is busy the time for resolving may be over before the statement is sent: then more of it is given.
+      for (const limitSeconds of [1, 2, 4, 8]) {
+        const { tried, fired } = await cutTwice(lane, at, fault, limitSeconds, counted.name)
+        intents.push(tried.record())
+        counted.calls += tried.verdicts.length
+        counted.unknown += tried.verdicts.filter((verdict) => verdict === 'unknown').length
+        counted.fired += fired
+        if (fired > 0) break
+      }
       counted.runs += 1
-      counted.fired += armed.fired.length
-      expect(lane.resolved.length, counted.name).toBeGreaterThan(0)
-      // Whatever becomes of the resolver’s connection, the caller is answered in time.
-      expect(tookMs, counted.name).toBeLessThan(3_000)
-      if (tried.last !== 'committed') await tried.call(lane.db, '10s')
-      counted.calls += tried.verdicts.length
-      counted.unknown += tried.verdicts.filter((verdict) => verdict === 'unknown').length
-      intents.push(tried.record())
-      await lane.proxy.heal()
     })
     const counts = [...new Set(cuts.map(({ counted }) => counted))]
     print(`Statements of the resolver, after a COMMIT that was ${truth}`, counts)

@@ -10,6 +10,7 @@ import {
   type Route,
 } from '../../src/http/core/index.js'
 import { mintKey } from '../../src/identity/index.js'
+import { eventLoopTurn } from '../../src/kernel/index.js'
 import { type MemoryDomain, type MemoryTransaction, memory } from '../../src/stores/memory/index.js'
 import type { HttpAnsweredEvent } from '../../src/telemetry/index.js'
 import { type ManualClock, manualClock } from '../../src/testing/index.js'
@@ -130,4 +131,18 @@ export function listening(): { readonly events: HttpAnsweredEvent[]; end(): void
   }
   subscribe('reprise.http.answered', hear)
   return { events, end: () => unsubscribe('reprise.http.answered', hear) }
+}
+
+/** Lets time pass until the promise is settled. */
+export async function settledInTime<Value>(clock: ManualClock, promise: Promise<Value>, stepMs = 10): Promise<Value> {
+  let settled = false
+  const over = (): void => {
+    settled = true
+  }
+  promise.then(over, over)
+  while (!settled) {
+    await eventLoopTurn()
+    await clock.advance(stepMs)
+  }
+  return promise
 }

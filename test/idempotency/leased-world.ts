@@ -11,6 +11,7 @@ import { memoryManifest } from '../../src/stores/memory/index.js'
 import { MemoryRecords } from '../../src/stores/memory/records.js'
 import { type ManualClock, manualClock } from '../../src/testing/index.js'
 import type { TransactionDefaults } from '../../src/transaction/index.js'
+import type { Gate } from '../gate.js'
 
 export interface Order {
   readonly key: Key
@@ -21,8 +22,8 @@ export interface Receipt {
   readonly charge: number
 }
 
-/** What a statement to the store meets: nothing, a loss before it arrived, or the loss of its answer. */
-export type StoreFault = 'fine' | 'not-sent' | 'answer-lost'
+/** What a statement to the store meets: nothing, a loss before it arrived, the loss of its answer, or an error of the store's own in place of it. */
+export type StoreFault = 'fine' | 'not-sent' | 'answer-lost' | Error
 
 export interface World {
   readonly clock: ManualClock
@@ -56,6 +57,7 @@ function faulty(records: Records, fault: (method: keyof Records, nth: number) =>
         const nth = (counts.get(method) ?? 0) + 1
         counts.set(method, nth)
         const meets = fault(method, nth)
+        if (meets instanceof Error) throw meets
         if (meets === 'not-sent') throw new Error('connection refused')
         const answer = await (target[method] as (...args: unknown[]) => Promise<unknown>)(...args)
         if (meets === 'answer-lost') throw new Error('connection reset')
@@ -142,18 +144,7 @@ export function process(one: World, run: LeasedOptions<Order, Receipt, 'declined
 }
 
 /** A body that works until it is told to go on. */
-export function gate<Value>() {
-  let open: (value: Value) => void = () => undefined
-  let shut: (error: unknown) => void = () => undefined
-  const opened = new Promise<Value>((resolve, reject) => {
-    open = resolve
-    shut = reject
-  })
-  opened.catch(() => undefined)
-  return { opened, open, shut }
-}
-
-export type Work = ReturnType<typeof gate<Receipt>>
+export type Work = Gate<Receipt>
 
 /** The only record there is. */
 export const only = ({ records }: World) => [...records.committed.values()][0]

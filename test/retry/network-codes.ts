@@ -15,8 +15,15 @@ export interface ProvenCode {
   readonly why?: string
 }
 
-// The probe does what the tests do: a namespace, a change of its links, and a change of its kernel settings.
-const probe = 'ip link set lo up && echo 1 > /proc/sys/net/ipv4/tcp_retries2'
+// The probe does what the tests do: a namespace, a change of its links and of its kernel settings, an end put to its
+// sockets, and Perl for a router.
+const probe = [
+  'ip link set lo up',
+  'ip link add probe0 type veth peer name probe1',
+  'echo 1 > /proc/sys/net/ipv4/tcp_retries2',
+  'ss -K -t dport = 1',
+  "perl -MSocket -e 'socket(my $raw, 17, SOCK_RAW, 8) or die'",
+].join(' && ')
 
 /**
  * The options of `unshare` that give a process a network of its own, as root or as a user who may play root; undefined
@@ -39,11 +46,15 @@ export const provenCodes: readonly ProvenCode[] = [
   { code: 'ERR_HTTP2_GOAWAY_SESSION', happened: 'no', ...rare },
   { code: 'ECONNRESET', happened: 'maybe', ...met },
   { code: 'EPIPE', happened: 'maybe', ...rare },
-  { code: 'ECONNABORTED', happened: 'maybe', ...constructed('Windows, and clients that imitate it') },
+  { code: 'ECONNABORTED', happened: 'maybe', ...inNamespace },
   { code: 'ETIMEDOUT', happened: 'maybe', ...inNamespace },
-  { code: 'ENETDOWN', happened: 'maybe', ...constructed('Linux answers a TCP socket with other codes') },
+  { code: 'ENETDOWN', happened: 'maybe', ...constructed('Linux tells it to packet sockets, and never to TCP') },
   { code: 'ENETUNREACH', happened: 'maybe', ...inNamespace },
-  { code: 'EHOSTDOWN', happened: 'maybe', ...constructed('needs a router that says the host is unknown') },
+  {
+    code: 'EHOSTDOWN',
+    happened: 'maybe',
+    ...constructed('takes a router that answers by ICMP that it does not know the host'),
+  },
   { code: 'EHOSTUNREACH', happened: 'maybe', ...inNamespace },
   { code: 'UND_ERR_SOCKET', happened: 'maybe', ...met },
   { code: 'UND_ERR_HEADERS_TIMEOUT', happened: 'maybe', ...met },

@@ -7,6 +7,7 @@ import http2 from 'node:http2'
 import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { finished, pipeline } from 'node:stream/promises'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import { networkClassifier } from '../../src/retry/index.js'
@@ -165,7 +166,7 @@ describe('TCP', () => {
 // What a child says of an error: all that the classifier looks at.
 const tell = `
 import { once } from 'node:events'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { connect, createServer } from 'node:net'
 const ip = (words) => execFileSync('ip', words.split(' '))
 const facts = (error) => error && {
@@ -184,6 +185,7 @@ async function told(program: string, before = 'true'): Promise<Facts> {
   return JSON.parse(stdout) as Facts
 }
 
+const routerFile = fileURLToPath(new URL('host-unknown.pl', import.meta.url))
 const fetching = (url: string) => `await fetch('${url}', { method: 'POST', body: 'x' }).catch(tell)`
 
 if (namespaceOptions) {
@@ -207,6 +209,28 @@ if (namespaceOptions) {
       expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'EHOSTUNREACH' })
     })
 
+    it('connecting where a router says that it knows no such host: EHOSTDOWN', async () => {
+      const links = [
+        'ip link set lo up',
+        'ip link add near type veth peer name far',
+        'ip address add 192.0.2.2/24 dev near',
+        'ip link set near up',
+        'ip link set far up',
+        'ip neigh add 192.0.2.1 lladdr 02:00:00:00:00:01 dev near',
+      ]
+      const error = await told(
+        `
+        const router = spawn('perl', [${JSON.stringify(routerFile)}, '8080'], { stdio: ['ignore', 'pipe', 'inherit'] })
+        process.on('exit', () => router.kill())
+        await once(router.stdout, 'data')
+        ${fetching('http://192.0.2.1:8080')}
+        `,
+        links.join(' && '),
+      )
+      expect(error.cause).toMatchObject({ syscall: 'connect' })
+      expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'EHOSTDOWN' })
+    })
+
     it('a peer that vanishes after the connection was made: ETIMEDOUT', async () => {
       // The kernel gives up after one repetition of the segment instead of fifteen.
       const impatient = 'ip link set lo up && echo 1 > /proc/sys/net/ipv4/tcp_retries2'
@@ -225,10 +249,25 @@ if (namespaceOptions) {
       expect(error.syscall).not.toBe('connect')
       expect(judge(error)).toEqual({ help: 'transient', happened: 'maybe', why: 'ETIMEDOUT' })
     })
+
+    it('a connection that the system itself takes away, after the request was read: ECONNABORTED', async () => {
+      const error = await told(
+        `
+        const server = createServer((socket) => socket.on('error', () => {}).once('data', () => {
+          execFileSync('ss', ['-K', '-t', 'dport', '=', String(server.address().port)])
+        })).listen(0, '127.0.0.1')
+        await once(server, 'listening')
+        await fetch('http://127.0.0.1:' + server.address().port, { method: 'POST', body: 'x' }).catch(tell)
+        `,
+        'ip link set lo up',
+      )
+      expect(error.cause).toMatchObject({ syscall: 'read' })
+      expect(judge(error)).toEqual({ help: 'transient', happened: 'maybe', why: 'ECONNABORTED' })
+    })
   })
 } else {
-  it('no network namespace is permitted here: EAI_AGAIN, ENETUNREACH, EHOSTUNREACH, ETIMEDOUT are constructed', () => {
-    for (const code of ['EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH', 'ETIMEDOUT']) {
+  it('no network namespace is permitted here: what needs one is constructed', () => {
+    for (const code of ['EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH', 'ETIMEDOUT', 'ECONNABORTED', 'EHOSTDOWN']) {
       expect(provenCodes.find((row) => row.code === code)).toMatchObject({ proof: 'constructed' })
     }
   })

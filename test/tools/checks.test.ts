@@ -116,14 +116,12 @@ const violations: Readonly<Record<string, readonly Violation[]>> = {
   ],
   types: [
     {
-      title: 'a source that does not compile',
-      edits: { 'src/kernel/planted.ts': "// Planted.\nexport const a: number = 'b'\n" },
-      says: [/src\/kernel\/planted\.ts\(2,14\): error TS2322/],
-    },
-    {
-      title: 'a declaration that needs inference',
-      edits: { 'src/kernel/planted.ts': '// Planted.\nexport const a = () => Math.max(1)\n' },
-      says: [/src\/kernel\/planted\.ts.*error TS9007/],
+      title: 'a source that does not compile, and a declaration that needs inference',
+      edits: {
+        'src/kernel/planted.ts': "// Planted.\nexport const a: number = 'b'\n",
+        'src/kernel/inferred.ts': '// Planted.\nexport const a = () => Math.max(1)\n',
+      },
+      says: [/src\/kernel\/planted\.ts\(2,14\): error TS2322/, /src\/kernel\/inferred\.ts.*error TS9007/],
     },
     {
       title: 'a test that does not compile',
@@ -296,6 +294,11 @@ const violations: Readonly<Record<string, readonly Violation[]>> = {
       title: 'declarations that only Node’s types can explain',
       edits: { 'src/simulator/index.ts': append('\nexport type Planted = NodeJS.Timeout\n') },
       says: ['NodeJS', 'do not compile in a strict browser program'],
+    },
+    {
+      title: 'a door of a framework whose declarations need more than the framework',
+      edits: { 'src/http/koa/index.ts': append("\nexport type Planted = import('kysely').Kysely<unknown>\n") },
+      says: [/http\/koa\/index\.d\.ts.*kysely/, 'do not compile in a strict program with every framework'],
     },
   ],
 }

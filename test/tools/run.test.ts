@@ -227,7 +227,7 @@ describe('a command', () => {
     expect(stdout).toMatch(/^Node 22 +stores +passed /m)
     expect(code).toBe(0)
     const unknown = await project.run(['test:matrix', '22', '19'], on('linux'))
-    expect(unknown).toMatchObject({ code: 2, stderr: 'There is no Node 19 here; there are 22, 24.\n' })
+    expect(unknown).toMatchObject({ code: 2, stderr: 'There is nothing named 19 to test on; there are 22, 24.\n' })
     project.write('node_modules/vitest/vitest.mjs', tests.replace('"failed":0', '"failed":1'))
     expect(await project.run(['test:matrix', '22'], on('linux'))).toMatchObject({ code: 1 })
     expect((await project.run(['test:matrix', '24'], on('plan9'))).stdout).toMatch(
@@ -261,13 +261,42 @@ describe('a command', () => {
     expect(run(script, '--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('test:matrix') })
   })
 
-  it.each(['18.20.4', '20.18.3', '14.0.0'])('is refused on Node %s in one line', (version) => {
-    const pretend = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`
-    const { status, stderr, stdout } = run('--import', pretend, script, 'test')
-    expect(stderr).toBe(`Reprise needs Node 20.19 or newer; this is Node ${version}.\n`)
-    expect(stdout).toBe('0 passed, 1 failed, 0 skipped\n')
-    expect(status).toBe(1)
+  it.each([
+    [['start', '--nope'], 'The command start takes no arguments, and was given --nope.'],
+    [['examples', '--nope'], 'The command examples takes no arguments, and was given --nope.'],
+    [['build', 'now'], 'The command build takes no arguments, and was given now.'],
+    [['docs', '--nope'], 'The command docs takes no arguments, and was given --nope.'],
+    [['bench', '--node', '19'], '--node takes one of 22, 24, 26.'],
+    [['fuzz', '--nope'], "Unknown option '--nope'"],
+    [['test:matrix', '--nope'], 'There is nothing named --nope to test on; there are '],
+    [['check', '--nope'], 'There is no check or option --nope.'],
+  ])('%j is refused with a sentence and the code 2, without a stack', (args, sentence) => {
+    const { status, stderr, stdout } = run(script, ...args)
+    expect(stderr.startsWith(sentence)).toBe(true)
+    expect(stdout + stderr).not.toMatch(/^ {4}at /m)
+    expect(status).toBe(2)
   })
+
+  it.each([
+    ['bench/run.mjs', /^There is no option --nope\.\nusage: npm run bench /],
+    ['bench/http-peers/run.mjs', /^Unknown option '--nope'\.\nusage: npm run peers /],
+  ])('so does %s, whose command installs what it measures first', (file, sentence) => {
+    const { status, stderr } = run(join(root, file), '--nope')
+    expect(stderr).toMatch(sentence)
+    expect(stderr).not.toMatch(/^ {4}at /m)
+    expect(status).toBe(2)
+  })
+
+  it.each(['18.20.4', '20.18.3', '14.0.0', '21.7.3', '22.0.0', '22.11.0'])(
+    'is refused on Node %s in one line',
+    (version) => {
+      const pretend = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`
+      const { status, stderr, stdout } = run('--import', pretend, script, 'test')
+      expect(stderr).toBe(`Reprise needs Node 20.19 or a newer 20, or 22.12 or newer; this is Node ${version}.\n`)
+      expect(stdout).toBe('0 passed, 1 failed, 0 skipped\n')
+      expect(status).toBe(1)
+    },
+  )
 })
 
 describe('a fresh clone', () => {

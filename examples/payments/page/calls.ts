@@ -1,7 +1,9 @@
 // Calls to the service: the same key and the same body for every repeat, a drill beside them.
 
+import { mintKey } from 'reprise/identity'
+
 /** Who we are here: anything is a principal, and each tab is one. */
-const principal = sessionStorage.getItem('principal') ?? crypto.randomUUID()
+const principal = sessionStorage.getItem('principal') ?? mintKey()
 sessionStorage.setItem('principal', principal)
 
 /** The field that says who we are. */

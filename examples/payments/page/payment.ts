@@ -1,5 +1,6 @@
 // One payment: buttons that make trouble, and what became of the intent.
 
+import { mintKey } from 'reprise/identity'
 import { amountMinor, canDrill, type Intent, pause, pay, payments, type Seen } from './calls.js'
 import { element, made, write } from './elements.js'
 import { clearTrail, watch } from './trail.js'
@@ -56,8 +57,9 @@ function busy(is: boolean): void {
 }
 
 function begin(): Intent {
-  const key = crypto.randomUUID()
-  intent = { key, account: `order-${key.slice(0, 4)}` }
+  // Not crypto.randomUUID, which browsers keep back over plain HTTP. The key begins with the time; its end is chance.
+  const key = mintKey()
+  intent = { key, account: `order-${key.slice(-4)}` }
   calls = 0
   clearTrail()
   write('key', key)

@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { ioInMemory, type Seen } from '../../../test/cli/io-in-memory.js'
 import { memorySubject } from '../../../test/http/conformance/memory-subject.js'
 import { httpCases } from '../../testing/index.js'
@@ -76,10 +79,64 @@ describe('conformance', () => {
     expect((await run([...words, '--timeout', '5s'])).out).toBe('1 passed, 0 failed, 0 not offered\n')
   })
 
-  it('fails where nobody answers, in the time that it was given', async () => {
-    const { out, code } = await run(['http://127.0.0.1:9', go, '--only', 'http-15', '--timeout', '200ms'])
-    expect(out).toContain('seen: GET /effects: no answer: ECONNREFUSED')
-    expect(code).toBe(1)
+  /** A server that answers everything alike, or nothing at all; it ends with the test, and counts what it was asked. */
+  const serverWith = async (status: number, body = ''): Promise<{ url: string; asked: string[] }> => {
+    const asked: string[] = []
+    const server = createServer(({ method, url }, response) => {
+      asked.push(`${method} ${url}`)
+      if (status > 0) response.writeHead(status).end(body)
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+  }
+
+  it('says in one line that nobody answers, and ends with 1', async () => {
+    const { out, err, code } = await run(['http://127.0.0.1:9', go])
+    expect({ out, code }).toEqual({ out: '', code: 1 })
+    expect(err).toBe('reprise: nothing was run: GET /effects: no answer: ECONNREFUSED\n')
+  })
+
+  it('waits no longer for an answer than it was told', async () => {
+    const { err, code } = await run([(await serverWith(0)).url, go, '--timeout', '200ms'])
+    expect({ err, code }).toEqual({
+      err: 'reprise: nothing was run: GET /effects: no answer within 200 ms\n',
+      code: 1,
+    })
+  })
+
+  it('asks every process, before it runs anything', async () => {
+    const { err, code } = await run([await memorySubject(), '--also', 'http://127.0.0.1:9', go])
+    expect({ err, code }).toEqual({ err: 'reprise: nothing was run: GET /effects: no answer: ECONNREFUSED\n', code: 1 })
+  })
+
+  it.each([
+    [
+      404,
+      'the server has no GET /effects, which every case needs: docs/reference/conformance.md says what it answers',
+      3,
+    ],
+    [
+      405,
+      'the server has no GET /effects, which every case needs: docs/reference/conformance.md says what it answers',
+      3,
+    ],
+    [401, 'GET /effects answers 401, and should 200 {"effects": n}', 1],
+    [200, 'GET /effects answers 200, and should 200 {"effects": n}', 1],
+  ])('writes nothing to a server whose /effects answers %i, and says so', async (status, why, ends) => {
+    const { url, asked } = await serverWith(status, '{}')
+    const { out, err, code } = await run([url, go])
+    expect({ out, err, code }).toEqual({ out: '', err: `reprise: nothing was run: ${why}\n`, code: ends })
+    expect(new Set(asked)).toEqual(new Set(['GET /effects']))
+  })
+
+  it('does not end well where nothing could be run', async () => {
+    const { out, err, code } = await run([await memorySubject(), go, '--only', 'http-46c'])
+    expect(out).toBe('not offered  http-46c: it takes 2 processes on one store\n0 passed, 0 failed, 1 not offered\n')
+    expect({ err, code }).toEqual({ err: 'reprise: nothing was run: the server offers none of these cases\n', code: 3 })
   })
 
   it('lists the cases, and sends nothing', async () => {

@@ -2,7 +2,9 @@
 
 import { type Duration, durationMs } from '../../kernel/index.js'
 import {
+  ConformanceFailure,
   type HttpCase,
+  type HttpCaseClient,
   type HttpCaseClientOptions,
   httpCaseClient,
   httpCaseRunner,
@@ -55,12 +57,13 @@ written with Reprise, nor in JavaScript. Give it a server of your own that may b
 that it invents. The server needs GET /effects and as many of the routes as you like; what it answers 404 to is reported as not offered,
 never as passed. docs/reference/conformance.md says what the routes do.
 
-  reprise conformance http://127.0.0.1:4700 --i-know-this-writes
-  reprise conformance http://127.0.0.1:4700 --i-know-this-writes --only http-20 --only http-45
-  reprise conformance http://127.0.0.1:4700 --also http://127.0.0.1:4701 --i-know-this-writes --json
+  reprise conformance http://127.0.0.1:8080 --i-know-this-writes
+  reprise conformance http://127.0.0.1:8080 --i-know-this-writes --only http-20 --only http-45
+  reprise conformance http://127.0.0.1:8080 --also http://127.0.0.1:8081 --i-know-this-writes --json
 
 ${optionHelp(conformanceOptions)}
-Exit codes: 0 nothing failed, 1 a case failed or the server cannot be reached, 2 used wrongly.
+Exit codes: 0 something passed and nothing failed; 1 a case failed, or the server does not answer as it should; 2 used wrongly; 3 the server
+offers none of the cases: nothing was run.
 `
 }
 
@@ -82,7 +85,10 @@ export async function conformanceCommand(given: GivenOptions, io: Io): Promise<v
       'the cases write to the server, hundreds of effects: say --i-know-this-writes if it may be written to',
     )
   }
-  const runner = httpCaseRunner(httpCaseClient(options))
+  const client = httpCaseClient(options)
+  const obstacle = await obstacleTo(client)
+  if (obstacle !== undefined) return nothingRan(obstacle, io)
+  const runner = httpCaseRunner(client)
   const ended = io.untilEnded?.()
   const results: CaseResult[] = []
   const shows = !given.has('json') && io.columns !== undefined
@@ -97,6 +103,38 @@ export async function conformanceCommand(given: GivenOptions, io: Io): Promise<v
   if (given.has('json')) writeJson(io, { cases: results, left })
   else io.write(printableLines(reportText(results, left)))
   if (left > 0 || results.some(({ outcome }) => outcome === 'failed')) io.exit(1)
+  else if (results.every(({ outcome }) => outcome === 'not offered')) {
+    nothingRan({ why: 'the server offers none of these cases', exitCode: 3 }, io)
+  }
+}
+
+interface Obstacle {
+  readonly why: string
+  readonly exitCode: 1 | 3
+}
+
+// Every case counts effects. What stands in the way of that is said once, and not once for each case.
+async function obstacleTo(client: HttpCaseClient): Promise<Obstacle | undefined> {
+  try {
+    for (let at = 0; at < client.places; at += 1) {
+      const { status } = await client.user().send({ method: 'GET', path: '/effects', at })
+      if (status === 404 || status === 405) {
+        const why =
+          'the server has no GET /effects, which every case needs: docs/reference/conformance.md says what it answers'
+        return { why, exitCode: 3 }
+      }
+    }
+    await client.user().effects()
+    return undefined
+  } catch (error) {
+    if (error instanceof ConformanceFailure) return { why: error.message, exitCode: 1 }
+    throw error
+  }
+}
+
+function nothingRan({ why, exitCode }: Obstacle, io: Io): void {
+  io.complain(`reprise: nothing was run: ${why}\n`)
+  io.exit(exitCode)
 }
 
 // What was seen comes from a server that nobody vouches for.

@@ -1,11 +1,12 @@
 // On real sockets: answers that ask for a wait, and bodies that break off.
 
 import { describe, expect, it } from 'vitest'
+import { impatientClient as client } from '../../../test/http/impatient-client.js'
+import { retryAfterReadMs, retryAfterShapes } from '../../../test/retry/retry-after.js'
 import { answers, refusedPort, type Step, serversOfTest } from '../../../test/retry/sockets.js'
 import { mintKey } from '../../identity/index.js'
 import {
   type AttemptRecord,
-  constantDelay,
   forCodes,
   historyOf,
   keyed,
@@ -14,11 +15,8 @@ import {
   UnknownOutcomeError,
 } from '../../retry/index.js'
 import { manualClock } from '../../testing/index.js'
-import { type HttpClientOptions, httpClient } from './client.js'
 
 const server = serversOfTest()
-const client = (options: HttpClientOptions = {}) =>
-  httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
 const post = { method: 'POST', body: 'charge 4711' }
 
 describe('answers that ask for a wait', () => {
@@ -38,26 +36,10 @@ describe('answers that ask for a wait', () => {
   })
 
   // Each shape as it comes over the wire; undefined: ignored, so that the policy's own backoff counts.
-  it.each([
-    ['0', 0],
-    ['120', 120_000],
-    ['Sun, 15 Nov 2026 12:01:00 GMT', 60_000],
-    ['Sunday, 15-Nov-26 12:01:00 GMT', 60_000],
-    ['Sun Nov 15 12:01:00 2026', 60_000],
-    ['Sun, 06 Nov 1994 08:49:37 GMT', 0],
-    ['1.5', undefined],
-    ['-5', undefined],
-    ['1e3', undefined],
-    ['0x10', undefined],
-    ['10 seconds', undefined],
-    ['abc', undefined],
-    ['2026-11-15T12:01:00Z', undefined],
-    ['', undefined],
-    ['99999999999999999999', 1e23],
-  ])('Retry-After: %j is read as %j', async (value, expected) => {
+  it.each(retryAfterShapes)('Retry-After: %j is read as %j', async (value, expected) => {
     const { origin } = await server(answers(503, { headers: { 'retry-after': value } }))
     const history: AttemptRecord[] = []
-    const clock = manualClock({ wallMs: Date.parse('2026-11-15T12:00:00Z') })
+    const clock = manualClock({ wallMs: retryAfterReadMs })
     await client({ policy: { attempts: 1, clock } }).fetch(origin, { history })
     expect(history[0]?.verdict.retryAfterMs).toBe(expected)
   })

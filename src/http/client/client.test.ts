@@ -1,19 +1,12 @@
 // On real sockets: aborts, time-outs, budgets and breakers. Effects are counted at the server.
 
 import { describe, expect, it } from 'vitest'
+import { impatientClient as client } from '../../../test/http/impatient-client.js'
 import { actsThenIsSilent, actsThenResets, answers, serversOfTest } from '../../../test/retry/sockets.js'
-import {
-  type AttemptRecord,
-  consecutiveBreaker,
-  constantDelay,
-  tokenBudget,
-  UnknownOutcomeError,
-} from '../../retry/index.js'
-import { type HttpClientOptions, httpClient } from './client.js'
+import { type AttemptRecord, consecutiveBreaker, tokenBudget, UnknownOutcomeError } from '../../retry/index.js'
+import { httpClient } from './client.js'
 
 const server = serversOfTest()
-const client = (options: HttpClientOptions = {}) =>
-  httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
 const post = { method: 'POST', body: 'charge 4711' }
 
 describe('aborts, deadlines, time-outs', () => {

@@ -1,6 +1,7 @@
 // On real sockets: headers for trusted origins, and redirects as fetch follows them.
 
 import { describe, expect, it } from 'vitest'
+import { impatientClient as client } from '../../../test/http/impatient-client.js'
 import {
   actsThenIsSilent,
   actsThenResets,
@@ -10,12 +11,9 @@ import {
   type Step,
   serversOfTest,
 } from '../../../test/retry/sockets.js'
-import { atomic, constantDelay, readOnly, UnknownOutcomeError } from '../../retry/index.js'
-import { type HttpClientOptions, httpClient } from './client.js'
+import { atomic, readOnly, UnknownOutcomeError } from '../../retry/index.js'
 
 const server = serversOfTest()
-const client = (options: HttpClientOptions = {}) =>
-  httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
 const post = { method: 'POST', body: 'charge 4711' }
 
 describe('headers of ours', () => {

@@ -1,6 +1,7 @@
 // On real sockets: what guards a request, and which key it carries. Effects are counted at the server.
 
 import { describe, expect, it } from 'vitest'
+import { impatientClient as client } from '../../../test/http/impatient-client.js'
 import {
   actsThenEnds,
   actsThenResets,
@@ -11,12 +12,9 @@ import {
   serversOfTest,
 } from '../../../test/retry/sockets.js'
 import { mintKey, parseKey, withIntent } from '../../identity/index.js'
-import { type AttemptRecord, constantDelay, keyed, repeatable, UnknownOutcomeError } from '../../retry/index.js'
-import { type HttpClientOptions, httpClient } from './client.js'
+import { type AttemptRecord, keyed, repeatable, UnknownOutcomeError } from '../../retry/index.js'
 
 const server = serversOfTest()
-const client = (options: HttpClientOptions = {}) =>
-  httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
 const post = { method: 'POST', body: 'charge 4711' }
 
 describe('what guards a request', () => {

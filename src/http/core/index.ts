@@ -8,6 +8,7 @@ export {
   type AnswerHeaders,
   type AnswerProblem,
   answerOf,
+  isAnswered,
   reply,
 } from './answer/answer.js'
 export { type FinishedAnswer, finish, isBodiless } from './answer/finished.js'

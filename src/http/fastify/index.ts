@@ -3,6 +3,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { RecordStore } from '../../idempotency/index.js'
+import { RepriseError } from '../../kernel/index.js'
 import {
   type AtomicHandler,
   type AtomicRouteOptions,
@@ -22,11 +23,15 @@ export type FastifyHandler = (request: FastifyRequest, reply: FastifyReply) => P
 
 /**
  * The plugin: `app.register(repriseIdempotency)`, in the scope that holds the routes. There, bodies of any type are left for the routes to read, as the bytes that arrived;
- * other scopes parse as before. Hooks run as always, so what `onRequest` and `preHandler` refuse never reaches a route.
+ * other scopes parse as before. Hooks run as always, so what `onRequest` and `preHandler` refuse never reaches a route. A route of Reprise with a schema of its answers is
+ * refused with OPERATION_INVALID: an answer leaves as the bytes that are stored, which no schema would filter.
  */
 export async function repriseIdempotency(scope: FastifyInstance): Promise<void> {
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  scope.addHook('onRoute', ({ handler, schema }) => {
+    if (handlers.has(handler)) demandNoAnswerSchema(schema)
+  })
 }
 // Its parsers are those of the scope that registers it, not of one of its own.
 Object.assign(repriseIdempotency, {
@@ -54,9 +59,21 @@ export function idempotentLeased<Input = undefined>(
 
 const advice = 'Register repriseIdempotency in the scope of the route, before it.'
 
+// For the plugin, which sees every route of its scope.
+const handlers = new WeakSet<object>()
+
+function demandNoAnswerSchema(schema: { readonly response?: unknown } | undefined): void {
+  if (schema?.response === undefined) return
+  const message =
+    'A route of Reprise has no schema of its answers: they leave as they are stored, and no schema would filter them. Choose the fields in the handler.'
+  throw new RepriseError('OPERATION_INVALID', message, { details: { option: 'schema.response' } })
+}
+
 function handlerOf(route: Route<FastifyRequest>): FastifyHandler {
-  return async (request, reply) => {
+  const handler: FastifyHandler = async (request, reply) => {
     const { originalUrl: target, raw } = request
+    // Again, for a route that is older than the plugin.
+    demandNoAnswerSchema(request.routeOptions.schema)
     const params = request.params as Readonly<Record<string, unknown>>
     const answer = await route.handle(nodeFacts(raw, { target, params, advice }), request)
     reply.code(answer.status)
@@ -64,8 +81,8 @@ function handlerOf(route: Route<FastifyRequest>): FastifyHandler {
       {
         get: (name) => textOf(reply.getHeader(name)),
         set: (name, value) => {
-          // Fastify adds cookies to those that are there.
-          reply.removeHeader(name)
+          // Fastify adds cookies to those that are there; any other field it replaces.
+          if (name === 'set-cookie') reply.removeHeader(name)
           reply.header(name, value)
         },
         remove: (name) => reply.removeHeader(name),
@@ -77,6 +94,8 @@ function handlerOf(route: Route<FastifyRequest>): FastifyHandler {
     // Bytes, and not text, which a serializer of the application would be given.
     return body.length === 0 ? reply.send() : reply.send(body)
   }
+  handlers.add(handler)
+  return handler
 }
 
 function textOf(value: number | string | string[] | undefined): string | string[] | undefined {

@@ -62,7 +62,7 @@ function factsOf(c: Context): RequestFacts {
     origin,
     fields: fieldsOf(pairsOf(c)),
     params: c.req.param() as Record<string, string>,
-    readBody: async (mostBytes) => (await cachedBody(c, mostBytes)) ?? readFetchBody(raw, mostBytes),
+    readBody: async (mostBytes) => (await cachedBody(c, mostBytes)) ?? keptBody(c, await readFetchBody(raw, mostBytes)),
   }
 }
 
@@ -82,6 +82,15 @@ async function cachedBody(c: Context, mostBytes: number): Promise<Uint8Array | u
   const known = await text
   if (!known.includes('\ufffd')) return limited(Buffer.from(known), mostBytes)
   throw new RepriseError('BODY_CONSUMED', 'The body was read as text before the route could see its bytes.')
+}
+
+// A body can be read once. What Hono finds here is where c.req.json() and its kind look first: a copy each time, so that no run sees what another has done to it.
+function keptBody(c: Context, bytes: Uint8Array): Uint8Array {
+  Object.defineProperty(c.req.bodyCache, 'arrayBuffer', {
+    enumerable: true,
+    get: () => Promise.resolve(Uint8Array.from(bytes).buffer),
+  })
+  return bytes
 }
 
 function withExceptions(

@@ -7,10 +7,10 @@ import type { Request } from 'express'
 import type { Observable } from 'rxjs'
 import type { RecordStore } from '../../idempotency/index.js'
 import {
+  AnswerError,
   type Answered,
   type AtomicHandlerCall,
   type AtomicRouteOptions,
-  answerOf,
   atomicRoute,
   type HandlerCall,
   type LeasedHandlerCall,
@@ -18,9 +18,10 @@ import {
   leasedRoute,
   type Route,
   type RouteDomain,
-  reply,
 } from '../core/index.js'
 import { nodeFacts, sendToNode } from '../wire/index.js'
+import { runToMethod, sayEntry } from './entered.js'
+import { answerFrom, demandStorable, exceptionOf, redirectOf } from './returned.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
@@ -42,8 +43,8 @@ export class RepriseModule {
 
 /**
  * Makes a method of a controller a route in the domain: it runs inside the transaction that {@link Tx} gives it, and what it returns leaves after COMMIT and is replayed to
- * repeats. It returns what it always does, with the status that Nest has for it, or what `reply(…)` makes. An `HttpException` below 500 is an answer; any other error goes to
- * the exception filters. Guards run before, on every request. Wrong options are refused when the application starts, like by {@link atomicRoute}.
+ * repeats. It returns what it always does, with the status that Nest has for it (a `StreamableFile` and `@Redirect` included), or what `reply(…)` makes. An `HttpException` below 500
+ * that it throws is an answer; any other error goes to the exception filters, and so does whatever a pipe throws, which leaves the key free. Guards run before, on every request. Wrong options are refused when the application starts, like by {@link atomicRoute}.
  */
 export function Idempotent<Input = undefined>(options: AtomicRouteOptions<Request, Input>): MethodDecorator {
   return routed((store, runs) =>
@@ -96,40 +97,69 @@ const advice =
   'Create the application with { rawBody: true }, or with { bodyParser: false } where no other route needs a parser.'
 
 function routed(define: Define): MethodDecorator {
-  // One class for each route, so that Nest makes it, and the route is checked, when the application starts.
-  class RouteInterceptor implements NestInterceptor {
-    readonly #route: Route<Request>
-    readonly #next = new WeakMap<Request, () => Promise<unknown>>()
+  return (target, name, descriptor) => {
+    // One class for each route, so that Nest makes it, and the route is checked, when the application starts.
+    class RouteInterceptor implements NestInterceptor {
+      readonly #route: Route<Request>
+      readonly #contexts = new WeakMap<Request, Arrived>()
 
-    constructor(store: unknown) {
-      this.#route = define(store, { run: (call) => this.#run(call) })
-    }
+      constructor(store: unknown) {
+        demandStorable(Object(target)[name])
+        this.#route = define(store, { run: (call) => this.#run(call) })
+      }
 
-    intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-      const http = context.switchToHttp()
-      const request = http.getRequest<Request>()
-      this.#next.set(request, () => rxjs().lastValueFrom(next.handle(), { defaultValue: undefined }))
-      return rxjs().from(this.#answer(request, http.getResponse<ServerResponse>()))
-    }
+      intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+        const http = context.switchToHttp()
+        const [request, response] = [http.getRequest<Request>(), http.getResponse<ServerResponse>()]
+        this.#contexts.set(request, { method: context.getHandler(), response, next })
+        return rxjs().from(this.#answer(request, response, context.getHandler()))
+      }
 
-    async #answer(request: Request, response: ServerResponse): Promise<void> {
-      const { originalUrl: target, params } = request
-      await sendToNode(response, await this.#route.handle(nodeFacts(request, { target, params, advice }), request))
-    }
+      async #answer(request: Request, response: ServerResponse, method: object): Promise<void> {
+        const { originalUrl: target, params } = request
+        await sendToNode(response, await this.#route.handle(nodeFacts(request, { target, params, advice }), request))
+        // Nest redirects once the interceptors are done, and there is nothing left to send.
+        if (redirectOf(method) !== undefined) Object.assign(response, { redirect: () => undefined })
+      }
 
-    async #run(call: HandlerCall<Request, unknown>): Promise<Answered> {
-      calls.set(call.native, call)
-      const returned = await this.#next.get(call.native)?.()
-      return isAnswered(returned) ? returned : reply(call.native.res?.statusCode ?? 200, returned)
+      async #run(call: HandlerCall<Request, unknown>): Promise<Answered> {
+        const { method, response, next } = this.#contexts.get(call.native) as Arrived
+        calls.set(call.native, call)
+        const end = await runToMethod(() => rxjs().lastValueFrom(next.handle(), { defaultValue: undefined }))
+        if (end.thrown === undefined) return answerFrom(end.value, method, response)
+        throw end.thrown.isEntered ? end.thrown.error : refusedBefore(end.thrown.error, call)
+      }
     }
-  }
-  const { applyDecorators, Inject, Injectable, Res, UseInterceptors } = nest()
-  Injectable()(RouteInterceptor)
-  Inject(repriseStore)(RouteInterceptor, undefined, 0)
-  return applyDecorators(UseInterceptors(RouteInterceptor), (target: object, name: string | symbol) => {
+    const { Inject, Injectable, Res, UseInterceptors } = nest()
+    Injectable()(RouteInterceptor)
+    Inject(repriseStore)(RouteInterceptor, undefined, 0)
+    sayEntry(target, name, descriptor)
+    UseInterceptors(RouteInterceptor)(target, name, descriptor)
     // Tells Nest, in its own words, that the answer is sent by the route: status and bytes are the stored ones.
     Res()(target, name, argumentsOf(target, name))
-  })
+  }
+}
+
+interface Arrived {
+  readonly method: object
+  readonly response: ServerResponse
+  readonly next: CallHandler
+}
+
+// What was thrown before the method was entered, which goes to the exception filters.
+const refused = new WeakSet<object>()
+
+// Nothing was done yet, so nothing is kept: the key stays free for the request that was meant.
+function refusedBefore(error: unknown, call: object): unknown {
+  const own = error instanceof AnswerError ? unkept(error) : error
+  if (typeof own === 'object' && own !== null) refused.add(own)
+  const { lease } = call as Partial<LeasedHandlerCall<Request, unknown>>
+  return lease === undefined ? own : lease.notSent(own)
+}
+
+function unkept(error: AnswerError): AnswerError {
+  const { answer, problem } = error
+  return new AnswerError(answer, { kept: false, cause: error, ...(problem === undefined ? {} : { problem }) })
 }
 
 // The place behind all parameters that are given something.
@@ -140,29 +170,11 @@ function argumentsOf(target: object, name: string | symbol): number {
   return Math.max(method.length, ...places.map(({ index }) => index + 1))
 }
 
-function isAnswered(value: unknown): value is Answered {
-  try {
-    answerOf(value as Answered)
-    return true
-  } catch {
-    return false
-  }
-}
-
 function withExceptions<Options extends { readonly answerOf?: (error: unknown) => Answered | undefined }>(
   options: Options,
 ): Options & { readonly answerOf: (error: unknown) => Answered | undefined } {
   return {
     ...options,
-    answerOf: (error) => options.answerOf?.(error) ?? exceptionOf(error),
+    answerOf: (error) => (refused.has(Object(error)) ? undefined : (options.answerOf?.(error) ?? exceptionOf(error))),
   }
-}
-
-// By its shape, as there may be two copies of Nest.
-function exceptionOf(error: unknown): Answered | undefined {
-  const exception = Object(error) as { getStatus?(): number; getResponse?(): string | object }
-  if (typeof exception.getStatus !== 'function' || typeof exception.getResponse !== 'function') return undefined
-  const [statusCode, body] = [exception.getStatus(), exception.getResponse()]
-  if (statusCode >= 500) return undefined
-  return reply(statusCode, typeof body === 'string' ? { statusCode, message: body } : body)
 }

@@ -29,10 +29,12 @@ export interface NodePlace {
 
 /** The facts of a request of Node. Fields are taken as they arrived, one by one: `headers` joins what was sent twice. */
 export function nodeFacts(request: NodeRequest, { target, params, kept, advice }: NodePlace): RequestFacts {
+  const fields = fieldsOfRaw(request.rawHeaders)
+  if (fields['content-encoding'] !== undefined) forgetEncoding(fields, kept ?? request.rawBody)
   return {
     method: request.method ?? 'GET',
     target,
-    fields: fieldsOfRaw(request.rawHeaders),
+    fields,
     ...(params === undefined ? {} : { params: textsOf(params) }),
     readBody(mostBytes) {
       if (kept !== undefined) return new Promise((resolve) => resolve(limited(Buffer.from(kept as string), mostBytes)))
@@ -52,6 +54,14 @@ function fieldsOfRaw(raw: readonly string[]): Record<string, string[]> {
   for (let place = 0; place + 1 < raw.length; place += 2)
     addField(fields, raw[place] as string, raw[place + 1] as string)
   return fields
+}
+
+// Parsers inflate what they read. The body in hand is not compressed any more then, and the fields must not say so; bytes as many as arrived are as they arrived.
+function forgetEncoding(fields: Record<string, string[]>, kept: unknown): void {
+  if (typeof kept !== 'string' && !(kept instanceof Uint8Array)) return
+  if (Number(fields['content-length']?.[0]) === Buffer.byteLength(kept)) return
+  delete fields['content-encoding']
+  delete fields['content-length']
 }
 
 // Express gives the parts of a wildcard as a list.

@@ -38,7 +38,8 @@ export function mergeInto(target: FieldTarget, answer: FinishedAnswer): void {
     if (indexOf(headers, name, 0) < place) continue
     const isSingle = indexOf(headers, name, place + 1) < 0
     const values = isSingle ? [value] : headers.filter(([other]) => other === name).map(([, each]) => each)
-    if (name === 'set-cookie') target.set(name, [...beforeIn(target, name), ...values])
+    // What a handler has set on the framework's own answer may be in both.
+    if (name === 'set-cookie') target.set(name, [...new Set([...beforeIn(target, name), ...values])])
     else if (lists.has(name)) target.set(name, union([...beforeIn(target, name), ...values]))
     else target.set(name, isSingle ? value : values)
   }

@@ -127,6 +127,16 @@ describe('facts of a request of Node', () => {
       code: 'BODY_TOO_LARGE',
     })
   })
+
+  it('say nothing of a compression that a parser has undone, and keep what they say of bytes as they arrived', () => {
+    const rawHeaders = ['Content-Encoding', 'gzip', 'Content-Length', '4']
+    const encodingOf = (kept?: string, rawBody?: Uint8Array) =>
+      nodeFacts(Object.assign(Readable.from([]), { rawHeaders, rawBody }) as never, { target: '/', kept }).fields[
+        'content-encoding'
+      ]
+    expect([encodingOf(), encodingOf('four'), encodingOf(undefined, bytes('four'))]).toEqual(Array(3).fill(['gzip']))
+    expect([encodingOf('inflated'), encodingOf(undefined, bytes('inflated'))]).toEqual([undefined, undefined])
+  })
 })
 
 describe('a response of Node', () => {

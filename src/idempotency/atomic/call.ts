@@ -1,8 +1,7 @@
 // One call of an atomic operation: queue, look, transaction, answer. What is decided is decided by the machine; this carries it out.
 
 import { recordFormat, type Seen } from '../../atomicity/index.js'
-import { type Deadline, isRepriseError, RepriseError } from '../../kernel/index.js'
-
+import type { Deadline } from '../../kernel/index.js'
 import {
   type OperationEvent,
   operationClaimed,
@@ -13,6 +12,7 @@ import {
 import { type KeyedTransactions, refuseInside, transactionHistoryOf } from '../../transaction/index.js'
 import { callDeadline } from '../call/call-deadline.js'
 import { checkCall, decodedInTime, leastDecodeMs } from '../call/call-options.js'
+import { finalFailureIn } from '../call/final-failure.js'
 import { type CallIdentity, identify, isSameContent } from '../call/identity.js'
 import { privateCopy } from '../call/private-copy.js'
 import { mismatch, tellRefusal } from '../call/refusals.js'
@@ -20,7 +20,7 @@ import type { CodecContext } from '../codec.js'
 import type { Place, Told } from '../define/place.js'
 import type { OperationSettings } from '../define/settings.js'
 import type { CallOptions } from '../definition.js'
-import { type Failure, isFailure, type OperationFailedError } from '../failure.js'
+import type { Failure } from '../failure.js'
 import type { Lead, Visitor } from '../in-process/queue.js'
 import { refuseReentry } from '../in-process/reentry.js'
 import {
@@ -179,8 +179,11 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
     try {
       returned = await run(tx, privateCopy(this.#identity.input))
     } catch (error) {
-      const failure = failureIn(error, settings)
-      if (failure !== undefined) this.#thrown = { error, failure }
+      const failure = finalFailureIn(error, settings.options, () => this.#event())
+      if (failure !== undefined) {
+        checkRegistered(settings.values, failure, error)
+        this.#thrown = { error, failure }
+      }
       throw error
     }
     const encoding = encodeOutcome(settings.values, returned, this.#context)
@@ -266,21 +269,4 @@ function isPromise<Value>(value: Value | Promise<Value>): value is Promise<Value
 // A body that makes a final failure of whatever it catches must not make one of a store that was contended or down: the attempts are used up, nothing else.
 function isPassing(error: unknown): boolean {
   return transactionHistoryOf(error)?.attempts.at(-1)?.ruling.help === 'transient'
-}
-
-/** The final failure that a thrown error stands for, or undefined. Refuses one whose code is not registered with FAILURE_UNREGISTERED. */
-function failureIn(error: unknown, { options, values }: OperationSettings<never>): Failure | undefined {
-  // Thrown as it is, it means the same as inside its error.
-  const failure = isFailure(error)
-    ? error
-    : isRepriseError(error, 'OPERATION_FAILED') && isFailure((error as OperationFailedError).failure)
-      ? (error as OperationFailedError).failure
-      : options.terminal?.(error)
-  if (failure === undefined) return undefined
-  if (!isFailure(failure)) {
-    const message = 'terminal made something other than a failure of an error.'
-    throw new RepriseError('OPERATION_INVALID', message, { cause: error, details: { option: 'terminal' } })
-  }
-  checkRegistered(values, failure, error)
-  return failure
 }

@@ -30,6 +30,19 @@ function world() {
 
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
+it('lets one who would rather be refused wait only until a store had the time to say whose the key is', async () => {
+  const { clock, lead, enter } = world()
+  const first = lead()
+  const refused = expect(enter({ refusesDuplicates: true })).rejects.toEqual(code('OPERATION_IN_FLIGHT'))
+  const waits = enter()
+  await clock.advance(250)
+  await refused
+  const told = enter({ refusesDuplicates: true })
+  await clock.advance(249)
+  first.done('stored')
+  expect([await waits, await told]).toEqual([{ told: 'stored' }, { told: 'stored' }])
+})
+
 describe('a leader', () => {
   it('is the first one, and leaves nothing behind', async () => {
     const { queue, lead } = world()

@@ -48,6 +48,10 @@ interface Flight<Told> {
   waiters: Set<Waiter<Told>>
 }
 
+// Who would rather be refused waits this long, in ms, until the store has told the leader whose the key is: it may be finished, and then both are given its outcome. Not for longer: a store
+// that is slow to answer does not make the leader any less at work.
+const shortWaitMs = 250
+
 // Of all flights for which nobody waits; never added to.
 const none: Set<never> = new Set()
 
@@ -124,10 +128,13 @@ export class InProcessQueue<Told> {
   }
 
   #wait(flight: Flight<Told>, visitor: Visitor): Promise<Entered<Told>> {
-    const { signal, waitUntilMs, deadline } = visitor
+    const { signal, deadline } = visitor
     if (signal?.aborted) return Promise.reject(signal.reason)
     const clock = this.#clock
     const sinceMs = clock.monotonicMs()
+    const waitUntilMs = visitor.refusesDuplicates
+      ? Math.min(visitor.waitUntilMs, sinceMs + shortWaitMs)
+      : visitor.waitUntilMs
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         flight.waiters.delete(waiter)

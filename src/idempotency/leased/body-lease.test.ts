@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { code, gate, only, process, world } from '../../../test/idempotency/leased-world.js'
+import { gate } from '../../../test/gate.js'
+import { code, only, process, world } from '../../../test/idempotency/leased-world.js'
 import { eventLoopTurn } from '../../kernel/index.js'
 import type { Lease } from './lease.js'
 import { rerunKeyed } from './recovery.js'

@@ -106,14 +106,17 @@ class LeasedCall implements Visitor {
       lead.done(answer?.told)
     }
     const { told, ran, encoded } = answer
-    if (!ran) return this.#replay(told, 'store')
-    const channel = told.state === 'failed' ? operationFailed : operationExecuted
-    if (channel.hasSubscribers) channel.publish(this.#event())
     const whole = encoded?.whole
+    if (!ran && whole === undefined) return this.#replay(told, 'store')
+    if (ran) {
+      const channel = told.state === 'failed' ? operationFailed : operationExecuted
+      if (channel.hasSubscribers) channel.publish(this.#event())
+    } else this.#announceReplay(told, 'store')
     if (whole === undefined) return { ...(await this.#decode(told, leastDecodeMs)), replayed: false }
+    // What the store does not keep is still in this call's hands: its body returned it, or it was told what happened.
     return told.state === 'failed'
-      ? { outcome: 'failed', failure: whole.value as Failure, replayed: false }
-      : { outcome: 'succeeded', value: whole.value, replayed: false }
+      ? { outcome: 'failed', failure: whole.value as Failure, replayed: !ran }
+      : { outcome: 'succeeded', value: whole.value, replayed: !ran }
   }
 
   async #perform(lead: Lead<Told>): Promise<Answer> {
@@ -155,8 +158,12 @@ class LeasedCall implements Visitor {
   }
 
   async #replay(told: Told, from: 'leader' | 'store'): Promise<CallEnd> {
-    if (operationReplayed.hasSubscribers) operationReplayed.publish({ ...this.#event(), outcome: told.state, from })
+    this.#announceReplay(told, from)
     return { ...(await this.#decode(told, 0)), replayed: true }
+  }
+
+  #announceReplay({ state }: Told, from: 'leader' | 'store'): void {
+    if (operationReplayed.hasSubscribers) operationReplayed.publish({ ...this.#event(), outcome: state, from })
   }
 
   async #decode(stored: StoredOutcome, leastMs: number): Promise<DecodedOutcome> {

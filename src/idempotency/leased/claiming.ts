@@ -1,9 +1,10 @@
 // Getting a claim: the store's unique index decides, the machine says what is there, and whoever comes second waits for the winner or is refused.
 
 import type { RecordChange, RecordLimits, Records, Seen, StoredRecord, Written } from '../../atomicity/index.js'
-import { type Deadline, RepriseError, remainingMs, sleep, uuidv4 } from '../../kernel/index.js'
+import { type Deadline, isRepriseError, RepriseError, remainingMs, sleep, uuidv4 } from '../../kernel/index.js'
 import { type Backoff, equalJitter } from '../../retry/index.js'
 import { type CallIdentity, isSameContent } from '../call/identity.js'
+import { inFlight } from '../call/refusals.js'
 import { printJson } from '../codecs/json.js'
 import { type ClaimEvent, type Decision, decide } from '../machine.js'
 import { reach } from './fault-points.js'
@@ -32,6 +33,8 @@ export interface Claiming {
 // How often a winner is looked at: soon at first, since most are quick, then once a second at most.
 const pollBackoff: Backoff = /* @__PURE__ */ equalJitter({ baseMs: 20, capMs: 1_000 })
 const mostRounds = 10_000
+// A lock is waited for at least this long, in ms: other writers hold it for a moment each.
+const shortWaitMs = 25
 const largestInput = 262_144
 
 /** Claims the key, or hands out what is there. Refuses with the codes of operations. */
@@ -59,11 +62,13 @@ class Round {
   readonly #token: string
   readonly #kept: string | undefined
   readonly #waitUntil: Deadline
+  readonly #sinceMs: number
   #waits = 0
 
   constructor(claiming: Claiming) {
     const { plan, deadline, identity, waitUntilMs } = claiming
     this.#claiming = claiming
+    this.#sinceMs = plan.place.clock.monotonicMs()
     this.#token = uuidv4(plan.place.random)
     this.#kept = plan.keepInput ? keptInput(identity.input) : undefined
     const refuses = plan.settings.refusesDuplicates
@@ -121,12 +126,29 @@ class Round {
 
   #swap(record: StoredRecord, change: RecordChange): Promise<Answered<Written>> {
     const { id } = this.#claiming.identity
-    return this.#store((records, limits) => records.swap(id, record, change, limits))
+    return this.#store((records, limits) => records.swap(id, record, change, limits), record.token === this.#token)
   }
 
-  #store<Answer>(statement: (records: Records, limits: RecordLimits) => Promise<Answer>): Promise<Answered<Answer>> {
-    const { plan, deadline } = this.#claiming
-    return persistently(plan.place, deadline, (limits) => statement(plan.place.records, limits))
+  /** @param patient Whether it is about a claim that may be our own already: that is not left behind because the store is full or locked. */
+  #store<Answer>(
+    statement: (records: Records, limits: RecordLimits) => Promise<Answer>,
+    patient: boolean = false,
+  ): Promise<Answered<Answer>> {
+    const { plan, deadline, waitUntilMs } = this.#claiming
+    const { clock, records } = plan.place
+    const lockUntilMs = Math.max(waitUntilMs, clock.monotonicMs() + shortWaitMs)
+    const asking = patient ? {} : { lockUntilMs }
+    return persistently(plan.place, deadline, (limits) => statement(records, limits), asking).catch((error) => {
+      throw this.#explained(error)
+    })
+  }
+
+  // Where only the whole store can be locked, whoever holds it may be at work on this very key.
+  #explained(error: unknown): unknown {
+    if (!isRepriseError(error, 'LOCK_TIMEOUT')) return error
+    const { clock, manifest } = this.#claiming.plan.place
+    const waitedMs = Math.round(clock.monotonicMs() - this.#sinceMs)
+    return inFlight({ waitedMs, certain: manifest.refuse !== 'coarse' }, { cause: error.cause })
   }
 
   async #refused(

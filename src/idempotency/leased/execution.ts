@@ -3,8 +3,9 @@
 import type { AuditNote } from '../../atomicity/index.js'
 import { type Key, withIntent } from '../../identity/index.js'
 import { type Deadline, isRepriseError, remainingMs } from '../../kernel/index.js'
+import { finalFailureIn } from '../call/final-failure.js'
 import { privateCopy } from '../call/private-copy.js'
-import { type Failure, isFailure, type OperationFailedError } from '../failure.js'
+import { isFailure } from '../failure.js'
 import { insideOperation } from '../in-process/reentry.js'
 import { type EncodedOutcome, encodeOutcome, isUnencoded, unencodedOutcome } from '../values.js'
 import { BodyLease, stepKey } from './body-lease.js'
@@ -39,7 +40,7 @@ export interface Execution extends Ending {
 /** Runs the body and writes how it ended. Throws the body's own error where nothing was sent, OPERATION_UNKNOWN or LEASE_LOST otherwise. */
 export async function execute(execution: Execution): Promise<EncodedOutcome> {
   const { plan, claim, deadline } = execution
-  const { allowanceMs, classify, place, recovery } = plan
+  const { allowanceMs, classify, place, recovery, settings } = plan
   const knownForMs = execution.clean || recovery.kind !== 'rerun' ? Number.POSITIVE_INFINITY : recovery.windowMs
   const lease = new BodyLease({ claim, deadline, allowanceMs, classify, clock: place.clock, knownForMs })
   claim.keepUp(deadline)
@@ -51,7 +52,8 @@ export async function execute(execution: Execution): Promise<EncodedOutcome> {
     // Where only no renewal was confirmed in time, the store decides about what the body ended with.
     const { lost } = claim
     if (claim.gone !== undefined || (lost !== undefined && error === lost)) throw lostWhileRunning(claim, error)
-    const failure = finalFailureOf(plan, error)
+    const event = () => ({ domain: place.domain, operation: settings.name, mode: 'leased', id: claim.id }) as const
+    const failure = finalFailureIn(error, settings.options, event)
     if (failure !== undefined) return complete(execution, failure, 'run again: it failed for good')
     if (execution.clean && lease.sentNothing(error)) throw await release(execution, error)
     throw await loseClaim(execution, becauseOf(plan, error), error)
@@ -123,7 +125,8 @@ async function release({ claim, note }: Ending, error: unknown): Promise<unknown
   const proof = claim.claims === 1 ? 'unsent' : 'asked'
   const ended = await claim.end({ kind: 'release', proof }, note?.('nothing was sent'))
   if (ended.end === 'stale') return leaseLost(`${ended.because}-before-release`, { cause: error })
-  if (ended.end === 'written') claim.tell('released')
+  if (ended.end === 'undelivered') return error
+  claim.tell('released')
   const after = reach('leased.released')
   if (after) await after
   return error
@@ -149,7 +152,7 @@ export async function loseClaim(
   const options = cause === undefined ? {} : { cause }
   if (ended.end === 'stale') return leaseLost(ended.because, options)
   claim.tell('unknown', because)
-  const after = reach('leased.unknown')
+  const after = ended.end === 'written' ? reach('leased.unknown') : undefined
   if (after) await after
   return operationUnknown({ because }, options)
 }
@@ -202,22 +205,6 @@ function cutOff({ place: { clock } }: Plan, deadline: Deadline, work: () => Prom
     })
     work().then(resolve, reject).finally(cancel)
   })
-}
-
-function finalFailureOf({ settings }: Plan, error: unknown): Failure | undefined {
-  // Thrown as it is, it means the same as inside its error.
-  if (isFailure(error)) return error
-  if (isRepriseError(error, 'OPERATION_FAILED')) {
-    const { failure } = error as Partial<OperationFailedError>
-    if (isFailure(failure)) return failure
-  }
-  try {
-    const failure: unknown = settings.options.terminal?.(error)
-    return isFailure(failure) ? failure : undefined
-  } catch {
-    // A mistake in the predicate must not hide the error that is being judged, and proves nothing.
-    return undefined
-  }
 }
 
 const word = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/

@@ -161,6 +161,24 @@ describe('fault points', () => {
     }
   })
 
+  it.each([
+    ['leased.before-release', 'leased.released', unsent],
+    ['leased.before-lose', 'leased.unknown', new Error('maybe')],
+  ] as const)(
+    'after %s, %s stands for a write that was confirmed, and is not reached where none was',
+    async (before, after, error) => {
+      const one = world()
+      const body: Run = (lease) => lease.effect('a', () => Promise.reject(error))
+      // Claim and renewal arrive, nothing after them.
+      const { charge } = rig(one, body, (nth) => (nth > 2 ? 'not-sent' : 'fine'))
+      const call = code(charge(one.order()))
+      await one.clock.advance('1m')
+      await call
+      expect([points.count(before), points.count(after)]).toEqual([1, 0])
+      expect([...one.records.committed.values()]).toMatchObject([{ state: 'claimed' }])
+    },
+  )
+
   it('are all reached', async () => {
     const one = world()
     const asks = leased<Order, Receipt>(

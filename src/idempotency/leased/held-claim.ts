@@ -213,14 +213,14 @@ export class HeldClaim {
         decision.act === 'write' ? decision.change : decision.act === 'remove' ? null : undefined
       if (record === undefined || change === undefined) return goneBy(record)
       const over: StoredRecord = record
-      const told = (): void => {
+      const onFailure = (): void => {
         if (event.kind === 'renew') this.tell('renewal-failed')
       }
       const { answer, sentAtMs, repeated }: Answered<Written> = await persistently(
         place,
         until,
         (limits: RecordLimits) => place.records.swap(this.id, over, change, { ...limits, urgent: true }, note),
-        told,
+        { onFailure },
       )
       record = answer.record
       if (record !== undefined) this.#record = record

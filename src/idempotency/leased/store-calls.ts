@@ -49,32 +49,54 @@ const hopeless: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TRANSACTION_NESTED',
 ])
 
-/**
- * Asks the store until it answers, or the deadline has passed: then the last error is thrown, or DEADLINE_EXCEEDED where nothing was tried.
- *
- * @param onFailure Hears of each try that failed.
- */
+/** What a statement is given beyond its deadline. */
+export interface Asking {
+  /** Hears of each try that failed. */
+  readonly onFailure?: (error: unknown) => void
+  /**
+   * For a claim, under which nothing has begun: when its wait for a lock ends, in ms of monotonic time. It is then given up before the deadline, with the store's own error, where the store was
+   * full or locked for as long as one waits for it, and nothing can have been written. After a try of which that is not known it goes on: somebody has to hear what became of it.
+   */
+  readonly lockUntilMs?: number
+}
+
+/** Asks the store until it answers, or the deadline has passed: then the last error is thrown, or DEADLINE_EXCEEDED where nothing was tried. */
 export async function persistently<Answer>(
   { clock, random }: Surroundings,
   deadline: Deadline,
   statement: (limits: RecordLimits) => Promise<Answer>,
-  onFailure?: (error: unknown) => void,
+  { onFailure, lockUntilMs }: Asking = {},
 ): Promise<Answered<Answer>> {
   let delayMs = 0
+  let mayGiveUp = lockUntilMs !== undefined
   for (let failures = 1; ; failures += 1) {
     const sentAtMs = clock.monotonicMs()
     if (sentAtMs >= deadline.expiresAtMs) throw outOfTime()
+    const limits = { deadline: { expiresAtMs: Math.min(deadline.expiresAtMs, sentAtMs + longestTryMs) } }
+    const lockDeadline = mayGiveUp && lockUntilMs !== undefined ? { expiresAtMs: lockUntilMs } : undefined
     try {
-      const expiresAtMs = Math.min(deadline.expiresAtMs, sentAtMs + longestTryMs)
-      return { answer: await statement({ deadline: { expiresAtMs } }), sentAtMs, repeated: failures > 1 }
+      const answer = await statement(lockDeadline === undefined ? limits : { ...limits, lockDeadline })
+      return { answer, sentAtMs, repeated: failures > 1 }
     } catch (error) {
       onFailure?.(error)
       if (isRepriseError(error) && hopeless.has(error.code)) throw error
+      const refusal = refusalIn(error)
+      mayGiveUp &&= refusal !== undefined
+      if (mayGiveUp && refusal === error) throw error
       delayMs = backoff.delayMs(failures, delayMs, random)
-      if (delayMs >= remainingMs(deadline, clock)) throw error
+      if (delayMs >= remainingMs(deadline, clock)) throw mayGiveUp ? refusal : error
     }
     await sleep(delayMs, { clock })
   }
+}
+
+/** Nothing was written: there was no connection, no turn or no lock to be had. */
+const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['LOCK_TIMEOUT', 'POOL_EXHAUSTED', 'QUEUE_FULL'])
+
+// One try is cut before the store's own wait may be over. Then it says what it was waiting for.
+function refusalIn(error: unknown): RepriseError | undefined {
+  const refusal = isRepriseError(error, 'DEADLINE_EXCEEDED') ? error.cause : error
+  return isRepriseError(refusal) && refusals.has(refusal.code) ? refusal : undefined
 }
 
 function outOfTime(): RepriseError {

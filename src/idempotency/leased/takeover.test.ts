@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { gate } from '../../../test/gate.js'
 import {
   code,
-  gate,
   type Options,
   type Order,
   only,
@@ -300,7 +300,7 @@ describe('a claim whose owner is gone', () => {
 
 describe.each(['stopped', 'suspended'] as const)('a zombie whose process was %s', (how) => {
   const paused = async (
-    end: (work: ReturnType<typeof gate<Receipt>>) => void,
+    end: (work: Work) => void,
     before: (lease: Lease) => Promise<unknown> = async () => undefined,
   ) => {
     const one = world()

@@ -33,6 +33,13 @@ export const memoryClassification: readonly ClassificationRow[] = [
     evidence: { triggered: 'does not commit while a savepoint is open that the body did not await' },
   },
   {
+    sign: 'TRANSACTION_ABORTED',
+    name: 'the record of the key was changed past the transaction',
+    committing: 'repeat',
+    why: 'COMMIT looks before it writes, so nothing was stored; the next attempt meets the record that is there now.',
+    evidence: { triggered: 'does not commit over a record that came past it, and meets that one in the next attempt' },
+  },
+  {
     sign: 'TRANSACTION_ENDED_ELSEWHERE',
     name: 'commit of a transaction that is over',
     committing: 'halt',

@@ -49,6 +49,7 @@ export class MemoryEngine implements Engine<MemoryTransaction> {
 
   /** Refuses who comes and who waits, and waits for those at work. */
   close(): Promise<void> {
+    this.records.close()
     return this.#turns.close()
   }
 }

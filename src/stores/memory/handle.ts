@@ -2,8 +2,8 @@
 
 import {
   checkedRows,
-  HandleControls,
   type HandleLife,
+  HandleRows,
   type Match,
   type Row,
   type Rows,
@@ -28,62 +28,35 @@ export function memoryHandle(views: Views, life: HandleLife, controls: Transacti
   return new Handle(views, life, controls)
 }
 
-class Handle extends HandleControls implements MemoryTransaction {
+class Handle extends HandleRows implements MemoryTransaction {
   readonly #views: Views
   readonly #life: HandleLife
   readonly #turns: SavepointTurns
-  #made: Rows | undefined
 
   constructor(views: Views, life: HandleLife, controls: TransactionControls) {
-    super(controls)
+    const turns = savepointTurns(life)
+    const view = (table: TableName): TableView => views.view(tableParts(table).join('.'))
+    super(controls, life, () => checkedRows(rowsOver(actIn(life, turns), view)))
     this.#views = views
     this.#life = life
-    this.#turns = savepointTurns(life)
-  }
-
-  insertOnce(...values: Parameters<Rows['insertOnce']>): ReturnType<Rows['insertOnce']> {
-    return this.#life.call(() => this.#rows.insertOnce(...values))
-  }
-
-  transition(...values: Parameters<Rows['transition']>): ReturnType<Rows['transition']> {
-    return this.#life.call(() => this.#rows.transition(...values))
-  }
-
-  lockRow(...values: Parameters<Rows['lockRow']>): ReturnType<Rows['lockRow']> {
-    return this.#life.call(() => this.#rows.lockRow(...values))
-  }
-
-  readRow(...values: Parameters<Rows['readRow']>): ReturnType<Rows['readRow']> {
-    return this.#life.call(() => this.#rows.readRow(...values))
-  }
-
-  updateRows(...values: Parameters<Rows['updateRows']>): ReturnType<Rows['updateRows']> {
-    return this.#life.call(() => this.#rows.updateRows(...values))
+    this.#turns = turns
   }
 
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {
     return this.#life.call(() => this.#turns.enter(() => this.#life.savepoint(this.#views, work)), 'poisoned')
   }
+}
 
-  // Made when a body first asks for rows.
-  get #rows(): Rows {
-    this.#made ??= checkedRows(
-      rowsOver(
-        (work) => this.#act(work),
-        (table) => this.#views.view(tableParts(table).join('.')),
-      ),
-    )
-    return this.#made
-  }
-
-  async #act<Result>(work: () => Result): Promise<Result> {
+// Acts as long as the transaction lives, when it is the caller's turn, and notes what fails.
+function actIn(life: HandleLife, turns: SavepointTurns): Act {
+  return async (work) => {
     // Asked again after each wait: others may have waited for the same savepoint, and one of them may have opened the next.
-    for (let wait = this.#turns.turn(); wait !== undefined; wait = this.#turns.turn()) await wait
-    this.#life.check()
+    for (let wait = turns.turn(); wait !== undefined; wait = turns.turn()) await wait
+    life.check()
     try {
       return work()
     } catch (error) {
-      this.#life.failed(error)
+      life.failed(error)
       throw error
     }
   }

@@ -30,7 +30,7 @@ export interface MemoryDomain extends Domain<MemoryTransaction>, Operations<Memo
   migrationSql(): string
   /** Empty: there is nothing that could be set wrongly. */
   doctor(): Promise<readonly Finding[]>
-  /** Refuses new transactions and waits for those that write. */
+  /** Refuses new transactions and calls of operations, and waits for transactions that write. */
   close(): Promise<void>
 }
 

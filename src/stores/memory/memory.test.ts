@@ -1,9 +1,12 @@
 import { AsyncResource } from 'node:async_hooks'
+import diagnostics from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
-import { mintKey, scope } from '../../identity/index.js'
+import { draftedRecord, type StoredRecord } from '../../atomicity/index.js'
+import { hold, leased } from '../../idempotency/index.js'
+import { type Key, mintKey, scope, storedKey } from '../../identity/index.js'
 import { eventLoopTurn } from '../../kernel/index.js'
 import { manualClock } from '../../testing/index.js'
-import { type MemoryDomain, memory } from './index.js'
+import { type MemoryDomain, type MemoryTransaction, memory } from './index.js'
 
 function accounts(options: { readonly queue?: number } = {}): MemoryDomain {
   const db = memory({ name: 'test', ...options })
@@ -277,6 +280,49 @@ describe('the queue of writers', () => {
     await db.close()
     await expect(db.transact(async () => 1)).rejects.toMatchObject({ code: 'STORE_CLOSED' })
   })
+
+  it('is closed to operations too, of both modes, also to those that were carried out before', async () => {
+    const db = memory({ name: 'test' })
+    let runs = 0
+    const identity = { scope: () => scope('a'), key: (key: Key) => key, window: '1h', run: () => ++runs } as const
+    const operations = [
+      db.operation('pay', identity),
+      leased('charge', { ...identity, store: db, lease: '30s', recover: hold() }),
+    ]
+    const before = mintKey()
+    for (const operation of operations) await operation(before)
+    await db.close()
+    for (const operation of operations) {
+      for (const key of [before, mintKey()]) {
+        await expect(operation(key)).rejects.toMatchObject({ code: 'STORE_CLOSED' })
+      }
+    }
+    await expect(db.purge()).rejects.toMatchObject({ code: 'STORE_CLOSED' })
+    expect(runs).toBe(2)
+  })
+})
+
+it('does not commit over a record that came past it, and meets that one in the next attempt', async () => {
+  const db = accounts()
+  const key = { scope: scope('test'), key: mintKey() }
+  const claimed = draftedRecord({ mode: 'atomic', token: 'theirs' }, 0, () => 1)
+  const theirs: StoredRecord = { ...claimed, state: 'succeeded', value: '"theirs"' }
+  const rulings: unknown[] = []
+  const note = (event: unknown): void => void rulings.push(event)
+  diagnostics.subscribe('reprise.transaction.attempt', note)
+  let runs = 0
+  const body = async (tx: MemoryTransaction): Promise<string> => {
+    runs += 1
+    await tx.insertOnce('account', row('a'), ['id'])
+    db.putRecord(storedKey(key.scope, key.key), theirs)
+    return 'ours'
+  }
+  expect(await db.transact(body, { key })).toBe('theirs')
+  diagnostics.unsubscribe('reprise.transaction.attempt', note)
+  expect(runs).toBe(1)
+  expect(db.rows('account')).toEqual([])
+  const ruling = { phase: 'committing', outcome: 'aborted', help: 'transient', sign: 'TRANSACTION_ABORTED' }
+  expect(rulings).toMatchObject([ruling])
 })
 
 it('does not commit what was rolled back', async () => {

@@ -6,8 +6,10 @@ import {
   changedRecord,
   type DueQuery,
   draftedRecord,
+  droppedNote,
   type Expected,
   isStill,
+  lookedAt,
   type NamedRecord,
   type Purged,
   type PurgeQuery,
@@ -22,7 +24,7 @@ import {
   type Written,
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
-import type { Clock } from '../../kernel/index.js'
+import { type Clock, RepriseError } from '../../kernel/index.js'
 
 const mostNotes = 1_000
 
@@ -34,6 +36,7 @@ export class MemoryRecords implements Records {
   readonly nextFence: () => number
   readonly #notes: AuditEntry[] = []
   readonly #clock: Clock
+  #closed = false
 
   constructor(clock: Clock) {
     let fence = 0
@@ -49,11 +52,18 @@ export class MemoryRecords implements Records {
     return this.#clock.wallMs()
   }
 
+  /** Refuses whoever comes from now on with STORE_CLOSED. Transactions that are open already may still commit what they claimed. */
+  close(): void {
+    this.#closed = true
+  }
+
   async read(id: StoredKey): Promise<Seen> {
+    this.#demandOpen()
     return { record: this.committed.get(id), nowMs: this.nowMs() }
   }
 
   async insert(id: StoredKey, draft: RecordDraft): Promise<Written> {
+    this.#demandOpen()
     const nowMs = this.nowMs()
     const there = this.committed.get(id)
     if (there !== undefined) return { written: false, record: there, nowMs }
@@ -69,6 +79,7 @@ export class MemoryRecords implements Records {
     _limits: unknown,
     note?: AuditNote,
   ): Promise<Written> {
+    this.#demandOpen()
     const nowMs = this.nowMs()
     const there = this.committed.get(id)
     if (there === undefined || !isStill(there, over) || !isOurs(there)) return { written: false, record: there, nowMs }
@@ -79,7 +90,9 @@ export class MemoryRecords implements Records {
     return { written: true, record, nowMs }
   }
 
-  async due({ operations, limit, marginMs, baseMs, capMs }: DueQuery): Promise<readonly NamedRecord[]> {
+  async due(query: DueQuery): Promise<readonly NamedRecord[]> {
+    this.#demandOpen()
+    const { operations, limit, marginMs } = query
     const nowMs = this.nowMs()
     const isDue = ({ record }: NamedRecord): boolean =>
       isOurs(record) &&
@@ -91,16 +104,14 @@ export class MemoryRecords implements Records {
     const found = this.#named().filter(isDue)
     found.sort((a, b) => (a.record.dueAtMs ?? 0) - (b.record.dueAtMs ?? 0))
     return found.slice(0, limit).map(({ id, record }) => {
-      const dueInMs = Math.min(capMs, baseMs * 2 ** record.looks)
-      const expired = record.state === 'claimed' ? { token: null, because: 'lease-expired' } : {}
-      const changed = changedRecord(record, { state: 'unknown', dueInMs, ...expired }, nowMs, this.nextFence)
-      const taken = { ...changed, looks: record.looks + 1 }
+      const taken = lookedAt(record, query, nowMs)
       this.committed.set(id, taken)
       return { id, record: taken }
     })
   }
 
   async purge({ limit, unknownAfterMs, auditAfterMs, markersAfterMs }: PurgeQuery): Promise<Purged> {
+    this.#demandOpen()
     const nowMs = this.nowMs()
     const named = this.#named()
     const before = (atMs: number, afterMs: number | undefined): boolean =>
@@ -116,16 +127,14 @@ export class MemoryRecords implements Records {
       (record) => isOver(record) && record.operation === undefined && before(record.claimedAtMs, markersAfterMs),
     )
     const unknown = take((record) => record.state === 'unknown' && before(record.firstClaimedAtMs, unknownAfterMs))
-    for (const { id } of unknown) {
-      const reason = 'unknown for longer than its retention'
-      this.#note(id, { action: 'dropped', actor: 'purge', reason }, 'unknown', 'absent', nowMs)
-    }
+    for (const { id } of unknown) this.#note(id, droppedNote, 'unknown', 'absent', nowMs)
     const old = this.#notes.filter(({ atMs }) => before(atMs, auditAfterMs)).slice(0, limit)
     for (const entry of old) this.#notes.splice(this.#notes.indexOf(entry), 1)
     return { finished: finished.length, unknown: unknown.length, audit: old.length, markers: markers.length }
   }
 
   async list({ state, operation, limit, after }: RecordQuery): Promise<readonly NamedRecord[]> {
+    this.#demandOpen()
     return this.#named()
       .filter(
         ({ id, record }) =>
@@ -138,6 +147,7 @@ export class MemoryRecords implements Records {
   }
 
   async live(scope: string, most: number): Promise<number> {
+    this.#demandOpen()
     const nowMs = this.nowMs()
     let live = 0
     for (const record of this.committed.values()) {
@@ -150,7 +160,12 @@ export class MemoryRecords implements Records {
   }
 
   async notes(id: StoredKey): Promise<readonly AuditEntry[]> {
+    this.#demandOpen()
     return this.#notes.filter((entry) => entry.id === id).slice(0, mostNotes)
+  }
+
+  #demandOpen(): void {
+    if (this.#closed) throw new RepriseError('STORE_CLOSED', 'The store was closed.')
   }
 
   #named(): NamedRecord[] {

@@ -176,7 +176,12 @@ export const postgresTable: readonly ClassificationRow[] = [
     { body: 'reconnect', committing: 'resolve' },
     'The server goes on, and may commit later.',
   ),
-  row('CONNECT_TIMEOUT', 'a connection took too long to make', { connecting: 'reconnect' }, 'Nothing was begun.'),
+  row(
+    'CONNECT_TIMEOUT',
+    'a connection took too long to make, or to answer BEGIN',
+    { connecting: 'reconnect' },
+    'Nothing was begun.',
+  ),
   row(
     'POOL_EXHAUSTED',
     'all connections are taken',

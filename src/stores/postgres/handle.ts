@@ -24,7 +24,7 @@ export interface PostgresTransaction<Bound> extends TransactionControls, Rows {
 /** What the handle needs of its session. */
 export interface StatementPort {
   /** Knows of the calls that the body does not wait for. */
-  readonly life: Pick<HandleLife, 'call'>
+  readonly life: Pick<HandleLife, 'call' | 'poison'>
   /** Sends what `pg` takes: a text or its config. */
   send(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer>
   /** Runs the work inside a savepoint. */
@@ -145,21 +145,28 @@ export class TransactionClient {
   }
 
   async #query(config: unknown, values: unknown, callback: unknown): Promise<PostgresAnswer> {
-    if (typeof values === 'function' || callback !== undefined) throw unsupported('use the promise, not a callback')
+    if (typeof values === 'function' || callback !== undefined) throw this.#unheard('use the promise, not a callback')
     if (typeof config === 'string') {
       refuseTransactionStatements(config, 'postgres')
       return this.#port.send(config, valuesOf(values))
     }
     if (typeof config !== 'object' || config === null) throw unsupported('a statement is a text or a config')
     if (typeof (config as { submit?: unknown }).submit === 'function') {
-      throw unsupported('cursors and streams keep the connection busy between reads; select in parts instead')
+      throw this.#unheard('cursors and streams keep the connection busy between reads; select in parts instead')
     }
     // A copy: what was looked at is what is sent.
     const copy = { ...config } as Record<string, unknown>
-    if (copy['callback'] !== undefined) throw unsupported('use the promise, not a callback')
+    if (copy['callback'] !== undefined) throw this.#unheard('use the promise, not a callback')
     if (typeof copy['text'] !== 'string') throw unsupported('a config needs its text')
     refuseTransactionStatements(copy['text'], 'postgres')
     return this.#port.send(copy, valuesOf(values))
+  }
+
+  // Who gives a callback, or what answers by itself, does not look at the promise: the transaction must not go on as if the statement had been run.
+  #unheard(why: string): RepriseError {
+    const refusal = unsupported(why)
+    this.#port.life.poison(refusal)
+    return refusal
   }
 
   /** Refused: the connection is given back when the transaction ends. */

@@ -31,7 +31,7 @@ import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './optio
 import { TransactionClaim } from './records/claim.js'
 import type { KeptStatements } from './records/kept-statements.js'
 import type { RecordTables } from './records/statements.js'
-import { beginText, endedElsewhere, isStatementPooling, poolingUnsupported, Wire } from './wire.js'
+import { beginText, claimWaitMs, endedElsewhere, isStatementPooling, poolingUnsupported, Wire } from './wire.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Bound> {
@@ -54,6 +54,7 @@ export interface SessionContext<Bound> {
 /** A session on a connection. */
 export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound>>, StatementPort, SqlExecutor {
   readonly dialect = 'postgres'
+  readonly beginWaitMs: (settings: BeginSettings) => number = claimWaitMs
   readonly #client: PostgresPoolClient
   readonly #context: SessionContext<Bound>
   readonly life: HandleLife = handleLife()
@@ -89,7 +90,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     const { traces } = this.#context
     const { claim, lockWaitMs } = settings
     this.#lockWaitMs = lockWaitMs
-    this.#wire.lockWaitMs = Math.min(claim?.waitMs ?? lockWaitMs, lockWaitMs)
+    this.#wire.lockWaitMs = claim === undefined ? lockWaitMs : claimWaitMs(settings)
     if (this.#wire.lockWaitMs < lockWaitMs) {
       this.#claim.limit({ waitMs: this.#wire.lockWaitMs, afterwardsMs: lockWaitMs })
     }

@@ -252,6 +252,11 @@ function limitsOf({ idleMs, lockWaitMs }: BeginSettings): string {
   return `SET LOCAL idle_in_transaction_session_timeout = ${wholeMs(idleMs)}; SET LOCAL lock_timeout = ${wholeMs(lockWaitMs)}; SET LOCAL statement_timeout = ${wholeMs(statementMs)}`
 }
 
+/** How long a claim that goes with BEGIN waits for its lock, in ms. */
+export function claimWaitMs({ claim, lockWaitMs }: BeginSettings): number {
+  return claim === undefined ? 0 : Math.min(claim.waitMs ?? lockWaitMs, lockWaitMs)
+}
+
 /** A limit as SET takes it: 0 would switch it off, and a fraction is no number to it. */
 export function wholeMs(ms: number): number {
   return Math.min(Math.max(1, Math.ceil(ms)), 2 ** 31 - 1)

@@ -14,6 +14,7 @@ export {
   printMigrations,
   refuseNewer,
 } from './migrations.js'
+export { type Forgettable, finishedRecords, oldMarkers, unknownRecords } from './records/forgetting.js'
 export {
   addedColumns,
   auditColumns,
@@ -22,14 +23,11 @@ export {
   hasEnd,
   recordMigrationName,
 } from './records/migration.js'
+export { ReadableRecords } from './records/readable-records.js'
 export {
-  auditOf,
   auditSelection,
   checkRows,
   isOurFormat,
-  isOver,
-  liveText,
-  mostNotes,
   namedRecords,
   recordCell,
   recordColumns,
@@ -43,3 +41,4 @@ export { sqlRows } from './rows.js'
 export { type SavepointTurns, savepointTurns } from './savepoint-turns.js'
 export { SqlHandle } from './sql-handle.js'
 export { refuseTransactionStatements, statementsOf, transactionStatementIn } from './statements.js'
+export { Values } from './values.js'

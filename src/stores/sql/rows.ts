@@ -11,9 +11,9 @@ import {
   type Transitioned,
 } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
-import { placeholder } from './dialect.js'
 import type { SqlAnswer, SqlExecutor } from './executor.js'
 import { quoteName, quoteTable } from './identifier.js'
+import { Values } from './values.js'
 
 /** A row that is there, gone and there again between two statements is looked for this often. */
 const mostRounds = 4
@@ -29,18 +29,13 @@ export function sqlRows(executor: SqlExecutor): Rows {
   })
 }
 
-// Collects the values of a statement, and names their places.
-class Statement {
-  readonly values: unknown[] = []
+// A statement with its values.
+class Statement extends Values {
   readonly #executor: SqlExecutor
 
   constructor(executor: SqlExecutor) {
+    super(executor.dialect)
     this.#executor = executor
-  }
-
-  place(value: unknown): string {
-    this.values.push(value)
-    return placeholder(this.#executor.dialect, this.values.length)
   }
 
   assignments(set: Match): string[] {
@@ -56,7 +51,7 @@ class Statement {
   }
 
   run(text: string): Promise<SqlAnswer> {
-    return this.#executor.run(text, this.values)
+    return this.#executor.run(text, this.list)
   }
 }
 
@@ -135,7 +130,7 @@ async function lockRow(
 ): Promise<Row | undefined> {
   const select = new Statement(executor)
   const text = `SELECT * FROM ${quoteTable(table)} WHERE ${select.conditions(where)}`
-  return onlyRow(await executor.lock(text, select.values, wait))
+  return onlyRow(await executor.lock(text, select.list, wait))
 }
 
 async function readRow(executor: SqlExecutor, table: TableName, where: Match): Promise<Row | undefined> {

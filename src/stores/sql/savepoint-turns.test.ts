@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { gate } from '../../../test/gate.js'
 import { type HandleLife, handleLife } from '../../atomicity/index.js'
 import { eventLoopTurn } from '../../kernel/index.js'
 import { LockTimeoutError, savepointTurns } from './index.js'
@@ -13,14 +14,6 @@ function newTurns() {
   const life = handleLife()
   lives.push(life)
   return savepointTurns(life)
-}
-
-function gate() {
-  let open: () => void = () => undefined
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { open, opened }
 }
 
 describe('savepoint turns', () => {

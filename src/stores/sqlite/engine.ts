@@ -23,6 +23,8 @@ export type SqliteEngineOptions<Bound> = Pick<SqliteOptions<Bound>, 'name'> &
     readonly clock: Clock
     /** Chance. */
     readonly random: Random
+    /** The longest wait for a turn, in ms. Default 1,000. */
+    readonly connectionWaitMs?: number
   }
 
 type Loose<Options> = { readonly [Name in keyof Options]: Options[Name] | undefined }
@@ -42,7 +44,7 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   readonly #options: SqliteEngineOptions<Bound>
 
   constructor(options: SqliteEngineOptions<Bound>) {
-    const { name, prefix = 'reprise_', readers = 4, queue = 1000, clock, random } = options
+    const { name, prefix = 'reprise_', readers = 4, queue = 1000, clock, random, connectionWaitMs = 1_000 } = options
     if (typeof name !== 'string' || name === '') throw new RepriseError('ARGUMENT_INVALID', 'A domain needs a name.')
     if (!(Number.isInteger(readers) && readers >= 1 && readers <= 64)) {
       throw new RepriseError('ARGUMENT_INVALID', 'The number of readers must be whole, from 1 to 64.')
@@ -59,6 +61,7 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
       connections: this.connections,
       clock,
       random,
+      connectionWaitMs,
       classify,
     })
   }
@@ -87,12 +90,22 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
 const handedOver = new WeakSet<object>()
 
 function unshared(handle: SqliteHandle): SqliteHandle {
+  demandHandle(handle)
   if (handedOver.has(handle)) {
     const message = 'open returned a connection that it has returned before; it must open a new one each time.'
     throw new RepriseError('ARGUMENT_INVALID', message)
   }
   handedOver.add(handle)
   return handle
+}
+
+// A factory is the user's: what it returns is looked at before the first statement would fail on it.
+function demandHandle(opened: unknown): void {
+  const members = Object(opened) as Readonly<Record<string, unknown>>
+  const missing = ['prepare', 'exec', 'close'].filter((name) => typeof members[name] !== 'function')
+  if (missing.length === 0) return
+  const message = `open must return an open database, and not a promise of one; what it returned has no ${missing.join(', no ')}.`
+  throw new RepriseError('ARGUMENT_INVALID', message, { details: { option: 'open', missing: missing.join(', ') } })
 }
 
 function openerOf({ open, file }: Loose<Pick<SqliteOptions, 'open' | 'file'>>): () => SqliteHandle {

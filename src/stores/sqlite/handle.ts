@@ -37,7 +37,7 @@ class Handle<Bound> extends SqlHandle implements SqliteTransaction<Bound> {
   readonly #handle: SqliteHandle
   readonly #life: HandleLife
   readonly #turns: SavepointTurns
-  readonly #executor: SqlExecutor
+  readonly #executor: Executor
 
   constructor(
     { handle, readOnly }: { readonly handle: SqliteHandle; readonly readOnly: boolean },
@@ -57,12 +57,7 @@ class Handle<Bound> extends SqlHandle implements SqliteTransaction<Bound> {
   }
 
   query<Result>(text: string, values: readonly unknown[] = []): Promise<{ rows: Result[]; rowCount: number }> {
-    return this.#life.call(() => this.#query(text, values))
-  }
-
-  async #query<Result>(text: string, values: readonly unknown[]): Promise<{ rows: Result[]; rowCount: number }> {
-    const { rows, rowCount } = await this.#executor.run(text, values)
-    return { rows: rows as unknown as Result[], rowCount }
+    return this.#life.call(() => this.#executor.runSoon(text, values)) as Promise<{ rows: Result[]; rowCount: number }>
   }
 
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {
@@ -83,6 +78,11 @@ class Executor implements SqlExecutor {
     this.#life = life
     this.#turns = turns
     this.#act = act
+  }
+
+  /** The same without a promise where nothing has to be waited for. */
+  runSoon(text: string, values: readonly unknown[]): Promise<SqlAnswer> | SqlAnswer {
+    return this.#turns.turn() === undefined ? answerOf(this.#handle, text, values, this.#act) : this.run(text, values)
   }
 
   // Asked again after each wait: others may have waited for the same savepoint, and one of them may have opened the next.

@@ -2,7 +2,7 @@
 
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
-import { demandKnown, systemClock, systemRandom } from '../../kernel/index.js'
+import { demandKnown, durationMs, systemClock, systemRandom } from '../../kernel/index.js'
 import { type Domain, domainOf, refuseInside, transactionDefaultNames } from '../../transaction/index.js'
 import { type MigrationResult, printMigrations } from '../sql/index.js'
 import type { SqliteClient } from './client/client.js'
@@ -44,7 +44,9 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
   const { name, open, file, prefix, readers, queue, clock = systemClock, random = systemRandom, ...defaults } = options
   // Without bind, the overloads say that Bound is the client.
   const bind = options.bind ?? ((client: SqliteClient) => client as unknown as Bound)
-  const engine = new SqliteEngine<Bound>({ name, open, file, bind, prefix, readers, queue, clock, random })
+  const connectionWaitMs = durationMs(defaults.connectionWait ?? '1s')
+  const parts = { name, open, file, bind, prefix, readers, queue, clock, random, connectionWaitMs }
+  const engine = new SqliteEngine<Bound>(parts)
   const domain = domainOf(engine, { ...defaults, clock, random })
   return {
     ...domain,

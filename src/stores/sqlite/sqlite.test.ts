@@ -147,6 +147,20 @@ describe('options', () => {
     await db.close()
   })
 
+  it.each([
+    ['an object without methods', {}, 'prepare, exec, close'],
+    ['nothing', undefined, 'prepare, exec, close'],
+    ['a promise', Promise.resolve(), 'prepare, exec, close'],
+    ['a client of another kind', { prepare: () => undefined, close: () => undefined }, 'exec'],
+  ])('refuse %s in place of a connection, and name what it lacks', async (_what, opened, missing) => {
+    const db = sqlite({ name: 'a', open: () => opened as never })
+    const refusal = { code: 'ARGUMENT_INVALID', details: { option: 'open', missing } }
+    await expect(db.transact((tx) => tx.query('SELECT 1'))).rejects.toMatchObject(refusal)
+    await expect(db.transact((tx) => tx.query('SELECT 1'), { readOnly: true })).rejects.toMatchObject(refusal)
+    await expect(db.migrate()).rejects.toMatchObject(refusal)
+    await db.close()
+  })
+
   it('open nothing before the first transaction', () => {
     const file = freshFile()
     sqlite({ name: 'a', file })
@@ -169,6 +183,26 @@ it('gives a reason for every limit', () => {
     ].sort(),
   )
 })
+
+it.each(['ignore', 'report'] as const)(
+  'stores what the body started and did not await, one after the other (%s)',
+  async (effects) => {
+    const file = freshFile()
+    const db = await itemStore(file, { effects })
+    const started: number[] = []
+    await db.transact(async (tx) => {
+      void (async () => {
+        for (let id = 1; id <= 50; id++) {
+          await tx.query('INSERT INTO item (id) VALUES (?)', [id])
+          started.push(id)
+        }
+      })()
+      expect(started).toEqual([])
+    })
+    expect(started).toHaveLength(50)
+    expect(rowsIn(file, 'SELECT count(*) FROM item')).toEqual([[50]])
+  },
+)
 
 it('hands out the stored value to a repeat, also in another process', async () => {
   const file = freshFile()

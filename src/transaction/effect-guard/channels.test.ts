@@ -1,7 +1,9 @@
 import diagnostics from 'node:diagnostics_channel'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { insideTransaction } from '../open-transaction.js'
-import { watched } from './channels.js'
+import { afterMicrotasks, openScopes, systemClock } from '../../kernel/index.js'
+import { transactionScope } from '../open-transaction.js'
+import { bounded } from '../run/bounded.js'
+import { watchEffects } from './channels.js'
 
 // Messages as the runtimes publish them; that real requests lead to them is tested with a server.
 const events: unknown[] = []
@@ -17,7 +19,13 @@ const transaction = {
   effects: { mode: 'report', allowOrigins: new Set<string>() },
   poison: () => {},
 } as const
-const inside = (body: () => unknown): Promise<unknown> => insideTransaction(transaction, () => watched(body))
+// As the runner does it.
+const inside = (body: () => unknown): Promise<unknown> => {
+  watchEffects()
+  const scope = openScopes([transactionScope(transaction)])
+  const bound = { clock: systemClock, limitMs: 5_000, expired: () => new Error('late'), after: afterMicrotasks }
+  return bounded({ ...bound, ended: () => scope.end() }, () => scope.call(() => Promise.resolve(body())))
+}
 const tell = (channel: string, request: unknown): void => diagnostics.channel(channel).publish({ request })
 const clientRequest = () => ({ protocol: 'http:', host: 'a.example', getHeader: () => 'a.example:81' })
 const reported = { domain: 'orders', decision: 'reported' }

@@ -1,7 +1,6 @@
 // Noticing effects everywhere: Node and undici tell of each request on diagnostics channels. They cannot be stopped there, only noticed.
 
 import diagnostics from 'node:diagnostics_channel'
-import { afterMicrotasks } from '../../kernel/index.js'
 import { openTransaction } from '../open-transaction.js'
 import { noticeEffect } from './effect.js'
 import { originOfClientRequest, originOfUndici } from './origin.js'
@@ -9,27 +8,17 @@ import { originOfClientRequest, originOfUndici } from './origin.js'
 let watching = false
 const told = new WeakSet<object>()
 
-/** Subscribes to the channels, once in a process. Costs each request outside of transactions a function call. */
-function watchEffects(): void {
+/**
+ * Subscribes to the channels, once in a process. Costs each request outside of transactions a function call. Node 20 tells of a request only when the microtasks are
+ * through, so a body is open until then: else one which it made last, and did not wait for, would be told after it.
+ */
+export function watchEffects(): void {
   if (watching) return
   watching = true
   diagnostics.subscribe('undici:request:create', onUndici)
   // Where both are told, the earlier one (Node 22.12 and later) comes while the caller's code runs.
   diagnostics.subscribe('http.client.request.created', onClientRequest)
   diagnostics.subscribe('http.client.request.start', onClientRequest)
-}
-
-/**
- * Runs the body of a transaction so that its effects are noticed. Node 20 tells of a request only when the microtasks are through, so
- * that one which the body made last, and did not wait for, would be told after it.
- */
-export async function watched<Result>(body: () => Result): Promise<Awaited<Result>> {
-  watchEffects()
-  try {
-    return await body()
-  } finally {
-    await new Promise<void>(afterMicrotasks)
-  }
 }
 
 function onUndici(message: unknown): void {

@@ -10,11 +10,11 @@ import type {
   Trace,
   TransactionControls,
 } from '../../atomicity/index.js'
-import { type OpenScope, openScopes, RepriseError } from '../../kernel/index.js'
+import { afterMicrotasks, type OpenScope, openScopes, RepriseError } from '../../kernel/index.js'
 import { transactionLocal } from '../../telemetry/index.js'
-import { watched } from '../effect-guard/channels.js'
+import { watchEffects } from '../effect-guard/channels.js'
 import { transactionScope } from '../open-transaction.js'
-import { bounded, deadlinePassed, isPromiseLike } from './bounded.js'
+import { beginUnanswered, bounded, deadlinePassed, isPromiseLike } from './bounded.js'
 import { rollBack } from './cleaning.js'
 import { type AfterCommit, AttemptControls } from './controls.js'
 import { reach } from './fault-points.js'
@@ -85,7 +85,9 @@ class Attempt<Handle extends TransactionControls, Result> {
     this.#timer = new StepTimer(settings.clock, settings.bodyLimitMs)
   }
 
+  // In one function: a promise for each part would be a good share of what a transaction costs beside its statements.
   async run(): Promise<AttemptEnd<Result>> {
+    const keyed = this.#settings.keyed as Keyed<Result> | undefined
     try {
       const acquired = this.#acquire()
       const session = isPromiseLike(acquired) ? await acquired : acquired
@@ -97,9 +99,8 @@ class Attempt<Handle extends TransactionControls, Result> {
       const handle = isPromiseLike(begun) ? await begun : begun
       fault = reach('transaction.begun')
       if (fault !== undefined) await fault
-      const keyed = this.#settings.keyed as Keyed<Result> | undefined
+      this.#phase = 'body'
       if (keyed !== undefined) {
-        this.#phase = 'body'
         const met = this.#claim(session, keyed)
         const replay = isPromiseLike(met) ? await met : met
         if (replay !== undefined) return await this.#replay(session, replay.value)
@@ -107,44 +108,46 @@ class Attempt<Handle extends TransactionControls, Result> {
         fault = reach('transaction.claimed')
         if (fault !== undefined) await fault
       }
-      return await this.#bodyThenCommit(session, handle)
+      let value: Result
+      try {
+        value = await this.#runBody(session, handle)
+      } catch (error) {
+        session.bodyThrew?.(error)
+        throw new BodyFailed(error)
+      } finally {
+        this.#controls.end()
+      }
+      fault = reach('transaction.body-done')
+      if (fault !== undefined) await fault
+      if (keyed !== undefined) {
+        const stored = keyed.outcomeOf(value)
+        value = stored.value
+        refusePoisoned(session)
+        const recorded = this.#step(() => session.record(keyed.id, stored.outcome))
+        if (isPromiseLike(recorded)) await recorded
+        fault = reach('transaction.recorded')
+        if (fault !== undefined) await fault
+      }
+      refusePoisoned(session)
+      const settled = this.#settle(session)
+      if (settled !== undefined) await settled
+      fault = reach('transaction.before-commit')
+      if (fault !== undefined) await fault
+      this.#result = { value, afterCommit: this.#controls.hooks }
+      const committed = this.#commit(session)
+      const { durability } = isPromiseLike(committed) ? await committed : committed
+      if (durability === 'local' && transactionLocal.hasSubscribers)
+        transactionLocal.publish({ domain: this.#engine.name })
+      this.#phase = 'done'
+      session.release('keep')
+      fault = reach('transaction.committed')
+      if (fault !== undefined) await fault
+      return { committed: true, value, afterCommit: this.#controls.hooks }
     } catch (error) {
       return await this.#failed(error)
     } finally {
       this.#timer.end()
     }
-  }
-
-  async #bodyThenCommit(session: Session<Handle>, handle: Handle): Promise<AttemptEnd<Result>> {
-    this.#phase = 'body'
-    let value: Result = await this.#runBody(session, handle)
-    let fault = reach('transaction.body-done')
-    if (fault !== undefined) await fault
-    const keyed = this.#settings.keyed as Keyed<Result> | undefined
-    if (keyed !== undefined) {
-      const stored = keyed.outcomeOf(value)
-      value = stored.value
-      refusePoisoned(session)
-      const recorded = this.#step(() => session.record(keyed.id, stored.outcome))
-      if (isPromiseLike(recorded)) await recorded
-      fault = reach('transaction.recorded')
-      if (fault !== undefined) await fault
-    }
-    refusePoisoned(session)
-    const settled = this.#settle(session)
-    if (settled !== undefined) await settled
-    fault = reach('transaction.before-commit')
-    if (fault !== undefined) await fault
-    this.#result = { value, afterCommit: this.#controls.hooks }
-    const committed = this.#commit(session)
-    const { durability } = isPromiseLike(committed) ? await committed : committed
-    if (durability === 'local' && transactionLocal.hasSubscribers)
-      transactionLocal.publish({ domain: this.#engine.name })
-    this.#phase = 'done'
-    session.release('keep')
-    fault = reach('transaction.committed')
-    if (fault !== undefined) await fault
-    return { committed: true, value, afterCommit: this.#controls.hooks }
   }
 
   #acquire(): Promise<Session<Handle>> | Session<Handle> {
@@ -155,7 +158,7 @@ class Attempt<Handle extends TransactionControls, Result> {
   }
 
   #begin(session: Session<Handle>): Promise<Handle> | Handle {
-    const { keyed, isolation, readOnly, lockWaitMs } = this.#settings
+    const { keyed, isolation, readOnly, lockWaitMs, connectionWaitMs } = this.#settings
     // Without the reserve: a server that hears nothing more of us ends the transaction while there is still time to see that it did.
     const leftMs = Math.ceil(Math.max(1, this.#workLeftMs()))
     const settings = {
@@ -166,10 +169,12 @@ class Attempt<Handle extends TransactionControls, Result> {
       traced: keyed === undefined,
       ...(keyed === undefined ? {} : { claim: claimOf(keyed, lockWaitMs) }),
     }
-    return this.#step(() => session.begin(settings, this.#controls))
+    const unansweredMs =
+      Math.max(connectionWaitMs, leftMs / 3) + (session.beginWaitMs?.(settings) ?? Number.POSITIVE_INFINITY)
+    return this.#step(() => session.begin(settings, this.#controls), unansweredMs)
   }
 
-  async #runBody(session: Session<Handle>, handle: Handle): Promise<Result> {
+  #runBody(session: Session<Handle>, handle: Handle): Promise<Result> {
     const { bodyLimitMs, effects, reserveMs, signal } = this.#settings
     const workLeftMs = this.#workLeftMs()
     const limitMs = Math.min(bodyLimitMs, workLeftMs)
@@ -177,32 +182,27 @@ class Attempt<Handle extends TransactionControls, Result> {
       bodyLimitMs <= workLeftMs ? bodyTooLong(bodyLimitMs) : deadlinePassed('in its body', reserveMs)
     const poison = (error: unknown): void => session.poison(error)
     const transaction = transactionScope({ domain: this.#engine.name, effects, poison })
-    const run = (): PromiseLike<Result> | Result => this.#body(handle)
-    const work = effects.mode === 'ignore' ? async (): Promise<Result> => run() : (): Promise<Result> => watched(run)
+    if (effects.mode !== 'ignore') watchEffects()
     // It ends with the body, also where nobody waits for the body any more.
     let scope: OpenScope | undefined
     const inScope = (): Promise<Result> => {
       scope = openScopes([transaction, ...(this.#settings.keyed?.scopes?.() ?? [])])
-      return scope.call(work)
+      return scope.call(() => Promise.resolve(this.#body(handle)))
     }
-    try {
-      return await bounded({ clock: this.#timer, limitMs, expired, signal, ended: () => scope?.end() }, inScope)
-    } catch (error) {
-      session.bodyThrew?.(error)
-      throw new BodyFailed(error)
-    } finally {
-      this.#controls.end()
-    }
+    const ended = (): void => scope?.end()
+    return bounded({ clock: this.#timer, limitMs, expired, signal, ended, after: whenThrough }, inScope)
   }
 
   // A step before COMMIT: nothing can have happened when its time is over.
-  #step<Value>(work: () => Promise<Value> | Value): Promise<Value> | Value {
+  #step<Value>(work: () => Promise<Value> | Value, beginMs = Number.POSITIVE_INFINITY): Promise<Value> | Value {
     const { reserveMs, signal } = this.#settings
     if (signal?.aborted) throw signal.reason
     const answer = work()
     if (!isPromiseLike(answer)) return answer
-    const expired = (): unknown => deadlinePassed(this.#phase === 'body' ? 'in its body' : 'beginning', reserveMs)
-    return bounded({ clock: this.#timer, limitMs: this.#workLeftMs(), expired, signal }, () => answer)
+    const leftMs = this.#workLeftMs()
+    const passed = (): unknown => deadlinePassed(this.#phase === 'body' ? 'in its body' : 'beginning', reserveMs)
+    const expired = (): unknown => (beginMs < leftMs ? beginUnanswered(beginMs) : passed())
+    return bounded({ clock: this.#timer, limitMs: Math.min(leftMs, beginMs), expired, signal }, () => answer)
   }
 
   // What the body started and did not wait for comes before COMMIT too. One that is still under way when the time is over leaves its connection unusable, as in the body.
@@ -220,9 +220,9 @@ class Attempt<Handle extends TransactionControls, Result> {
   // COMMIT has a timer of its own, which ends before the reserve. A signal does not end it: its outcome is awaited.
   #commit(session: Session<Handle>): Promise<Receipt> | Receipt {
     this.#phase = 'committing'
-    const limitMs = this.#workLeftMs()
     const answer = session.commit()
     if (!isPromiseLike(answer)) return answer
+    const limitMs = this.#workLeftMs()
     return bounded({ clock: this.#timer, limitMs, expired: () => new CommitTimedOut(limitMs) }, () => answer)
   }
 
@@ -279,6 +279,14 @@ class Attempt<Handle extends TransactionControls, Result> {
     return Math.max(0, deadline.expiresAtMs - reserveMs - clock.monotonicMs())
   }
 }
+
+// What the body started and did not wait for goes on as far as promises take it, and Node 20 tells of its requests, before the body counts as ended. In a microtask again: scopes
+// that end there, one after the other, need not be put to rest in between.
+function whenThrough(end: () => void): void {
+  afterMicrotasks(() => void through.then(end))
+}
+
+const through = Promise.resolve()
 
 function refusePoisoned<Handle>(session: Session<Handle>): void {
   const { poisoned } = session

@@ -14,11 +14,13 @@ export interface Bound {
   readonly signal?: AbortSignal | undefined
   /** Called when the work itself has ended, also where nobody waits for it any more. */
   readonly ended?: (() => void) | undefined
+  /** Calls what is to be done when the work has ended, `ended` first; it may take its time. Default: at once. */
+  readonly after?: ((end: () => void) => void) | undefined
 }
 
 /** Waits for the work; rejects earlier when the bound is reached. The work goes on then: its end is heard of by nobody. */
 export function bounded<Result>(bound: Bound, work: () => PromiseLike<Result>): Promise<Result> {
-  const { clock, limitMs, expired, signal, ended } = bound
+  const { clock, limitMs, expired, signal, ended, after = atOnce } = bound
   if (signal?.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
     let cancel: CancelTimer | undefined
@@ -35,16 +37,18 @@ export function bounded<Result>(bound: Bound, work: () => PromiseLike<Result>): 
       over()
       reject(expired())
     })
-    const failed = (error: unknown): void => {
-      ended?.()
-      over()
-      reject(error)
-    }
-    const done = (result: Result): void => {
-      ended?.()
-      over()
-      resolve(result)
-    }
+    const failed = (error: unknown): void =>
+      after(() => {
+        ended?.()
+        over()
+        reject(error)
+      })
+    const done = (result: Result): void =>
+      after(() => {
+        ended?.()
+        over()
+        resolve(result)
+      })
     try {
       work().then(done, failed)
     } catch (error) {
@@ -52,6 +56,8 @@ export function bounded<Result>(bound: Bound, work: () => PromiseLike<Result>): 
     }
   })
 }
+
+const atOnce = (end: () => void): void => end()
 
 /** Whether there is something to wait for. */
 export function isPromiseLike<Value>(value: Promise<Value> | Value): value is Promise<Value> {
@@ -71,6 +77,12 @@ export function deadlinePassed(phase: string, reserveMs = 0): RepriseError {
       : `The deadline, less the ${reserve} ms that are kept to find out what became of COMMIT,`
   const details = reserve === 0 ? { phase } : { phase, reserveMs: reserve }
   return new RepriseError('DEADLINE_EXCEEDED', `${what} passed while the transaction was ${phase}.`, { details })
+}
+
+/** The error of a connection that did not answer BEGIN: it may be dead, and nobody told us. */
+export function beginUnanswered(waitedMs: number): RepriseError {
+  const waitMs = Math.ceil(waitedMs)
+  return new RepriseError('CONNECT_TIMEOUT', `BEGIN was not answered within ${waitMs} ms.`, { details: { waitMs } })
 }
 
 /** The error of a transaction whose deadline leaves no more than the reserve: it has not passed, and nothing could be done in time all the same. */

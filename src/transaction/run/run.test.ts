@@ -183,18 +183,25 @@ describe('limits', () => {
 
   it('opens nothing when the deadline leaves no room beside the reserve', async () => {
     const { db, engine, clock } = world()
-    await expect(db.transact(() => 1, { deadline: '250ms' })).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
-    const short = withIntent({ deadline: deadlineAfter('100ms', clock) }, () => db.transact(() => 1))
+    await expect(db.transact(() => 1, { deadline: '10ms' })).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    const short = withIntent({ deadline: deadlineAfter('6ms', clock) }, () => db.transact(() => 1))
     await expect(short).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
     expect(engine.log).toEqual([])
   })
 
+  it('tries what a short deadline leaves, and gives half of it to COMMIT’s resolution', async () => {
+    const here = world()
+    await expect(here.db.transact(() => 1, { deadline: '20ms' })).resolves.toBe(1)
+    const endless = here.db.transact(() => new Promise<never>(() => undefined), { deadline: '200ms' })
+    await expect(settled(here, endless)).rejects.toMatchObject({ details: { phase: 'in its body', reserveMs: 100 } })
+  })
+
   it('says that the reserve is what a deadline is too short for, and what passed where it did', async () => {
     const here = world()
-    await expect(here.db.transact(() => 1, { deadline: '200ms' })).rejects.toMatchObject({
+    await expect(here.db.transact(() => 1, { deadline: '8ms' })).rejects.toMatchObject({
       message:
-        'The deadline leaves 200 ms, and the last 250 ms are kept to find out what became of COMMIT: nothing was begun. Give it more than 250 ms, or readOnly where nothing is written.',
-      details: { phase: 'not yet begun', leftMs: 200, reserveMs: 250 },
+        'The deadline leaves 8 ms, and the last 10 ms are kept to find out what became of COMMIT: nothing was begun. Give it more than 10 ms, or readOnly where nothing is written.',
+      details: { phase: 'not yet begun', leftMs: 8, reserveMs: 10 },
     })
     const passed = here.db.transact(() => 1, { deadline: { expiresAtMs: here.clock.monotonicMs() } })
     await expect(passed).rejects.toMatchObject({
@@ -207,7 +214,7 @@ describe('limits', () => {
         'The deadline, less the 500 ms that are kept to find out what became of COMMIT, passed while the transaction was in its body.',
       details: { phase: 'in its body', reserveMs: 500 },
     })
-    const reading = here.db.transact(() => 1, { deadline: '200ms', readOnly: true })
+    const reading = here.db.transact(() => 1, { deadline: '8ms', readOnly: true })
     await expect(reading).resolves.toBe(1)
   })
 

@@ -54,7 +54,9 @@ export interface Settings {
   readonly random: Random
 }
 
-const leastReserveMs = 250
+// What resolution usually takes, and what it cannot do with less than; the latter also tells whether there is a reserve at all.
+const usualReserveMs = 250
+const leastReserveMs = 10
 const mostAttempts = 50
 // Numbers, since text would be read again for each transaction.
 const usualMs = { deadline: 10_000, connectionWait: 1_000, bodyLimit: 5_000, lockWait: 2_000 } as const
@@ -114,7 +116,8 @@ export function settingsOfCall(
 }
 
 function reserveOf(totalMs: number): number {
-  return Math.max(totalMs / 4, leastReserveMs)
+  // A short deadline is tried all the same: half of it is for the work.
+  return Math.max(totalMs / 4, Math.min(totalMs / 2, usualReserveMs), leastReserveMs)
 }
 
 function checkSignal(signal: AbortSignal | undefined): void {

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { scripted } from '../../../test/transaction/scripted-engine.js'
 import { key } from '../../../test/transaction/scripted-world.js'
-import { armFaultPoints, seededRandom, sleep } from '../../kernel/index.js'
+import { armFaultPoints, deadlineAfter, seededRandom, sleep } from '../../kernel/index.js'
 import { manualClock } from '../../testing/index.js'
 import { bounded } from './bounded.js'
 import { transactionFaultPoints } from './fault-points.js'
-import { parseValue, printValue } from './keyed.js'
+import { type Keyed, parseValue, printValue } from './keyed.js'
 import { parseResolveToken, printResolveToken } from './resolve-token.js'
 import { runTransaction } from './run.js'
-import { settingsOf } from './settings.js'
+import { settingsOf, settingsOfCall } from './settings.js'
 
 describe('the fault points', () => {
   it('are reached in their order by a transaction with a key whose commit is lost', async () => {
@@ -36,12 +36,21 @@ describe('the fault points', () => {
 describe('the settings', () => {
   const { manifest } = scripted()
 
-  it('keep a quarter of the deadline for resolution, at least 250 ms, and nothing where none is needed', () => {
+  it('keep a quarter of the deadline for resolution, at least 250 ms or half of it, and nothing where none is needed', () => {
     const clock = manualClock()
     const reserve = (deadline: string, more: object = {}) =>
       settingsOf(manifest, { clock }, { deadline: deadline as '1s', ...more }).reserveMs
     expect([reserve('8s'), reserve('600ms'), reserve('8s', { readOnly: true })]).toEqual([2_000, 250, 0])
+    expect([reserve('500ms'), reserve('300ms'), reserve('20ms'), reserve('12ms')]).toEqual([250, 150, 10, 10])
     expect(settingsOf({ ...manifest, commit: 'certain' }, { clock }, {}).reserveMs).toBe(0)
+  })
+
+  it('keep a reserve for each call, however little was left where its calls were defined', () => {
+    const clock = manualClock()
+    const shared = settingsOf(manifest, { clock }, { deadline: 0 })
+    const keyed = {} as Keyed<unknown>
+    expect(settingsOfCall(shared, keyed, deadlineAfter('8s', clock), undefined).reserveMs).toBe(2_000)
+    expect(settingsOfCall(shared, keyed, deadlineAfter('200ms', clock), undefined).reserveMs).toBe(100)
   })
 
   it('prefer what the call says over the domain’s defaults', () => {

@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import { gzipSync } from 'node:zlib'
 import express, { type ErrorRequestHandler } from 'express'
 import { describe, expect, it } from 'vitest'
 import { idempotent, keepRawBody, reply } from '../../../src/http/express/index.js'
@@ -66,6 +67,47 @@ describe('on Express', () => {
     const url = serve(await listening(createServer(app)))
     const answer = await post(`${url}/charges`, { body: 'a=1', headers: { 'content-type': 'text/plain' } })
     expect([answer.status, await answer.text()]).toEqual([200, 'a=1'])
+  })
+
+  it('a body that a parser has inflated counts as it is then, and one that nobody has inflated is refused', async () => {
+    const fields: unknown[] = []
+    const handler = idempotent(db, { ...route(), fields: { omit: ['/sentAt'] } }, async ({ input, request, tx }) => {
+      await tx.insertOnce('charge', { id: String(input.amount) }, ['id'])
+      fields.push([request.header('content-encoding'), request.header('content-length'), request.size])
+      return reply(201, input)
+    })
+    const bare = idempotent(db, route(), ({ input }) => reply(201, input))
+    const app = express().post('/bare', bare)
+    const url = serve(
+      await listening(createServer(app.use(express.json({ verify: keepRawBody })).post('/kept', handler))),
+    )
+    const zipped = (path: string, body: string, chunked = false) => {
+      const bytes = gzipSync(body)
+      const parts = ReadableStream.from([bytes.subarray(0, 5), bytes.subarray(5)])
+      return fetch(url + path, {
+        method: 'POST',
+        headers: { 'idempotency-key': 'k-1', 'content-type': 'application/json', 'content-encoding': 'gzip' },
+        ...(chunked ? { body: parts, duplex: 'half' } : { body: bytes }),
+      })
+    }
+    const first = await zipped('/kept', '{"amount":7,"sentAt":1}')
+    expect([first.status, await first.json()]).toEqual([201, { amount: 7, sentAt: 1 }])
+    expect(fields).toEqual([[undefined, undefined, 23]])
+    const repeats = [
+      await zipped('/kept', '{ "sentAt": 2, "amount": 7.0 }'),
+      await zipped('/kept', '{"amount":7}', true),
+      await post(`${url}/kept`, { body: '{"amount":7}' }),
+    ]
+    for (const repeat of repeats) {
+      expect([repeat.status, repeat.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
+    }
+    expect((await zipped('/kept', '{"amount":8}')).status).toBe(422)
+    expect(await rows()).toBe(1)
+    const refused = await zipped('/bare', '{"amount":7}')
+    expect([refused.status, ((await refused.json()) as { type: string }).type]).toEqual([
+      415,
+      'urn:reprise:problem:request-invalid',
+    ])
   })
 
   it('authentication before it is asked for replays too', async () => {

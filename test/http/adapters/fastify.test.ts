@@ -112,4 +112,36 @@ describe('on Fastify', () => {
     const answer = await post(`${await listen(app)}/charges`)
     expect([answer.status, answer.headers.get('content-type')]).toEqual([413, 'application/problem+json'])
   })
+
+  it('a route with a schema of its answers is refused, which would not be kept to', async () => {
+    const schema = { response: { 201: { type: 'object', properties: { a: { type: 'number' } } } } }
+    const leaking = idempotent(db, route(), () => reply(201, { a: 1, secret: 2 }))
+    const app = fastify()
+    await app.register(repriseIdempotency)
+    expect(() => app.post('/charges', { schema }, leaking)).toThrow(
+      expect.objectContaining({ code: 'OPERATION_INVALID' }),
+    )
+    app.post('/other', { schema }, async (_request, answer) => answer.code(201).send({ a: 1, secret: 2 }))
+    app.post('/described', { schema: { headers: { type: 'object' } } }, leaking)
+    const url = await listen(app)
+    expect(await (await fetch(`${url}/other`, { method: 'POST' })).json()).toEqual({ a: 1 })
+    expect((await post(`${url}/described`)).status).toBe(201)
+  })
+
+  it('a route with such a schema that the plugin has not seen refuses every request', async () => {
+    const schema = { response: { '2xx': { type: 'object', properties: {} } } }
+    const app = fastify()
+    const seen: unknown[] = []
+    app.setErrorHandler((error, _request, answer) => {
+      seen.push(error)
+      return answer.code(500).send()
+    })
+    let runs = 0
+    const counting = idempotent(db, route(), () => reply(201, { secret: ++runs }))
+    app.post('/charges', { schema }, counting)
+    await app.register(repriseIdempotency)
+    const answer = await post(`${await listen(app)}/charges`)
+    expect([answer.status, await answer.text(), runs]).toEqual([500, '', 0])
+    expect(isRepriseError(seen[0], 'OPERATION_INVALID')).toBe(true)
+  })
 })

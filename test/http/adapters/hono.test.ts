@@ -1,4 +1,5 @@
 import { type Context, Hono } from 'hono'
+import { setCookie } from 'hono/cookie'
 import { HTTPException } from 'hono/http-exception'
 import { validator } from 'hono/validator'
 import { describe, expect, it } from 'vitest'
@@ -18,6 +19,21 @@ const send = (app: { request: Hono['request'] }, body: string | Uint8Array<Array
     body,
     headers: { 'idempotency-key': 'k-1', 'content-type': 'application/json' },
   })
+
+// A domain that runs each body twice, as one does after trouble of the store.
+const twice: typeof db = {
+  ...db,
+  operation: (name, options) => {
+    const { run } = options
+    return db.operation(name, {
+      ...options,
+      run: async (tx, input) => {
+        await run(tx, input)
+        return run(tx, input)
+      },
+    })
+  },
+}
 
 describe('on Hono', () => {
   it('an HTTPException is an answer: rolled back, stored and replayed; from 500 on it is an error', async () => {
@@ -82,5 +98,60 @@ describe('on Hono', () => {
     expect(await (await send(app)).json()).toEqual({ amount: 7 })
     expect((await send(app, Uint8Array.from(Buffer.from('{"amount":"\xff"}', 'latin1')))).status).toBe(500)
     expect(isRepriseError(seen[0], 'BODY_CONSUMED')).toBe(true)
+  })
+
+  it('a cookie that is set on c leaves once, beside those from before, and is not replayed', async () => {
+    const app = new Hono()
+    app.use(async (c, next) => {
+      setCookie(c, 'before', '1')
+      await next()
+      setCookie(c, 'after', '1')
+    })
+    app.post(
+      '/charges',
+      idempotent(db, route(), ({ native: c }) => {
+        setCookie(c, 'sid', '1')
+        return c.json({ id: 7 }, 201)
+      }),
+    )
+    const [first, again] = [await send(app), await send(app)]
+    expect(first.headers.getSetCookie()).toEqual(['before=1; Path=/', 'sid=1; Path=/', 'after=1; Path=/'])
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    expect(again.headers.getSetCookie()).toEqual(['before=1; Path=/', 'after=1; Path=/'])
+  })
+
+  it.each([
+    ['json', '{"amount":7}', 'application/json', { amount: 7 }],
+    ['text', '{"amount":7}', 'application/json', '{"amount":7}'],
+    ['parseBody', 'amount=7', 'application/x-www-form-urlencoded', { amount: '7' }],
+  ] as const)('c.req.%s() reads the body, in every run of the handler', async (how, body, type, expected) => {
+    const app = new Hono()
+    const runs: unknown[] = []
+    const { parse: _, ...options } = route()
+    app.post(
+      '/charges',
+      idempotent(twice, options, async ({ native: c }) => {
+        const bytes = new Uint8Array(await c.req.arrayBuffer())
+        const read = () => (c.req[how] as () => Promise<unknown>).call(c.req)
+        runs.push(await read(), await read())
+        bytes.fill(0)
+        return c.json(runs.length, 201)
+      }),
+    )
+    const headers = { 'idempotency-key': 'k-1', 'content-type': type }
+    const answer = await app.request('/charges', { method: 'POST', body, headers })
+    expect([answer.status, await answer.json()]).toEqual([201, 4])
+    expect(runs).toEqual(Array(4).fill(expected))
+  })
+
+  it('c.req reads a body that is none as Hono does', async () => {
+    const app = new Hono()
+    const { parse: _, ...options } = route()
+    app.post(
+      '/charges',
+      idempotent(db, options, async ({ native: c }) => c.json([await c.req.text(), (await c.req.blob()).size])),
+    )
+    const answer = await app.request('/charges', { method: 'POST', headers: { 'idempotency-key': 'k-1' } })
+    expect(await answer.json()).toEqual(['', 0])
   })
 })

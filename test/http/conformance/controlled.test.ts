@@ -1,13 +1,14 @@
 // Processes that are killed, stopped and woken up again in the middle of requests, and windows that end: the cases that take more than an address.
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, expect, inject, it } from 'vitest'
 import { atomicRoute, leasedRoute, reply } from '../../../src/http/core/index.js'
 import { hold, purge } from '../../../src/idempotency/index.js'
 import { systemClock, uuidv7Source } from '../../../src/kernel/index.js'
 import { controlledHttpCases, faultEnvironment, type SubjectAnswer } from '../../../src/testing/index.js'
 import { until } from '../../servers/server-process.js'
-import { bundled, insist, openStage, type Serving, type Stage, storeNames } from './stage.js'
+import { onEveryAdapter, printedTable } from './cells.js'
+import { bundled, insist, openStage, type Serving, type Stage } from './stage.js'
 
 let program: string
 beforeAll(async () => {
@@ -19,12 +20,13 @@ const madeBy = (answer: SubjectAnswer): string | undefined => answer.header('Con
 const pidOf = ({ child }: Serving): string => String(child.pid)
 const charge = '{"amount":5}'
 
-describe.each(storeNames)('on %s', (name) => {
+onEveryAdapter(printedTable('processes that are killed and stopped, and windows that end'), (on) => {
   let stage: Stage
   let steady: Serving
   beforeAll(async () => {
-    stage = await openStage(program, name)
+    stage = await openStage(program, { ...on, postgresUrl: inject('postgresUrl') })
     steady = await stage.start()
+    return stage.close
   })
 
   const isClaimed = ({ said }: Serving) => until(() => said().includes('reprise.operation.claimed'), 'it is claimed')
@@ -55,7 +57,7 @@ describe.each(storeNames)('on %s', (name) => {
     },
   )
 
-  it('http-54 a process that stood still past its lease writes nothing: repeats get the answer of its successor', async () => {
+  it('http-54 PT5, PT5b: a process that stood still past its lease writes nothing: repeats get the answer of its successor', async () => {
     const owner = await stage.start()
     const client = stage.client(owner, steady)
     const [user, key] = [client.user(), client.key()]
@@ -142,7 +144,7 @@ describe.each(storeNames)('on %s', (name) => {
     await owner.kill()
   })
 
-  it('http-62 a repeat within the window is a replay, and after it is carried out anew', async () => {
+  it('http-62 PT9, HI6: a repeat within the window is a replay, and after it is carried out anew', async () => {
     const brief = await stage.start({ window: '2s' })
     const client = stage.client(brief)
     const [user, key] = [client.user(), client.key()]
@@ -190,20 +192,28 @@ describe.each(storeNames)('on %s', (name) => {
   })
 
   it('http-65 a purge in the middle of a request leaves its claim alone', async () => {
-    const owner = await stage.start()
+    // Of a lease of 1 s a machine that is busy may lose the renewal, and an unknown outcome is what this purge does forget.
+    const owner = await stage.start({ lease: '20s' })
     const client = stage.client(owner, steady)
     const [user, key] = [client.user(), client.key()]
     const send = (at: number) => user.send({ path: '/leased/slow?ms=2500', key, body: charge, at })
-    const running = send(0)
+    let isOver = false
+    const running = send(0).finally(() => {
+      isOver = true
+    })
     await isClaimed(owner)
-    const endMs = performance.now() + 2_000
-    const duplicates: number[] = []
-    while (performance.now() < endMs) {
+    const duplicates: SubjectAnswer[] = []
+    while (!isOver) {
       await purge({ store: stage.ledger.db, unknownAfter: 0, markersAfter: 0 })
-      duplicates.push((await send(1)).status)
+      duplicates.push(await send(1))
     }
-    expect(new Set(duplicates)).toEqual(new Set([409]))
-    expect((await running).status).toBe(201)
+    const first = await running
+    expect([first.status, isReplay(first)]).toEqual([201, false])
+    // The last one may come when the first is through.
+    for (const answer of duplicates.filter(({ status }) => status !== 409)) {
+      expect([answer.status, isReplay(answer), answer.body.equals(first.body)]).toEqual([201, true, true])
+    }
+    expect(duplicates.filter(({ status }) => status === 409).length).toBeGreaterThan(0)
     expect(await user.effects()).toBe(1)
     await owner.kill()
   })

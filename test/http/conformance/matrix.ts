@@ -13,7 +13,7 @@ import {
   httpCases,
 } from '../../../src/testing/index.js'
 import { createDatabase } from '../../servers/fresh-database.js'
-import { tableOf } from '../../stores/conformance/cells.js'
+import { type CellOutcome, tableOf } from '../../stores/conformance/cells.js'
 import { type AdapterName, adapterNames } from '../subject/subject.js'
 
 /** Where a cell is played. */
@@ -42,9 +42,9 @@ export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>)
   )
   const folder = mkdtempSync(join(tmpdir(), 'reprise-http-matrix-'))
   afterAll(() => {
-    const of = (id: string, column: string): CaseOutcome | undefined => {
+    const of = (id: string, column: string): CellOutcome | undefined => {
       const outcome = outcomes.get(`${id} ${column}`)
-      return outcome?.startsWith('failed: ') ? undefined : (outcome as CaseOutcome)
+      return outcome?.startsWith('failed: ') ? 'FAILED' : (outcome as CaseOutcome | undefined)
     }
     const names = columns.map(({ name }) => name)
     console.log(`${what}\n${tableOf(httpCases, names, ({ id }, column) => of(id, column))}`)

@@ -1,7 +1,8 @@
 // What is found where it is not looked for: keys, bodies and names at rest, in events and in logs.
 
-import { beforeAll, describe, expect, it } from 'vitest'
-import { bundled, openStage, type Stage, storeNames } from './stage.js'
+import { beforeAll, expect, inject, it } from 'vitest'
+import { onEveryAdapter, printedTable } from './cells.js'
+import { bundled, openStage, type Stage } from './stage.js'
 
 let program: string
 beforeAll(async () => {
@@ -10,10 +11,11 @@ beforeAll(async () => {
 
 const secret = (): string => `private-${crypto.randomUUID()}`
 
-describe.each(storeNames)('on %s', (name) => {
+onEveryAdapter(printedTable('what is private'), (on) => {
   let stage: Stage
   beforeAll(async () => {
-    stage = await openStage(program, name)
+    stage = await openStage(program, { ...on, postgresUrl: inject('postgresUrl') })
+    return stage.close
   })
 
   it('http-71 keys and users are hashed at rest, and answers are encrypted where they are to be', async () => {
@@ -66,7 +68,7 @@ describe.each(storeNames)('on %s', (name) => {
     await send('/charges', body, client.key())
     await letGo()
     await Promise.all(Array.from({ length: 5 }, () => send('/slow?ms=100')))
-    const seen = [201, 422, 400, 500, 409, ...(name === 'SQLite' ? [] : [503])]
+    const seen = [201, 422, 400, 500, 409, ...(on.store === 'SQLite' ? [] : [503])]
     expect([...new Set(statuses)]).toEqual(expect.arrayContaining(seen))
     const said = serving.said()
     for (const event of ['replayed', 'refused', 'executed', 'http.answered', 'operation.lease'])

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import Database from 'libsql'
 import pg from 'pg'
-import { afterAll, inject } from 'vitest'
+import { afterAll } from 'vitest'
 import {
   type HttpCaseClient,
   httpCaseClient,
@@ -17,6 +17,7 @@ import {
 } from '../../../src/testing/index.js'
 import { createDatabase } from '../../servers/fresh-database.js'
 import { type Ledger, openLedger } from '../subject/ledger.js'
+import type { AdapterName } from '../subject/subject.js'
 import type { Told } from './processes/serves.js'
 
 /** The kinds of stores. */
@@ -24,6 +25,14 @@ export const storeNames = ['SQLite', 'PostgreSQL'] as const
 
 /** The name of a kind of store. */
 export type StoreName = (typeof storeNames)[number]
+
+/** What a stage is for. */
+export interface PlayedOn {
+  readonly adapter: AdapterName
+  readonly store: StoreName
+  /** The server on which a stage on PostgreSQL makes its database. */
+  readonly postgresUrl: string
+}
 
 /** A process that serves the subject. */
 export interface Serving {
@@ -48,6 +57,8 @@ export interface Stage {
   lock(): Promise<() => Promise<void>>
   /** Every row of the tables of Reprise, as text. */
   atRest(): Promise<string>
+  /** Ends all processes, and removes the store. */
+  close(): Promise<void>
 }
 
 /** Bundles the program, once for a test file. */
@@ -58,6 +69,8 @@ export async function bundled(): Promise<string> {
     outdir: folder,
     outExtension: { '.js': '.mjs' },
     bundle: true,
+    // Each adapter apart, so that a process loads the one that it is told.
+    splitting: true,
     packages: 'external',
     platform: 'node',
     format: 'esm',
@@ -68,34 +81,35 @@ export async function bundled(): Promise<string> {
   return join(folder, 'serves.mjs')
 }
 
-/** Opens a stage; all of it is gone after the tests of the suite that calls this. */
-export async function openStage(program: string, store: StoreName, databaseUrl?: string): Promise<Stage> {
+/** Opens a stage: a store of its own, in a file or on the given server of PostgreSQL, and processes that serve it by an adapter. */
+export async function openStage(program: string, played: PlayedOn): Promise<Stage> {
+  const { adapter, store, postgresUrl } = played
   const folder = mkdtempSync(join(tmpdir(), 'reprise-http-'))
-  const fresh =
-    store === 'SQLite' || databaseUrl !== undefined ? undefined : await createDatabase(inject('postgresUrl'))
-  const database = databaseUrl ?? fresh?.url ?? `sqlite:${join(folder, 'store.db')}`
+  const fresh = store === 'SQLite' ? undefined : await createDatabase(postgresUrl)
+  const database = fresh?.url ?? `sqlite:${join(folder, 'store.db')}`
   const ledger = await openLedger(database)
   const running = new Set<Serving>()
-  afterAll(async () => {
-    await Promise.all([...running].map((one) => one.kill()))
-    await ledger.close()
-    await fresh?.drop()
-    rmSync(folder, { recursive: true, force: true })
-  })
   return {
     store,
     database,
     ledger,
     async start(told = {}, environment = {}) {
-      const words = JSON.stringify({ database, sink: join(folder, 'sink'), ...told } satisfies Told)
+      const words = JSON.stringify({ adapter, database, sink: join(folder, 'sink'), ...told } satisfies Told)
       const child = spawn(process.execPath, [program, words], { env: { ...process.env, ...environment } })
       const serving = await ready(child)
       running.add(serving)
+      child.once('exit', () => running.delete(serving))
       return serving
     },
-    client: (...serving) => httpCaseClient({ urls: serving.map(({ url }) => url), limitMs: 20_000 }),
+    client: (...serving) => httpCaseClient({ urls: serving.map(({ url }) => url), limitMs: 40_000 }),
     lock: () => (store === 'SQLite' ? lockFile(database.slice('sqlite:'.length)) : lockTables(database)),
     atRest: () => (store === 'SQLite' ? rowsOfFile(database.slice('sqlite:'.length)) : rowsOfTables(database)),
+    async close() {
+      await Promise.all([...running].map((one) => one.kill()))
+      await ledger.close()
+      await fresh?.drop()
+      rmSync(folder, { recursive: true, force: true })
+    },
   }
 }
 

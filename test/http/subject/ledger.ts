@@ -5,6 +5,7 @@ import pg from 'pg'
 import type { Rows, TransactionControls } from '../../../src/atomicity/index.js'
 import type { RouteDomain } from '../../../src/http/core/index.js'
 import type { RecordStore } from '../../../src/idempotency/index.js'
+import type { Duration } from '../../../src/kernel/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { type SqliteHandle, sqlite } from '../../../src/stores/sqlite/index.js'
 
@@ -29,13 +30,22 @@ const tables = [
   'create table if not exists subject_versions (id text primary key, version integer not null)',
 ]
 
-/** Opens the database at an address: `sqlite:<file>` or `postgres://…`. Makes its tables where they are missing. */
-export async function openLedger(databaseUrl: string): Promise<Ledger> {
-  return databaseUrl.startsWith('sqlite:') ? openSqlite(databaseUrl.slice('sqlite:'.length)) : openPostgres(databaseUrl)
+/** How a ledger differs from the usual. */
+export interface LedgerOptions {
+  /** How long one run of a handler may take. Default: as the domain says. */
+  readonly bodyLimit?: string
 }
 
-async function openSqlite(file: string): Promise<Ledger> {
-  const db = sqlite({ name: 'subject', open: () => new Database(file) as unknown as SqliteHandle })
+/** Opens the database at an address: `sqlite:<file>` or `postgres://…`. Makes its tables where they are missing. */
+export async function openLedger(databaseUrl: string, { bodyLimit }: LedgerOptions = {}): Promise<Ledger> {
+  const limits = (bodyLimit === undefined ? {} : { bodyLimit }) as { readonly bodyLimit?: Duration }
+  return databaseUrl.startsWith('sqlite:')
+    ? openSqlite(databaseUrl.slice('sqlite:'.length), limits)
+    : openPostgres(databaseUrl, limits)
+}
+
+async function openSqlite(file: string, limits: { readonly bodyLimit?: Duration }): Promise<Ledger> {
+  const db = sqlite({ ...limits, name: 'subject', open: () => new Database(file) as unknown as SqliteHandle })
   await db.migrate()
   await db.transact(async (tx) => {
     for (const table of tables) await tx.query(table)
@@ -51,11 +61,11 @@ async function openSqlite(file: string): Promise<Ledger> {
   }
 }
 
-async function openPostgres(url: string): Promise<Ledger> {
+async function openPostgres(url: string, limits: { readonly bodyLimit?: Duration }): Promise<Ledger> {
   const pool = new pg.Pool({ connectionString: url, max: 20 })
   pool.on('error', () => undefined)
   // On a machine that is busy with many tests a first connection takes its time.
-  const db = postgres({ pool, name: 'subject', connectionWait: '5s' })
+  const db = postgres({ ...limits, pool, name: 'subject', connectionWait: '5s' })
   await db.migrate()
   // Two processes that start at once must not both make them.
   await db.transact(async (tx) => {

@@ -32,13 +32,18 @@ const mounts: Readonly<Record<AdapterName, () => Promise<{ readonly serve: Serve
   fetch: () => import('./mounts/fetch.js'),
 }
 
+/** Loads what serves the subject by an adapter, and no other framework. */
+export async function serveBy(adapter: AdapterName): Promise<Serve> {
+  return (await mounts[adapter]()).serve
+}
+
 /** Starts the subject in this process, on `sqlite:<file>` or `postgres://…`. */
 export async function startSubject(
   adapter: AdapterName,
   databaseUrl: string,
   { sink: folder }: StartOptions = {},
 ): Promise<Served> {
-  const { serve } = await mounts[adapter]()
+  const serve = await serveBy(adapter)
   const ownFolder = folder === undefined ? await mkdtemp(join(tmpdir(), 'reprise-sink-')) : undefined
   const ledger = await openLedger(databaseUrl)
   const sink = openSink(folder ?? (ownFolder as string))

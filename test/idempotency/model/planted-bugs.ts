@@ -82,7 +82,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'lease by the client’s clock',
     subject: { decidesBy: 'owner' },
-    noticed: /whose lease lived|while another holds|lost to a claim/,
+    noticed: /whose lease lived|while another holds|lost to a claim|happened twice/,
   },
   {
     name: 'window counted from the claim',

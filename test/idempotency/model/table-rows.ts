@@ -1,7 +1,7 @@
 // The rows and columns of the table: for each event, what is looked at, in the order in which it is looked at.
 
 import type { ClaimEvent, LookEvent, MachineEvent, Recovery, SettleEvent } from '../../../src/idempotency/machine.js'
-import type { Facets, Features } from './table.js'
+import type { Facets, Features } from './table-features.js'
 
 /** One table: the first row that fits is the record's. */
 export interface EventTable {

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { type Decision, decide, type MachineEvent } from '../../../src/idempotency/machine.js'
 import { withTable } from '../../docs-tables.js'
 import { root } from '../../markdown.js'
-import { allFeatures, type Features, linesOf, madeTables, nowMs, recordOf } from './table.js'
+import { allFeatures, linesOf, madeTables, nowMs, recordOf } from './table.js'
+import type { Features } from './table-features.js'
 
 const page = 'docs/reference/operation-machine.md'
 const made = madeTables()

@@ -5,14 +5,17 @@ import type { CaseOutcome, ConformanceCase } from '../../../src/testing/index.js
 /** What the table needs of a case, of whichever suite. */
 export type CaseInTable = Pick<ConformanceCase, 'id' | 'title'>
 
-/** Finds the outcome of a case on a store. */
-export type OutcomeOf = (subject: CaseInTable, store: string) => CaseOutcome | undefined
+/** What became of a case: `FAILED` from its beginning on, until its outcome is there. */
+export type CellOutcome = CaseOutcome | 'FAILED'
+
+/** Finds what became of a case on a store; undefined: it was not begun, since a filter left it out. */
+export type OutcomeOf = (subject: CaseInTable, store: string) => CellOutcome | undefined
 
 /** The table as text. */
 export function tableOf(cases: readonly CaseInTable[], stores: readonly string[], outcomeOf: OutcomeOf): string {
   const reasons: string[] = []
   const cell = (subject: CaseInTable, store: string): string => {
-    const outcome = outcomeOf(subject, store) ?? 'FAILED'
+    const outcome = outcomeOf(subject, store) ?? 'not run'
     if (!outcome.startsWith('refused: ')) return outcome === 'passed' ? 'run' : outcome
     const reason = outcome.slice('refused: '.length)
     if (!reasons.includes(reason)) reasons.push(reason)

@@ -92,19 +92,33 @@ describe('raw pg', () => {
       for (const name of ['release', 'connect', 'end', 'copyFrom', 'copyTo', 'on', 'once']) {
         expect([name, await refused(name)]).toEqual([name, 'STATEMENT_UNSUPPORTED'])
       }
-      const callback = () => undefined
-      for (const values of [
-        ['select 1', callback],
-        ['select 1', [], callback],
-        [{ text: 'select 1', callback }],
-        [{ submit: callback }],
-        [{ name: 'named' }],
-        [7],
-        ['select $1', 'x'],
-      ]) {
+      for (const values of [[{ name: 'named' }], [7], ['select $1', 'x']]) {
         expect(await refused('query', ...values)).toBe('STATEMENT_UNSUPPORTED')
       }
     })
+  })
+
+  it.each([
+    ['a callback', ['select 1', () => undefined]],
+    ['values and a callback', ['select 1', [], () => undefined]],
+    ['a config with a callback', [{ text: 'select 1', callback: () => undefined }]],
+    ['a cursor', [{ submit: () => undefined }]],
+  ])('refuses %s, and the transaction with it: nobody looks at the promise', async (what, values) => {
+    const work = world.db.transact(async (tx) => {
+      await tx.query('insert into item (id) values ($1)', [what])
+      const client = tx.db as unknown as { query(...values: readonly unknown[]): unknown }
+      client.query(...values)
+    })
+    await expect(work).rejects.toMatchObject({
+      code: 'TRANSACTION_ABORTED',
+      cause: { code: 'STATEMENT_UNSUPPORTED' },
+    })
+    expect((await world.raw.query('select 1 from item where id = $1', [what])).rowCount).toBe(0)
+    // Awaited all the same, it is the caller's to see as it is.
+    const awaited = world.db.transact((tx) =>
+      (tx.db.query as (...values: readonly unknown[]) => Promise<unknown>).apply(tx.db, [...values]),
+    )
+    await expect(awaited).rejects.toMatchObject({ code: 'STATEMENT_UNSUPPORTED' })
   })
 
   it('has every member that a client or a pool of pg has, or says why not', async () => {

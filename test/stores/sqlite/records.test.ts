@@ -3,7 +3,7 @@
 import Database from 'libsql'
 import { expect, it } from 'vitest'
 import type { RecordDraft } from '../../../src/atomicity/index.js'
-import type { StoredKey } from '../../../src/identity/index.js'
+import { parseKey, type StoredKey, scope } from '../../../src/identity/index.js'
 import { deadlineAfter } from '../../../src/kernel/index.js'
 import { type SqliteHandle, sqlite } from '../../../src/stores/sqlite/index.js'
 import { freshFile, rowsIn, stranger } from './files.js'
@@ -47,6 +47,42 @@ it('a COMMIT that fails without a clear answer is told, its log is healed, and r
   expect((await db.records.read(key('a'), limits())).record).toBeUndefined()
   expect(rowsIn(file, "SELECT value FROM reprise_meta WHERE name = 'heals'")).toEqual([['1']])
   expect(await db.records.insert(key('a'), draft, limits())).toMatchObject({ written: true })
+  await db.close()
+})
+
+it('a new key costs two statements, one for its claim and one for its outcome, and looks at nothing', async () => {
+  const file = freshFile()
+  const ran: string[] = []
+  const open = () => {
+    const handle = new Database(file) as unknown as SqliteHandle
+    const prepare = handle.prepare.bind(handle)
+    const noting = (text: string): ReturnType<typeof prepare> => {
+      const statement = prepare(text)
+      const noted = (method: 'all' | 'run') => {
+        const run = statement[method].bind(statement) as (...values: unknown[]) => unknown
+        return (...values: unknown[]) => {
+          if (text.includes('reprise_marker')) ran.push(text.split(' ', 1)[0] as string)
+          return run(...values)
+        }
+      }
+      return Object.assign(statement, { all: noted('all'), run: noted('run') })
+    }
+    return Object.assign(handle, { prepare: noting })
+  }
+  const db = sqlite({ name: 'a', open })
+  await db.migrate()
+  const count = db.operation('count', {
+    scope: () => scope('tests'),
+    key: (name: string) => parseKey(name),
+    window: '1h',
+    run: async () => 1,
+  })
+  await count('first')
+  ran.length = 0
+  await count('second')
+  expect(ran).toEqual(['INSERT', 'UPDATE'])
+  await count('second')
+  expect(ran).toEqual(['INSERT', 'UPDATE', 'SELECT'])
   await db.close()
 })
 

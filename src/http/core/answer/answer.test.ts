@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { AnswerError, answerOf, isAsyncIterable, reply } from './answer.js'
+import { type Answer, AnswerError, answerOf, isAnswered, isAsyncIterable, reply } from './answer.js'
 import { discard, finish, isBodiless } from './finished.js'
 
 const code = (name: string) => expect.objectContaining({ code: name })
@@ -141,4 +141,34 @@ it('is told as text too where it was given as text that has bytes of its own', a
   expect(half.text).toBeUndefined()
   expect(Buffer.from(half.body as Uint8Array).toString()).toBe('a\ufffd')
   expect((await finish(reply(204, 'x'), 100)).text).toBeUndefined()
+})
+
+it('is told from what only looks like one', () => {
+  const lookalike = { status: 201, headers: [], body: 'text' }
+  expect(() => answerOf(lookalike)).toThrow(code('ARGUMENT_INVALID'))
+  expect([isAnswered(lookalike), isAnswered(null), isAnswered('text')]).toEqual([false, false, false])
+  const own = { ...reply(201, 'text'), status: 202 }
+  expect([isAnswered(own), answerOf(own)]).toEqual([true, own])
+  expect(isAnswered(new Response())).toBe(true)
+  expect(JSON.stringify(reply(201, 'x'))).toBe(
+    '{"status":201,"headers":[["content-type","text/plain; charset=utf-8"]],"body":"x"}',
+  )
+})
+
+it.each([
+  ['headers', { headers: ['x'] }],
+  ['headers', { headers: [['x']] }],
+  ['headers', { headers: [['x', 1]] }],
+  ['headers', { headers: [['x', 'a', 'b']] }],
+  ['headers', { headers: [null] }],
+  ['headers', { headers: { x: 'a' } }],
+  ['headers', { headers: undefined }],
+  ['body', { body: { a: 1 } }],
+  ['body', { body: [1] }],
+  ['body', { body: 7 }],
+  ['body', { body: undefined }],
+  ['body', { body: () => 'x' }],
+])('is refused where its %s was changed to what cannot be sent: %j', (_part, changed) => {
+  const answer = { ...reply(200, 'x'), ...(changed as object) } as Answer
+  expect(() => finish(answer, 100)).toThrow(code('ARGUMENT_INVALID'))
 })

@@ -33,7 +33,15 @@ export function reply(status: number, body?: unknown, headers: AnswerHeaders = {
   }
   const { content, type } = contentOf(body)
   if (type !== undefined && !fields.some(([name]) => name === 'content-type')) fields.unshift(['content-type', type])
-  return { status, headers: fields, body: content }
+  const made: Answer & Made = { status, headers: fields, body: content, [madeByReply]: true }
+  return made
+}
+
+// Known to every copy of the package, kept by a spread, and not by JSON.
+const madeByReply: unique symbol = Symbol.for('reprise.answer')
+
+interface Made {
+  readonly [madeByReply]: true
 }
 
 function contentOf(body: unknown): { readonly content: AnswerBody; readonly type?: string } {
@@ -94,11 +102,15 @@ export class AnswerError extends Error {
 /** What a handler may return: an answer made by {@link reply}, or a `Response` of the fetch standard. */
 export type Answered = Answer | Response
 
+/** Whether a value is an answer, and not something that only has parts with the same names. */
+export function isAnswered(value: unknown): value is Answered {
+  return value instanceof Response || (Object(value) as Partial<Made>)[madeByReply] === true
+}
+
 /** An answer from what a handler returned. Refuses anything else with ARGUMENT_INVALID. */
 export function answerOf(given: Answered): Answer {
   if (given instanceof Response) return fromResponse(given)
-  const { status, headers, body } = Object(given) as Partial<Answer>
-  if (typeof status === 'number' && Array.isArray(headers) && body !== undefined) return given
+  if (isAnswered(given)) return given
   throw new RepriseError('ARGUMENT_INVALID', 'A handler returns what reply(…) makes, or a Response.')
 }
 

@@ -1,7 +1,7 @@
 // An answer that is ready to leave: its body in memory, or known to be too long to be kept.
 
 import { isWellFormed, RepriseError } from '../../../kernel/index.js'
-import type { Answer, AnswerBody } from './answer.js'
+import { type Answer, type AnswerBody, isAsyncIterable } from './answer.js'
 
 /** An answer that is ready to leave. */
 export interface FinishedAnswer {
@@ -27,8 +27,11 @@ const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/
 export function finish(answer: Answer, mostBytes: number): FinishedAnswer | Promise<FinishedAnswer> {
   const { status, body } = answer
   if (!Number.isInteger(status) || status < 200 || status > 599) throw unsendable('status is not from 200 to 599')
+  if (!isBody(body)) throw unsendable('body is neither text nor bytes, nor a stream of them')
+  if (!Array.isArray(answer.headers)) throw unsendable('fields are no list')
   const headers: (readonly [string, string])[] = []
   for (const field of answer.headers) {
+    if (!isPair(field)) throw unsendable('fields are not all pairs of a name and a value')
     const [name, value] = field
     if (framing.has(name)) continue
     if (!token.test(name)) throw unsendable('field has a name that cannot be sent')
@@ -37,6 +40,15 @@ export function finish(answer: Answer, mostBytes: number): FinishedAnswer | Prom
   }
   if (typeof body === 'string' && !isBodiless(status)) return textAnswer(status, headers, body)
   return held(status, headers, body, mostBytes)
+}
+
+// An answer may have been changed since reply() made it, or made by hand and thrown.
+function isBody(body: unknown): body is AnswerBody {
+  return body === null || typeof body === 'string' || body instanceof Uint8Array || isAsyncIterable(body)
+}
+
+function isPair(field: unknown): field is readonly [string, string] {
+  return Array.isArray(field) && field.length === 2 && field.every((part) => typeof part === 'string')
 }
 
 /** An answer whose body is text. */

@@ -69,7 +69,7 @@ export class HttpRequest {
     return this.#bytes.length
   }
 
-  /** The body as text. Throws an answer 400 where it is not UTF-8, 415 where it is compressed. */
+  /** The body as text. Throws an answer 400 where it is not UTF-8, 415 where it is compressed and nobody before the route has inflated it. */
   text(): string {
     const encoding = this.header('content-encoding')?.trim().toLowerCase() ?? 'identity'
     if (encoding !== 'identity' && encoding !== '')

@@ -1,18 +1,40 @@
 // The body of a request from a stream of Node: as it arrived, up to a limit.
 
-import type { Readable } from 'node:stream'
 import { isRepriseError, RepriseError } from '../../../kernel/index.js'
 
-/** A stream of Node that carries a body, and what a parser before us may have left. */
+/**
+ * A stream of Node that carries a body, and what a parser before us may have left: `IncomingMessage` is one. Told by the parts that are used, since whoever
+ * has no Node may have no types of Node either.
+ */
 export interface BodySource {
   /** Its fields. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   /** The bytes as a parser kept them; many can. */
   readonly rawBody?: unknown
+  /** Whether all of it was read. */
+  readonly readableEnded: boolean
+  /** Whether somebody has begun to read it. */
+  readonly readableDidRead: boolean
+  /** Whether it is broken off. */
+  readonly destroyed: boolean
+  /** Listens to a part of it. */
+  on(event: 'data', listener: (part: Uint8Array) => void): this
+  /** Listens to what breaks it. */
+  on(event: 'error', listener: (error: Error) => void): this
+  /** Listens to its end. */
+  on(event: 'end' | 'close', listener: () => void): this
+  /** Listens no more. */
+  off(event: 'data', listener: (part: Uint8Array) => void): this
+  /** Listens no more. */
+  off(event: 'error', listener: (error: Error) => void): this
+  /** Listens no more. */
+  off(event: 'end' | 'close', listener: () => void): this
+  /** Lets the rest flow by. */
+  resume(): unknown
 }
 
 /** Reads the body of a request of `node:http`. Rejects with BODY_TOO_LARGE, with BODY_CUT where the client went away, and with BODY_CONSUMED where a parser read it and kept no bytes. */
-export async function readNodeBody(source: Readable & BodySource, mostBytes: number): Promise<Uint8Array> {
+export async function readNodeBody(source: BodySource, mostBytes: number): Promise<Uint8Array> {
   const kept = source.rawBody
   if (typeof kept === 'string' || kept instanceof Uint8Array) return limited(Buffer.from(kept), mostBytes)
   if (Number(source.headers['content-length'] ?? 0) > mostBytes) throw tooLarge(mostBytes)

@@ -263,7 +263,10 @@ it('refuses what a handler returns that cannot be sent, before anything is commi
     undefined,
     'text',
     { status: 200 },
-    { status: 99, headers: [], body: null },
+    { status: 200, headers: [], body: null },
+    { ...reply(200), status: 99 },
+    { ...reply(200), headers: ['x'] },
+    { ...reply(200), body: { a: 1 } },
     reply(200, 'x', { 'x-name': 'a\r\nset-cookie: b=c' }),
     reply(200, 'x', { 'bad name': 'a' }),
     reply(

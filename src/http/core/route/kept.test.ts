@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { effect, factsOf, listening, read, routeWorld, send } from '../../../../test/http/route-world.js'
+import { effect, factsOf, listening, read, routeWorld, send, settledInTime } from '../../../../test/http/route-world.js'
 import { property } from '../../../../test/property.js'
 import { encrypted, type ValueCodec } from '../../../idempotency/index.js'
 import { mintKey } from '../../../identity/index.js'
@@ -214,17 +214,9 @@ it('refuses with 503 where the store is closed or busy, within its wait, and run
   )
   await eventLoopTurn()
   const beganMs = clock.monotonicMs()
-  const got = send(charges)
-  let ended = false
-  void got.finally(() => {
-    ended = true
-  })
-  while (!ended) {
-    await eventLoopTurn()
-    await clock.advance(10)
-  }
+  const got = await settledInTime(clock, send(charges))
   const problem = { status: 503, problem: 'store-unavailable', headers: { 'retry-after': '1' } }
-  expect(await got).toMatchObject(problem)
+  expect(got).toMatchObject(problem)
   expect(clock.monotonicMs() - beganMs).toBeLessThanOrEqual(1_100)
   release()
   await blocking

@@ -1,10 +1,9 @@
 import { expect, it } from 'vitest'
-import { listening, type Native, send, usual } from '../../../../test/http/route-world.js'
+import { listening, type Native, send, settledInTime, usual } from '../../../../test/http/route-world.js'
 import { type StoreFault, world } from '../../../../test/idempotency/leased-world.js'
 import type { RecordLimits } from '../../../atomicity/index.js'
 import { didNotHappen, happened, hold, rerunKeyed, resolve, stillUnknown } from '../../../idempotency/index.js'
 import { mintKey } from '../../../identity/index.js'
-import { eventLoopTurn } from '../../../kernel/index.js'
 import { AnswerError, reply } from '../answer/answer.js'
 import { type LeasedHandler, leasedRoute } from './leased.js'
 import type { LeasedRouteOptions } from './options.js'
@@ -72,6 +71,27 @@ it('tells the one whose run may have had the effect 500, and its repeats 409, an
     ['refused', 'outcome-unknown'],
   ])
 })
+
+it.each([
+  ['hold', hold(), undefined],
+  ['rerunKeyed', rerunKeyed('1h'), '1'],
+])(
+  'tells the channel what a handler threw, and says when to come back only where that helps: %s',
+  async (_name, recover, retryAfter) => {
+    const { route, arrived } = outside({ recover })
+    const own = new Error('a bug before the first effect')
+    const charges = route(() => {
+      throw own
+    })
+    const { events, end } = listening()
+    const first = await send(charges, { key: mintKey() })
+    end()
+    expect(first).toMatchObject({ status: 500, problem: 'outcome-unknown' })
+    expect([first.headers['retry-after'], arrived]).toEqual([retryAfter, []])
+    expect(events).toEqual([expect.objectContaining({ how: 'refused', status: 500, problem: 'outcome-unknown' })])
+    expect(events[0]?.error).toMatchObject({ code: 'OPERATION_UNKNOWN', cause: own })
+  },
+)
 
 it('frees the key where nothing was sent, and hands on what was thrown or answered', async () => {
   const { route, charge, arrived } = outside()
@@ -164,16 +184,8 @@ it('refuses with 503 in bounded time where the store is down, and does not run',
   const { route, charge, arrived, clock } = outside({ deadline: '3s' }, () => 'not-sent')
   const charges = route(charge)
   const beganMs = clock.monotonicMs()
-  const got = send(charges)
-  let ended = false
-  void got.finally(() => {
-    ended = true
-  })
-  while (!ended) {
-    await eventLoopTurn()
-    await clock.advance(10)
-  }
-  expect(await got).toMatchObject({ status: 503, problem: 'store-unavailable', headers: { 'retry-after': '1' } })
+  const got = await settledInTime(clock, send(charges))
+  expect(got).toMatchObject({ status: 503, problem: 'store-unavailable', headers: { 'retry-after': '1' } })
   expect(clock.monotonicMs() - beganMs).toBeLessThanOrEqual(3_010)
   expect(arrived).toEqual([])
 })
@@ -192,16 +204,8 @@ it('refuses with 503 in bounded time where the store does not answer', async () 
   }
   const charges = leasedRoute(silent, { ...usual, recover: hold(), deadline: '3s' }, () => reply(201))
   const beganMs = inner.clock.monotonicMs()
-  const got = send(charges)
-  let ended = false
-  void got.finally(() => {
-    ended = true
-  })
-  while (!ended) {
-    await eventLoopTurn()
-    await inner.clock.advance(10)
-  }
-  expect((await got).status).toBe(503)
+  const got = await settledInTime(inner.clock, send(charges))
+  expect(got.status).toBe(503)
   expect(asked).toBeGreaterThan(0)
   expect(inner.clock.monotonicMs() - beganMs).toBeLessThanOrEqual(3_010)
 })

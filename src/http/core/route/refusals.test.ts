@@ -40,6 +40,12 @@ it('says 503 where nobody can tell whether it is this key that somebody is at wo
   expect(refusalOf(flight(true), before)).toEqual({ name: 'in-flight' })
 })
 
+it('says 503 where the queue of the store is full, 409 where that of the duplicates is', () => {
+  const full = (details: Record<string, number>) => new RepriseError('QUEUE_FULL', 'x', { details })
+  expect(refusalOf(full({ places: 1, queue: 1_000 }), before)).toEqual({ name: 'store-unavailable' })
+  expect(refusalOf(full({ waiters: 10 }), before)).toEqual({ name: 'in-flight' })
+})
+
 it('says what is wrong with a key, and calls its field by its name', () => {
   const long = new RepriseError('KEY_TOO_LONG', 'The key has 300 characters; at most 255 are allowed.')
   const detail = 'The key has 300 characters; at most 255 are allowed. Nothing was carried out.'

@@ -73,7 +73,9 @@ export function refusalOf(error: unknown, circumstances: Circumstances): Refusal
   // Whatever ran out of time in a handler whose work was rolled back: nothing was carried out.
   if (isOwn && !isRepriseError(error, 'DEADLINE_EXCEEDED')) return undefined
   // The store's own queue, not that of the duplicates of a key.
-  if (last !== undefined && isRepriseError(error, 'QUEUE_FULL')) return { name: 'store-unavailable' }
+  if (isRepriseError(error, 'QUEUE_FULL') && (last !== undefined || 'places' in error.details)) {
+    return { name: 'store-unavailable' }
+  }
   // Nobody can tell whether it was this key that somebody was at work on.
   if (isRepriseError(error, 'OPERATION_IN_FLIGHT') && error.details['certain'] === false) {
     return { name: 'store-unavailable' }
@@ -132,7 +134,9 @@ function lastOf(error: unknown): FailedTransaction | undefined {
 function isStoreTrouble(error: unknown, ran: boolean): boolean {
   // Waiting installs no driver: whoever runs the program has to read this.
   if (isRepriseError(error, 'SQLITE_DRIVER_MISSING')) return false
+  // Whatever the phase: tables that are not there, for one, are missed by the first statement after BEGIN.
+  if (isRepriseError(error) && storeCodes.has(error.code)) return true
   const last = lastOf(error)
   if (last !== undefined) return isPassing(error) || last.phase === 'waiting' || last.phase === 'connecting'
-  return isRepriseError(error) ? storeCodes.has(error.code) : !ran
+  return !isRepriseError(error) && !ran
 }

@@ -28,6 +28,7 @@ export async function whileBusy<Result>(limits: FileLockLimits, work: () => Prom
   }
 }
 
-function isBusy(error: unknown): boolean {
+/** Whether somebody else has the lock of the file. */
+export function isBusy(error: unknown): boolean {
   return signsOf(error).some((sign) => sign.startsWith('SQLITE_BUSY'))
 }

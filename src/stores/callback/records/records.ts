@@ -1,19 +1,19 @@
 // The records of a callback domain. Each call is a transaction of its own: what was read is written over if it is still there.
 
 import {
-  type AuditEntry,
   type AuditNote,
   changedRecord,
   type DueQuery,
+  droppedNote,
   type Expected,
   isStill,
+  lookedAt,
   type NamedRecord,
   type Purged,
   type PurgeQuery,
   type RecordChange,
   type RecordDraft,
   type RecordLimits,
-  type RecordQuery,
   type Records,
   recordFormat,
   type Seen,
@@ -22,30 +22,33 @@ import {
 import type { StoredKey } from '../../../identity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
 import {
-  auditOf,
   auditSelection,
   checkRows,
+  type Forgettable,
+  finishedRecords,
   hasDue,
   isOurFormat,
-  isOver,
-  liveText,
-  mostNotes,
   namedRecords,
+  oldMarkers,
+  ReadableRecords,
   recordSelection,
+  unknownRecords,
+  Values,
   wholeMs,
 } from '../../sql/index.js'
 import type { ShortTransactions } from './short-transactions.js'
-import { type RecordStatements, type Run, Values } from './statements.js'
+import type { RecordStatements, Run } from './statements.js'
 
 /** A row that comes and goes between two statements is looked for this often. */
 const mostRounds = 4
 
 /** All records of a store. */
-export class CallbackRecords<Tx> implements Records {
+export class CallbackRecords<Tx> extends ReadableRecords implements Records {
   readonly #statements: RecordStatements
   readonly #transactions: ShortTransactions<Tx>
 
   constructor(statements: RecordStatements, transactions: ShortTransactions<Tx>) {
+    super(statements.tables)
     this.#statements = statements
     this.#transactions = transactions
   }
@@ -91,7 +94,7 @@ export class CallbackRecords<Tx> implements Records {
   }
 
   async due(query: DueQuery, limits: RecordLimits): Promise<readonly NamedRecord[]> {
-    const { operations, limit, marginMs, baseMs, capMs } = query
+    const { operations, limit, marginMs } = query
     const most = checkRows(limit, 1_000)
     if (operations.length === 0) return []
     return this.#transactions.writing(limits, async (run) => {
@@ -103,16 +106,7 @@ export class CallbackRecords<Tx> implements Records {
       const text = `SELECT m.id, ${recordSelection('m')} FROM ${marker} AS m WHERE ${isDue} AND ${isWanted} ORDER BY m.due_at_ms, m.id LIMIT ${most}${this.#locked}`
       const taken: NamedRecord[] = []
       for (const { id, record } of namedRecords(await run(text, values.list))) {
-        const dueInMs = Math.min(capMs, baseMs * 2 ** record.looks)
-        const expired = record.state === 'claimed' ? { token: null, because: 'lease-expired' } : {}
-        const changed = changedRecord(record, { state: 'unknown', dueInMs, ...expired }, atMs, () => 0)
-        const written = await this.#statements.overwrite(
-          run,
-          id,
-          record,
-          { ...changed, looks: record.looks + 1 },
-          'same',
-        )
+        const written = await this.#statements.overwrite(run, id, record, lookedAt(record, query, atMs), 'same')
         if (written !== undefined) taken.push({ id, record: written })
       }
       return taken
@@ -125,52 +119,24 @@ export class CallbackRecords<Tx> implements Records {
     const { marker, audit } = this.#statements.tables
     return this.#transactions.writing(limits, async (run) => {
       const atMs = await this.#statements.nowMs(run)
-      const forget = async (column: string, where: string, afterMs: number | undefined): Promise<StoredKey[]> => {
+      const forget = async ({ since, where }: Forgettable, afterMs: number | undefined): Promise<StoredKey[]> => {
         if (afterMs === undefined) return []
-        const old = `SELECT id FROM ${marker} WHERE ${column} <= ${atMs - wholeMs(afterMs)} AND ${where} AND ${isOurFormat} LIMIT ${limit}${this.#locked}`
+        const old = `SELECT id FROM ${marker} WHERE ${since} <= ${atMs - wholeMs(afterMs)} AND ${where} AND ${isOurFormat} LIMIT ${limit}${this.#locked}`
         const rows = await run(`DELETE FROM ${marker} WHERE id ${this.#among(old)} RETURNING id`, [])
         return rows.map((row) => row['id'] as StoredKey)
       }
-      const finished = await forget('expires_at_ms', isOver, 0)
-      const isMarker = `${isOver} AND operation IS NULL AND expires_at_ms IS NULL`
-      const markers = await forget('claimed_at_ms', isMarker, markersAfterMs)
-      const since = 'coalesce(first_claimed_at_ms, claimed_at_ms)'
-      const unknown = await forget(since, "state = 'unknown'", unknownAfterMs)
-      const note = { action: 'dropped', actor: 'purge', reason: 'unknown for longer than its retention' } as const
-      for (const id of unknown) await this.#note(run, [id, atMs, note, 'unknown', 'absent'])
+      const finished = await forget(finishedRecords, 0)
+      const markers = await forget(oldMarkers, markersAfterMs)
+      const unknown = await forget(unknownRecords, unknownAfterMs)
+      for (const id of unknown) await this.#note(run, [id, atMs, droppedNote, 'unknown', 'absent'])
       const notes =
         auditAfterMs === undefined ? [] : await run(this.#oldNotes(audit, atMs - wholeMs(auditAfterMs), limit), [])
       return { finished: finished.length, unknown: unknown.length, audit: notes.length, markers: markers.length }
     })
   }
 
-  async list({ state, operation, limit, after }: RecordQuery, limits: RecordLimits): Promise<readonly NamedRecord[]> {
-    const { marker, dialect } = this.#statements.tables
-    const values = new Values(dialect)
-    const wanted = ['1 = 1']
-    if (state !== undefined) wanted.push(`m.state = ${values.place(state)}`)
-    if (operation !== undefined) wanted.push(`m.operation = ${values.place(operation)}`)
-    if (after !== undefined) wanted.push(`m.id > ${values.place(after)}`)
-    const text = `SELECT m.id, ${recordSelection('m')} FROM ${marker} AS m WHERE ${wanted.join(' AND ')} ORDER BY m.id LIMIT ${checkRows(limit, 1_000)}`
-    return this.#transactions.reading(limits, async (run) => namedRecords(await run(text, values.list)))
-  }
-
-  async live(scope: string, most: number, limits: RecordLimits): Promise<number> {
-    const limit = String(checkRows(most, 1_000_000))
-    return this.#transactions.reading(limits, async (run) => {
-      const { marker, dialect } = this.#statements.tables
-      const values = new Values(dialect)
-      const atMs = String(await this.#statements.nowMs(run))
-      const [row] = await run(liveText(marker, values.place(scope), atMs, limit), values.list)
-      return Number(row?.['live'])
-    })
-  }
-
-  async notes(id: StoredKey, limits: RecordLimits): Promise<readonly AuditEntry[]> {
-    const { audit, dialect } = this.#statements.tables
-    const values = new Values(dialect)
-    const text = `SELECT ${auditSelection} FROM ${audit} WHERE id = ${values.place(id)} ORDER BY number LIMIT ${mostNotes}`
-    return this.#transactions.reading(limits, async (run) => (await run(text, values.list)).map(auditOf))
+  protected rows(text: string, values: readonly unknown[], limits: RecordLimits): ReturnType<ReadableRecords['rows']> {
+    return this.#transactions.reading(limits, (run) => run(text, values))
   }
 
   // What others are taking at this moment is left to them; a writer of SQLite is alone.

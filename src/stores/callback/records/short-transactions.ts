@@ -1,11 +1,12 @@
 // A call to the records as a transaction of its own: begun, worked and committed by the transaction function, no longer waited for than a deadline allows.
 
 import type { Isolation, RecordLimits, Turns } from '../../../atomicity/index.js'
-import { type Clock, isRepriseError, RepriseError } from '../../../kernel/index.js'
+import { type Clock, earlier, isRepriseError, RepriseError } from '../../../kernel/index.js'
+import { LockTimeoutError } from '../../sql/index.js'
 import { signsOf } from '../classification.js'
 import { RolledBack } from '../inversion.js'
 import { type CallbackOptions, rowsOf } from '../options.js'
-import { whileBusy } from './file-lock.js'
+import { isBusy, whileBusy } from './file-lock.js'
 import type { RecordStatements, Run } from './statements.js'
 
 /** What they need. */
@@ -63,10 +64,11 @@ export class ShortTransactions<Tx> {
   async #rounds<Result>(limits: RecordLimits, kind: Kind, work: (run: Run) => Promise<Result>): Promise<Result> {
     for (let round = 1; ; round++) {
       try {
-        return await whileBusy({ waitMs: this.#leftMs(limits), clock: this.#parts.clock }, () =>
+        return await whileBusy({ waitMs: this.#lockLeftMs(limits), clock: this.#parts.clock }, () =>
           this.#once(limits, kind, work),
         )
       } catch (error) {
+        if (isBusy(error)) throw new LockTimeoutError(error, [])
         if (round >= mostRounds || !signsOf(error).some((sign) => harmless.has(sign))) throw error
       }
     }
@@ -125,6 +127,10 @@ export class ShortTransactions<Tx> {
       })
       transacted.then(resolve, reject).finally(cancel)
     })
+  }
+
+  #lockLeftMs({ deadline, lockDeadline = deadline }: RecordLimits): number {
+    return this.#leftMs({ deadline: earlier(deadline, lockDeadline) })
   }
 
   #leftMs({ deadline }: RecordLimits): number {

@@ -24,6 +24,7 @@ import {
   recordValues,
   type SqlDialect,
   storeNowMs,
+  Values,
   wholeMs,
 } from '../../sql/index.js'
 import { signsOf } from '../classification.js'
@@ -61,22 +62,6 @@ export function callbackTables(
   const before = dialect === 'postgres' ? `${quoteName(checkSchema(schema ?? 'public'))}.` : ''
   const table = (name: string): string => before + quoteName(checkPrefix(prefix) + name)
   return { dialect, marker: table('marker'), audit: table('audit'), fence: table('fence') }
-}
-
-/** Values of a statement, in the order in which their places stand in its text. */
-export class Values {
-  readonly list: unknown[] = []
-  readonly #dialect: SqlDialect
-
-  constructor(dialect: SqlDialect) {
-    this.#dialect = dialect
-  }
-
-  /** The place of a value. */
-  place(value: unknown): string {
-    this.list.push(value)
-    return placeholder(this.#dialect, this.list.length)
-  }
 }
 
 /** Statements on single records. */

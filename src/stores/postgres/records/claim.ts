@@ -3,7 +3,7 @@
 import type { Expected, RecordDraft, RecordOutcome, Stored } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
-import { migrationMissing, recordOf } from '../../sql/index.js'
+import { LockTimeoutError, migrationMissing, recordOf } from '../../sql/index.js'
 import { signsOf } from '../classification.js'
 import type { PostgresAnswer } from '../options.js'
 import { wholeMs } from '../wire.js'
@@ -173,9 +173,20 @@ export class TransactionClaim {
       if ('error' in sent.became) throw sent.became.error
     } catch (error) {
       const signs = signsOf(error)
-      throw signs.includes('42P01') || signs.includes('42703') ? migrationMissing(error) : error
+      throw signs.includes('42P01') || signs.includes('42703') ? migrationMissing(error) : withBlockers(draft, error)
     }
     if (sent.id === id && sent.token === draft.token) return sent.became.inserted
     throw new RepriseError('MARKER_INVALID', 'Another claim than this one was sent with BEGIN.')
   }
+}
+
+// By the draft, which all attempts of a call share.
+const seenBlockers = new WeakMap<RecordDraft, LockTimeoutError['blockers']>()
+
+// When the wait for a claim is nearly over, its last attempts are too short to ask who stands before them: it is whom an earlier one was told of.
+function withBlockers(draft: RecordDraft, error: unknown): unknown {
+  if (!(error instanceof LockTimeoutError)) return error
+  if (error.blockers.length > 0) seenBlockers.set(draft, error.blockers)
+  const seen = seenBlockers.get(draft)
+  return seen === undefined || seen === error.blockers ? error : new LockTimeoutError(error.cause, seen)
 }

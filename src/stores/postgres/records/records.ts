@@ -1,7 +1,6 @@
 // The records of a store in PostgreSQL. Each call is one statement in a transaction of its own, which can be sent again: what it did the first time, it finds then.
 
 import {
-  type AuditEntry,
   type AuditNote,
   type DueQuery,
   type Expected,
@@ -12,24 +11,13 @@ import {
   type RecordChange,
   type RecordDraft,
   type RecordLimits,
-  type RecordQuery,
   type Records,
   type Seen,
   type Written,
 } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
-import {
-  auditOf,
-  auditSelection,
-  checkRows,
-  liveText,
-  mostNotes,
-  namedRecords,
-  recordOf,
-  recordSelection,
-} from '../../sql/index.js'
-import { nowMs } from '../migrations.js'
+import { checkRows, namedRecords, ReadableRecords, recordOf } from '../../sql/index.js'
 import { packedSeen } from './packed.js'
 import { type RunnerParts, StatementRunner } from './statement-runner.js'
 import {
@@ -49,13 +37,14 @@ const mostRounds = 4
 type AnswerRow = Readonly<Record<string, unknown>>
 
 /** All records of a store. */
-export class PostgresRecords implements Records {
+export class PostgresRecords extends ReadableRecords implements Records {
   readonly #tables: RecordTables
   readonly #runner: StatementRunner
   readonly #read: string
   readonly #due: string
 
   constructor(tables: RecordTables, parts: RunnerParts) {
+    super({ ...tables, dialect: 'postgres' })
     this.#tables = tables
     this.#runner = new StatementRunner(parts)
     this.#read = packedReadText(tables, '$1')
@@ -119,27 +108,8 @@ export class PostgresRecords implements Records {
     }
   }
 
-  async list({ state, operation, limit, after }: RecordQuery, limits: RecordLimits): Promise<readonly NamedRecord[]> {
-    const bind = parameters()
-    const wanted = ['true']
-    if (state !== undefined) wanted.push(`m.state = ${bind.text(state)}`)
-    if (operation !== undefined) wanted.push(`m.operation = ${bind.text(operation)}`)
-    if (after !== undefined) wanted.push(`m.id > ${bind.text(after)}`)
-    const most = bind.number(checkRows(limit, 1_000))
-    const text = `SELECT m.id, ${recordSelection('m')} FROM ${this.#tables.marker} AS m WHERE ${wanted.join(' AND ')} ORDER BY m.id LIMIT ${most}`
-    return namedRecords(await this.#runner.rows(text, bind.values, limits))
-  }
-
-  async live(scope: string, most: number, limits: RecordLimits): Promise<number> {
-    // One look at the clock, not one for each row.
-    const text = liveText(this.#tables.marker, '$1::text', `(SELECT ${nowMs})`, '$2::bigint')
-    const [row] = await this.#runner.rows(text, [scope, checkRows(most, 1_000_000)], limits)
-    return Number(row?.['live'])
-  }
-
-  async notes(id: StoredKey, limits: RecordLimits): Promise<readonly AuditEntry[]> {
-    const text = `SELECT ${auditSelection} FROM ${this.#tables.audit} WHERE id = $1 ORDER BY number LIMIT ${mostNotes}`
-    return (await this.#runner.rows(text, [id], limits)).map(auditOf)
+  protected rows(text: string, values: readonly unknown[], limits: RecordLimits): ReturnType<ReadableRecords['rows']> {
+    return this.#runner.rows(text, values, limits)
   }
 }
 

@@ -2,6 +2,7 @@
 
 import {
   type AuditNote,
+  droppedNote,
   type Expected,
   type PurgeQuery,
   type RecordChange,
@@ -10,7 +11,17 @@ import {
   recordFormat,
 } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
-import { hasDue, isOurFormat, isOver, recordSelection, wholeMs } from '../../sql/index.js'
+import {
+  auditSelection,
+  type Forgettable,
+  finishedRecords,
+  hasDue,
+  isOurFormat,
+  oldMarkers,
+  recordSelection,
+  unknownRecords,
+  wholeMs,
+} from '../../sql/index.js'
 import { nowMs, type PostgresSchema } from '../migrations.js'
 import { literal } from './literal.js'
 import { packedSelection } from './packed.js'
@@ -204,23 +215,17 @@ export function purgeText(tables: RecordTables, query: PurgeQuery, bind: Binding
   const { marker, audit } = tables
   const { unknownAfterMs, markersAfterMs, auditAfterMs } = query
   const limit = bind.number(query.limit)
-  const gone = (where: string): string =>
-    `DELETE FROM ${marker} AS m WHERE m.id = ANY (ARRAY (SELECT id FROM ${marker} WHERE ${where} AND ${isOurFormat} LIMIT ${limit} FOR UPDATE SKIP LOCKED)) RETURNING m.id`
   const before = (afterMs: number): string => `<= (SELECT ms FROM clock) - ${bind.number(wholeMs(afterMs))}`
-  const tablesOf: string[] = [
-    clockTable,
-    `finished AS (${gone(`expires_at_ms <= (SELECT ms FROM clock) AND ${isOver}`)})`,
-  ]
-  if (markersAfterMs !== undefined) {
-    const old = `${isOver} AND operation IS NULL AND expires_at_ms IS NULL AND claimed_at_ms ${before(markersAfterMs)}`
-    tablesOf.push(`markers AS (${gone(old)})`)
-  }
+  const gone = ({ since, where }: Forgettable, afterMs: number): string =>
+    `DELETE FROM ${marker} AS m WHERE m.id = ANY (ARRAY (SELECT id FROM ${marker} WHERE ${since} ${before(afterMs)} AND ${where} AND ${isOurFormat} LIMIT ${limit} FOR UPDATE SKIP LOCKED)) RETURNING m.id`
+  const tablesOf: string[] = [clockTable, `finished AS (${gone(finishedRecords, 0)})`]
+  if (markersAfterMs !== undefined) tablesOf.push(`markers AS (${gone(oldMarkers, markersAfterMs)})`)
   if (unknownAfterMs !== undefined) {
-    const old = `state = 'unknown' AND coalesce(first_claimed_at_ms, claimed_at_ms) ${before(unknownAfterMs)}`
+    const { action, actor, reason } = droppedNote
     tablesOf.push(
-      `unknowns AS (${gone(old)})`,
-      `noted AS (INSERT INTO ${audit} (id, at_ms, action, actor, reason, from_state, to_state)
-        SELECT unknowns.id, clock.ms, 'dropped', 'purge', ${bind.text('unknown for longer than its retention')}, 'unknown', 'absent' FROM unknowns, clock)`,
+      `unknowns AS (${gone(unknownRecords, unknownAfterMs)})`,
+      `noted AS (INSERT INTO ${audit} (${auditSelection})
+        SELECT unknowns.id, clock.ms, '${action}', '${actor}', ${bind.text(reason)}, 'unknown', 'absent' FROM unknowns, clock)`,
     )
   }
   if (auditAfterMs !== undefined) {

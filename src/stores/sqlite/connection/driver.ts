@@ -155,7 +155,8 @@ export function call(
 ): unknown {
   const run = statement[method] as (...values: unknown[]) => unknown
   // node:sqlite takes a list for named values; the others misread a single null or byte array that is not in a list.
-  return typeof statement.setReturnArrays === 'function' || statement.reader === undefined
+  // Asked whether it is there, and not what it says: that would go to the engine each time.
+  return typeof statement.setReturnArrays === 'function' || !('reader' in statement)
     ? run.apply(statement, [...values])
     : run.call(statement, values)
 }

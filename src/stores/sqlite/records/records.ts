@@ -1,34 +1,35 @@
 // The records of a store in SQLite. Each call that writes is one short transaction on the writer; each that reads is one statement on a reader.
 
 import {
-  type AuditEntry,
   type AuditNote,
   type DueQuery,
+  droppedNote,
   type Expected,
   isStill,
+  lookedAt,
   type NamedRecord,
   type Purged,
   type PurgeQuery,
   type RecordChange,
   type RecordDraft,
   type RecordLimits,
-  type RecordQuery,
   type Records,
   type Seen,
   type Written,
 } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
 import {
-  auditOf,
   auditSelection,
   checkRows,
+  type Forgettable,
+  finishedRecords,
   hasDue,
   isOurFormat,
-  isOver,
-  liveText,
-  mostNotes,
   namedRecords,
+  oldMarkers,
+  ReadableRecords,
   recordSelection,
+  unknownRecords,
   wholeMs,
 } from '../../sql/index.js'
 import type { SqliteHandle, SqliteValue } from '../connection/driver.js'
@@ -38,12 +39,13 @@ import type { RecordRows } from './rows.js'
 import { type ShortTransactionParts, ShortTransactions } from './short-transactions.js'
 
 /** All records of a store. */
-export class SqliteRecords implements Records {
+export class SqliteRecords extends ReadableRecords implements Records {
   readonly #tables: SqliteTables
   readonly #rows: RecordRows
   readonly #transactions: ShortTransactions
 
   constructor(tables: SqliteTables, rows: RecordRows, parts: ShortTransactionParts) {
+    super({ ...tables, dialect: 'sqlite' })
     this.#tables = tables
     this.#rows = rows
     this.#transactions = new ShortTransactions(parts)
@@ -86,7 +88,7 @@ export class SqliteRecords implements Records {
   }
 
   async due(query: DueQuery, limits: RecordLimits): Promise<readonly NamedRecord[]> {
-    const { operations, limit, marginMs, baseMs, capMs } = query
+    const { operations, limit, marginMs } = query
     checkRows(limit, 1_000)
     return this.#writing(limits, (handle) => {
       const atMs = this.#nowMs(handle)
@@ -95,10 +97,7 @@ export class SqliteRecords implements Records {
       const text = `SELECT m.id, ${recordSelection('m')} FROM ${this.#tables.marker} AS m WHERE ${isDue} AND ${isWanted} ORDER BY m.due_at_ms, m.id LIMIT ?`
       const values = [atMs - Math.ceil(marginMs), atMs, JSON.stringify(operations), limit]
       return namedRecords(rowsIn(handle, text, values)).map(({ id, record }) => {
-        const dueInMs = Math.min(capMs, baseMs * 2 ** record.looks)
-        const expired = record.state === 'claimed' ? { token: null, because: 'lease-expired' } : {}
-        const changed = this.#rows.changed(handle, record, { state: 'unknown', dueInMs, ...expired }, atMs)
-        const taken = { ...changed, looks: record.looks + 1 }
+        const taken = lookedAt(record, query, atMs)
         this.#rows.overwrite(handle, id, record.version, taken)
         return { id, record: taken }
       })
@@ -111,22 +110,19 @@ export class SqliteRecords implements Records {
     const { marker, audit } = this.#tables
     return this.#writing(limits, (handle) => {
       const atMs = this.#nowMs(handle)
-      const found = (where: string, afterMs: number | undefined): string[] => {
+      const found = ({ since, where }: Forgettable, afterMs: number | undefined): string[] => {
         if (afterMs === undefined) return []
-        const text = `SELECT id FROM ${marker} WHERE ${where} AND ${isOurFormat} LIMIT ?`
+        const text = `SELECT id FROM ${marker} WHERE ${since} <= ? AND ${where} AND ${isOurFormat} LIMIT ?`
         return rowsIn(handle, text, [atMs - wholeMs(afterMs), limit]).map((row) => String(row['id']))
       }
       const forget = (ids: readonly string[]): number => {
         for (const id of ids) writesIn(handle, `DELETE FROM ${marker} WHERE id = ?`, [id])
         return ids.length
       }
-      const finished = forget(found(`expires_at_ms <= ? AND ${isOver}`, 0))
-      const isMarker = `${isOver} AND operation IS NULL AND expires_at_ms IS NULL`
-      const markers = forget(found(`${isMarker} AND claimed_at_ms <= ?`, markersAfterMs))
-      const isUnknown = "state = 'unknown' AND coalesce(first_claimed_at_ms, claimed_at_ms) <= ?"
-      const unknown = found(isUnknown, unknownAfterMs) as StoredKey[]
-      const note = { action: 'dropped', actor: 'purge', reason: 'unknown for longer than its retention' } as const
-      for (const id of unknown) this.#note(handle, [id, atMs, note, 'unknown', 'absent'])
+      const finished = forget(found(finishedRecords, 0))
+      const markers = forget(found(oldMarkers, markersAfterMs))
+      const unknown = found(unknownRecords, unknownAfterMs) as StoredKey[]
+      for (const id of unknown) this.#note(handle, [id, atMs, droppedNote, 'unknown', 'absent'])
       forget(unknown)
       const old = `DELETE FROM ${audit} WHERE number IN (SELECT number FROM ${audit} WHERE at_ms <= ? ORDER BY at_ms LIMIT ?)`
       const notes = auditAfterMs === undefined ? 0 : writesIn(handle, old, [atMs - wholeMs(auditAfterMs), limit])
@@ -134,27 +130,8 @@ export class SqliteRecords implements Records {
     })
   }
 
-  async list({ state, operation, limit, after }: RecordQuery, limits: RecordLimits): Promise<readonly NamedRecord[]> {
-    const wanted: [string, SqliteValue][] = []
-    if (state !== undefined) wanted.push(['m.state = ?', state])
-    if (operation !== undefined) wanted.push(['m.operation = ?', operation])
-    if (after !== undefined) wanted.push(['m.id > ?', after])
-    const where = ['true', ...wanted.map(([text]) => text)].join(' AND ')
-    const text = `SELECT m.id, ${recordSelection('m')} FROM ${this.#tables.marker} AS m WHERE ${where} ORDER BY m.id LIMIT ?`
-    const values = [...wanted.map(([, value]) => value), checkRows(limit, 1_000)]
-    return this.#reading(limits, (handle) => namedRecords(rowsIn(handle, text, values)))
-  }
-
-  async live(scope: string, most: number, limits: RecordLimits): Promise<number> {
-    const text = liveText(this.#tables.marker, '?', nowMs, '?')
-    const values = [scope, checkRows(most, 1_000_000)]
-    return this.#reading(limits, (handle) => Number(rowsIn(handle, text, values)[0]?.['live']))
-  }
-
-  async notes(id: StoredKey, limits: RecordLimits): Promise<readonly AuditEntry[]> {
-    const { audit } = this.#tables
-    const text = `SELECT ${auditSelection} FROM ${audit} WHERE id = ? ORDER BY number LIMIT ${mostNotes}`
-    return this.#reading(limits, (handle) => rowsIn(handle, text, [id]).map(auditOf))
+  protected rows(text: string, values: readonly unknown[], limits: RecordLimits): ReturnType<ReadableRecords['rows']> {
+    return this.#reading(limits, (handle) => rowsIn(handle, text, values as readonly SqliteValue[]))
   }
 
   #reading<Result>(limits: RecordLimits, work: (handle: SqliteHandle) => Result): Promise<Result> {

@@ -6,6 +6,7 @@ import {
   type RecordChange,
   type RecordDraft,
   type RecordOutcome,
+  recordFormat,
   type Seen,
   type StoredRecord,
 } from '../../../atomicity/index.js'
@@ -23,10 +24,25 @@ import type { SqliteHandle } from '../connection/driver.js'
 import { listsIn, rowsIn, writesIn } from '../connection/statements.js'
 import { nowMs, type SqliteTables } from '../migrations.js'
 
+const claimColumns = [
+  'format',
+  'version',
+  'mode',
+  'operation',
+  'scope',
+  'fingerprint',
+  'state',
+  'token',
+  'claims',
+  'looks',
+  'input',
+] as const satisfies readonly (typeof recordColumns)[number][]
+
 /** The records of a file. */
 export class RecordRows {
   readonly #tables: SqliteTables
   readonly #read: string
+  readonly #claim: string
   readonly #insert: string
   readonly #update: string
   readonly #outcome: string
@@ -37,9 +53,10 @@ export class RecordRows {
     const marks = recordColumns.map(() => '?').join(', ')
     this.#tables = tables
     this.#read = `SELECT ${nowMs} AS now_ms, ${recordSelection('m')} FROM (SELECT 1) AS one LEFT JOIN ${marker} AS m ON m.id = ?`
+    // Only what a claim in a transaction has: the rest is empty until its outcome. The time is one for the whole of a statement.
+    this.#claim = `INSERT INTO ${marker} (id, ${claimColumns.join(', ')}, first_claimed_at_ms, claimed_at_ms) VALUES (?, ${claimColumns.map(() => '?').join(', ')}, ${nowMs}, ${nowMs}) ON CONFLICT (id) DO NOTHING`
     this.#insert = `INSERT INTO ${marker} (id, ${columns}) VALUES (?, ${marks}) ON CONFLICT (id) DO NOTHING`
     this.#update = `UPDATE ${marker} SET ${recordColumns.map((name) => `${name} = ?`).join(', ')} WHERE id = ? AND version = ? AND ${isOurFormat}`
-    // The time is one for the whole of a statement.
     this.#outcome = `UPDATE ${marker} SET state = ?, codec = ?, value = ?, completed_at_ms = ${nowMs}, expires_at_ms = ${nowMs} + ? WHERE id = ? AND token = ? AND state = 'claimed'`
   }
 
@@ -47,6 +64,14 @@ export class RecordRows {
   read(handle: SqliteHandle, id: StoredKey): Seen {
     const [cells = []] = this.explained(() => listsIn(handle, this.#read, [id]))
     return { record: recordIn(cells, 1), nowMs: Number(cells[0]) }
+  }
+
+  /** Inserts the claim of a transaction, in one statement where it has no lease; false: the unique index has one. */
+  claim(handle: SqliteHandle, id: StoredKey, draft: RecordDraft): boolean {
+    const { mode, operation = null, scope = null, fingerprint = null, token, leaseMs, input = null } = draft
+    if (leaseMs !== undefined) return this.insert(handle, id, draft, this.read(handle, id).nowMs) !== undefined
+    const values = [id, recordFormat, 1, mode, operation, scope, fingerprint, 'claimed', token, 1, 0, input]
+    return this.explained(() => writesIn(handle, this.#claim, values)) === 1
   }
 
   /** Inserts a claim; undefined: the unique index has one. */

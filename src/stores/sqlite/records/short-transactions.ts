@@ -1,7 +1,8 @@
 // Work of one call on a connection: a read on a reader, or a transaction on the writer that begins, works and commits without waiting for anything in between.
 
 import type { RecordLimits, Ruling } from '../../../atomicity/index.js'
-import { type Clock, isRepriseError, type Random, RepriseError } from '../../../kernel/index.js'
+import { type Clock, earlier, isRepriseError, type Random, RepriseError } from '../../../kernel/index.js'
+import { LockTimeoutError } from '../../sql/index.js'
 import { whileBusy } from '../connection/busy.js'
 import type { Connections, Taken } from '../connection/connections.js'
 import { isBusy, isOpen, type SqliteHandle } from '../connection/driver.js'
@@ -14,6 +15,8 @@ export interface ShortTransactionParts {
   readonly clock: Clock
   /** Chance. */
   readonly random: Random
+  /** The longest wait for the writer's turn, in ms, where somebody is told when to give up a lock. */
+  readonly connectionWaitMs: number
   /** What an answer to COMMIT means. */
   readonly classify: (error: unknown, phase: 'committing') => Ruling
 }
@@ -67,12 +70,12 @@ export class ShortTransactions {
 
   /** Works on the writer, and commits. Work that throws leaves nothing behind. */
   async writing<Result>(limits: RecordLimits, work: (handle: SqliteHandle) => Result): Promise<Result> {
-    return this.#inTime(limits, async (waitMs) => {
-      const taken = await this.#take(limits, waitMs, false)
+    return this.#inTime(limits, async (leftMs) => {
+      const taken = await this.#take(limits, this.#turnWaitMs(limits, leftMs), false)
       const { handle } = taken
       let fate: 'keep' | 'drop' | 'condemn' = 'drop'
       try {
-        await whileBusy(this.#busy(limits), () => handle.exec('BEGIN IMMEDIATE'))
+        await whileBusy(this.#lock(limits), () => handle.exec('BEGIN IMMEDIATE'))
         const result = work(handle)
         await this.#commit(handle, limits, () => {
           fate = 'condemn'
@@ -108,6 +111,17 @@ export class ShortTransactions {
     return { waitMs: deadline.expiresAtMs - clock.monotonicMs(), clock, random }
   }
 
+  #lock({ deadline, lockDeadline = deadline }: RecordLimits): Parameters<typeof whileBusy>[0] {
+    return this.#busy({ deadline: earlier(deadline, lockDeadline) })
+  }
+
+  // Who has the turn has the lock, or waits for it: it is worth waiting for both equally long, and for the turn as long as a transaction does.
+  #turnWaitMs({ lockDeadline }: RecordLimits, leftMs: number): number {
+    const { clock, connectionWaitMs } = this.#parts
+    if (lockDeadline === undefined) return leftMs
+    return Math.min(leftMs, Math.max(connectionWaitMs, lockDeadline.expiresAtMs - clock.monotonicMs()))
+  }
+
   async #inTime<Result>({ deadline }: RecordLimits, work: (leftMs: number) => Promise<Result>): Promise<Result> {
     const { clock } = this.#parts
     const leftMs = deadline.expiresAtMs - clock.monotonicMs()
@@ -115,8 +129,9 @@ export class ShortTransactions {
     try {
       return await work(leftMs)
     } catch (error) {
-      const waited = isBusy(error) || isRepriseError(error, 'POOL_EXHAUSTED')
-      throw waited && clock.monotonicMs() >= deadline.expiresAtMs ? tooLate(error) : error
+      const shown = isBusy(error) ? new LockTimeoutError(error, []) : error
+      const waited = shown !== error || isRepriseError(error, 'POOL_EXHAUSTED')
+      throw waited && clock.monotonicMs() >= deadline.expiresAtMs ? tooLate(shown) : shown
     }
   }
 }

@@ -70,7 +70,7 @@ export interface HttpCaseClient {
 
 /** How a subject is reached. */
 export interface HttpCaseClientOptions {
-  /** Its address, or those of its processes that share a store: `http://127.0.0.1:4700`. */
+  /** Its address, or those of its processes that share a store: `http://127.0.0.1:8080`. */
   readonly urls: readonly string[]
   /** The fields that name a user; `{user}` stands for the name. Default `{ Authorization: 'Bearer {user}' }`. */
   readonly credentials?: Readonly<Record<string, string>>

@@ -70,7 +70,7 @@ const bugs: readonly (readonly [what: string, plant: Plant, caughtBy: readonly s
     { request: ({ headersDistinct }) => void eachKey(headersDistinct, (key) => key.slice(0, 36)) },
     ['http-08', 'http-11b'],
   ],
-  ['all users are one', { principal: () => 'everybody' }, ['http-67', 'http-67b', 'http-68']],
+  ['NI-EX8, IJ2: all users are one', { principal: () => 'everybody' }, ['http-67', 'http-67b', 'http-68']],
   [
     'users and keys are joined by a colon',
     {
@@ -81,7 +81,7 @@ const bugs: readonly (readonly [what: string, plant: Plant, caughtBy: readonly s
     ['http-67c'],
   ],
   [
-    'the query does not count',
+    'HI4: the query does not count',
     { request: (request) => void Object.assign(request, { url: request.url?.split('?')[0] }) },
     ['http-23', 'http-23b', 'http-23c'],
   ],
@@ -96,7 +96,7 @@ const bugs: readonly (readonly [what: string, plant: Plant, caughtBy: readonly s
     ['http-16', 'http-17'],
   ],
   [
-    'Location is lost on the way',
+    'NI-EX6: Location is lost on the way',
     {
       answer: (answer) => ({
         ...answer,
@@ -106,7 +106,7 @@ const bugs: readonly (readonly [what: string, plant: Plant, caughtBy: readonly s
     ['http-18', 'http-32'],
   ],
   [
-    'bodies are taken for text',
+    'NI-EX7, HI1: bodies are taken for text',
     { answer: (answer) => ({ ...answer, body: Buffer.from(Buffer.from(answer.body as Uint8Array).toString()) }) },
     ['http-16b', 'http-16c'],
   ],

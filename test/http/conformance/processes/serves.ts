@@ -9,11 +9,13 @@ import { armFromEnvironment } from '../../../../src/testing/index.js'
 import { atomicRoutes } from '../../subject/atomic-routes.js'
 import { leasedRoutes } from '../../subject/leased-routes.js'
 import { openLedger } from '../../subject/ledger.js'
-import { serve } from '../../subject/mounts/node.js'
 import { openSink } from '../../subject/sink.js'
+import { type AdapterName, serveBy } from '../../subject/subject.js'
 
 /** What such a process is told. */
 export interface Told {
+  /** What serves it. */
+  readonly adapter: AdapterName
   /** `sqlite:<file>` or `postgres://…`. */
   readonly database: string
   /** The folder of the sink. */
@@ -24,6 +26,10 @@ export interface Told {
   readonly oldestKey?: string
   /** How long a request may take. Default: as the domain says. */
   readonly deadline?: string
+  /** How long one run of a handler may take. Default: as the domain says. */
+  readonly bodyLimit?: string
+  /** How long a lease lasts. Default: as the routes say. */
+  readonly lease?: string
   /** Whether answers are stored encrypted. */
   readonly encrypts?: boolean
 }
@@ -45,7 +51,7 @@ async function main(): Promise<void> {
       process.stderr.write(`event ${channel.name} ${inspect(message, { depth: 12, breakLength: Infinity })}\n`)
     })
   }
-  const { database, window, oldestKey, deadline } = told
+  const { adapter, database, window, oldestKey, deadline } = told
   const codec = encrypted<StoredAnswer>({ keys: { k1: new Uint8Array(32).fill(7) }, current: 'k1' })
   const more = {
     ...(window === undefined ? {} : { window }),
@@ -53,7 +59,7 @@ async function main(): Promise<void> {
     ...(deadline === undefined ? {} : { deadline }),
     ...(told.encrypts === true ? { codec } : {}),
   } as object
-  const ledger = await openLedger(database)
+  const [serve, ledger] = await Promise.all([serveBy(adapter), openLedger(database, told)])
   const sink = openSink(told.sink)
   const { url } = await serve({
     db: ledger.db,
@@ -64,7 +70,7 @@ async function main(): Promise<void> {
     })),
     leased: leasedRoutes(sink).map((route) => ({
       ...route,
-      options: { ...route.options, ...more },
+      options: { ...route.options, ...more, ...(told.lease === undefined ? {} : { lease: told.lease as '1s' }) },
       handle: signed(route.handle),
     })),
     effects: async (user) => (await ledger.effects(user)) + sink.count(user),
