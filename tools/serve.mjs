@@ -10,6 +10,9 @@ import { passSignals, say } from './process.mjs'
 /** @typedef {{ port: number, restart: boolean }} Drill what a process says before it kills itself */
 /** @typedef {{ code: number, drill: Drill | undefined }} Life how one process ended, and whether a drill ended it */
 
+// Some versions of Node call their own SQLite experimental, on every start: nothing that whoever tries the sample could act on.
+const quiet = ['--disable-warning=ExperimentalWarning']
+
 /**
  * One life of the service.
  * @param {string} script
@@ -19,7 +22,10 @@ import { passSignals, say } from './process.mjs'
  */
 function live(script, args, env) {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [script, ...args], { env, stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
+    const child = spawn(process.execPath, [...quiet, script, ...args], {
+      env,
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    })
     const release = passSignals(child)
     /** @type {Drill | undefined} */
     let drill
