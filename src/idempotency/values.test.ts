@@ -39,9 +39,27 @@ it('hands a codec the names of record and operation, both ways', async () => {
   expect(seen).toEqual([context, context])
 })
 
-it('refuses what a codec makes that is no text', async () => {
-  const codec = { name: 'odd-1', encode: () => 7, decode: () => 7 }
-  await expect(encodeOutcome(values(codec), 'x', context)).rejects.toMatchObject({ code: 'OPERATION_INVALID' })
+it('refuses what a codec makes that is no text, at once or later', async () => {
+  for (const encode of [() => 7, async () => 7]) {
+    const encoding = async () => encodeOutcome(values({ name: 'odd-1', encode, decode: () => 7 }), 'x', context)
+    await expect(encoding()).rejects.toMatchObject({ code: 'OPERATION_INVALID' })
+  }
+})
+
+it('waits for a codec only where it has to', async () => {
+  const text = { name: 'upper-1', encode: String, decode: (stored: string) => stored.toUpperCase() }
+  const stored = encodeOutcome(values(text), 'x', context)
+  expect(stored).toEqual({ state: 'succeeded', codec: 'upper-1', value: 'x' })
+  expect(decodeOutcome(values(text), stored as never, context)).toEqual({ outcome: 'succeeded', value: 'X' })
+  for (const decode of [
+    () => {
+      throw new Error('no key')
+    },
+    () => Promise.reject(new Error('no key')),
+  ]) {
+    const decoding = async () => decodeOutcome(values({ ...text, decode }), stored as never, context)
+    await expect(decoding()).rejects.toMatchObject({ code: 'OUTCOME_UNREADABLE', cause: { message: 'no key' } })
+  }
 })
 
 it.each([

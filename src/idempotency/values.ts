@@ -1,7 +1,7 @@
 // Outcomes as text: what is stored of a result or a failure, and what a repeat gets back.
 
 import type { StoredRecord } from '../atomicity/index.js'
-import { isRepriseError, RepriseError } from '../kernel/index.js'
+import { isPromiseLike, isRepriseError, RepriseError } from '../kernel/index.js'
 import type { CodecContext, ValueCodec } from './codec.js'
 import { parseJson, printJson } from './codecs/json.js'
 import { type Failure, fail, isFailure } from './failure.js'
@@ -88,20 +88,24 @@ export function encodeOutcome(
     : { state: failed ? 'failed' : 'succeeded', codec: undefined, value: text }
 }
 
-async function encodeBy(
+// A promise only where the codec has one, here and below.
+function encodeBy(
   codec: ValueCodec<unknown>,
   { largestBytes }: OutcomeValues,
   { returned, value }: { readonly returned: unknown; readonly value: unknown },
   context: CodecContext,
-): Promise<EncodedOutcome> {
-  const text: unknown = await codec.encode(value, context)
-  if (typeof text !== 'string') {
-    throw new RepriseError('OPERATION_INVALID', 'A codec encoded an outcome as something other than text.', {
-      details: { option: 'codec' },
-    })
+): EncodedOutcome | Promise<EncodedOutcome> {
+  const outcomeOf = (text: unknown): EncodedOutcome => {
+    if (typeof text !== 'string') {
+      throw new RepriseError('OPERATION_INVALID', 'A codec encoded an outcome as something other than text.', {
+        details: { option: 'codec' },
+      })
+    }
+    if (isLarger(text, largestBytes)) return tombstoneOf(returned)
+    return { state: isFailure(returned) ? 'failed' : 'succeeded', codec: codec.name, value: text }
   }
-  if (isLarger(text, largestBytes)) return tombstoneOf(returned)
-  return { state: isFailure(returned) ? 'failed' : 'succeeded', codec: codec.name, value: text }
+  const encoding = codec.encode(value, context)
+  return isPromiseLike(encoding) ? Promise.resolve(encoding).then(outcomeOf) : outcomeOf(encoding)
 }
 
 function tombstoneOf(returned: unknown, codec: string = tombstone): EncodedOutcome {
@@ -159,16 +163,23 @@ export function decodeOutcome(
   }
 }
 
-async function decodeBy(
+function decodeBy(
   codec: ValueCodec<unknown>,
   text: string,
   state: StoredOutcome['state'],
   context: CodecContext,
-): Promise<DecodedOutcome> {
-  try {
-    return decoded(state, await codec.decode(text, context))
-  } catch (cause) {
+): DecodedOutcome | Promise<DecodedOutcome> {
+  const failed = (cause: unknown): never => {
     throw unreadable(state, cause)
+  }
+  try {
+    const decoding = codec.decode(text, context)
+    if (!isPromiseLike(decoding)) return decoded(state, decoding)
+    return Promise.resolve(decoding)
+      .then((value) => decoded(state, value))
+      .catch(failed)
+  } catch (cause) {
+    return failed(cause)
   }
 }
 

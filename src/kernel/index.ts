@@ -8,6 +8,7 @@ export { type IdSource, type IdSourceOptions, uuidv4, uuidv7, uuidv7Source, uuid
 export { canonicalJson, canonicalJsonOf, type JsonLimits, readableJsonOf } from './json/index.js'
 export { demandKnown } from './known-options.js'
 export * from './live-scope.js'
+export { isPromiseLike } from './promise-like.js'
 export * from './random.js'
 export * from './seal.js'
 export * from './text/tuple.js'

@@ -38,6 +38,8 @@ export interface OperationRefusedEvent extends OperationEvent {
 export interface OperationMisjudgedEvent extends OperationEvent {
   /** What it did: it threw, or returned something other than a failure or undefined. */
   readonly because: 'threw' | 'no-failure'
+  /** What it threw. Undefined where it threw nothing. */
+  readonly error?: unknown
 }
 
 /** `reprise.operation.claimed`: a key was claimed; the claim commits with the outcome, or not at all. */

@@ -16,6 +16,7 @@ import {
   type Clock,
   type Deadline,
   demandKnown,
+  isPromiseLike,
   type Random,
   RepriseError,
   sleep,
@@ -136,7 +137,7 @@ function checkUpdate(update: OptimisticUpdate): void {
 function decidedBy(decide: OptimisticUpdate['decide'], row: Row): Match | undefined {
   const changes: unknown = decide(row)
   if (changes === undefined) return undefined
-  if (typeof (changes as { readonly then?: unknown } | null)?.then === 'function') {
+  if (isPromiseLike<unknown>(changes)) {
     // Nobody else will hear of its failure, and nobody needs to.
     Promise.resolve(changes).catch(() => undefined)
     throw new RepriseError('ARGUMENT_INVALID', 'decide answers at once, from the row alone; it cannot await.')

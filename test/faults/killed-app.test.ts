@@ -4,11 +4,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { mintKey } from '../../src/identity/index.js'
 import { type ArmedFault, checkEffects, commits, killAt } from '../../src/testing/index.js'
 import { type TransactionFaultPoint, transactionFaultPoints } from '../../src/transaction/index.js'
+import { bundleInto } from '../bundle.js'
 import { until } from '../servers/server-process.js'
 import { type Lane, type Lanes, openLanes, parts } from './lanes.js'
 
@@ -20,16 +20,8 @@ let world: Lanes
 beforeAll(async () => {
   world = await openLanes(inject('postgresUrl'), 1)
   const source = (path: string): string => fileURLToPath(new URL(`../../src/${path}/index.ts`, import.meta.url))
-  await build({
-    entryPoints: { postgres: source('stores/postgres'), identity: source('identity'), testing: source('testing') },
-    outdir: bundle,
-    bundle: true,
-    splitting: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    logLevel: 'error',
-  })
+  const doors = { postgres: source('stores/postgres'), identity: source('identity'), testing: source('testing') }
+  await bundleInto(bundle, doors)
 })
 afterAll(() => {
   for (const child of children) child.kill('SIGKILL')

@@ -31,3 +31,12 @@ CREATE INDEX "reprise_audit_at" ON "reprise_audit" (at_ms);
 CREATE TABLE "reprise_fence" (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
 INSERT INTO "reprise_fence" (one, number) VALUES (1, 0);
 INSERT INTO "reprise_migration" (number, name, applied_at_ms) VALUES (2, 'records of operations, audit notes, fences', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER));
+
+-- 3: records in the order of their arrival
+CREATE TABLE "reprise_marker_moved" (id TEXT NOT NULL PRIMARY KEY, format INTEGER NOT NULL DEFAULT 1, value TEXT, claimed_at_ms INTEGER NOT NULL, version INTEGER NOT NULL DEFAULT 1, mode TEXT NOT NULL DEFAULT 'atomic', operation TEXT, scope TEXT, fingerprint TEXT, state TEXT NOT NULL DEFAULT 'succeeded', token TEXT, fence INTEGER, first_claimed_at_ms INTEGER, due_at_ms INTEGER, completed_at_ms INTEGER, expires_at_ms INTEGER, claims INTEGER NOT NULL DEFAULT 1, looks INTEGER NOT NULL DEFAULT 0, codec TEXT, input TEXT, because TEXT);
+INSERT INTO "reprise_marker_moved" (id, format, value, claimed_at_ms, version, mode, operation, scope, fingerprint, state, token, fence, first_claimed_at_ms, due_at_ms, completed_at_ms, expires_at_ms, claims, looks, codec, input, because) SELECT id, format, value, claimed_at_ms, version, mode, operation, scope, fingerprint, state, token, fence, first_claimed_at_ms, due_at_ms, completed_at_ms, expires_at_ms, claims, looks, codec, input, because FROM "reprise_marker" ORDER BY claimed_at_ms;
+DROP TABLE "reprise_marker";
+ALTER TABLE "reprise_marker_moved" RENAME TO "reprise_marker";
+CREATE INDEX "reprise_marker_due" ON "reprise_marker" (due_at_ms) WHERE due_at_ms IS NOT NULL;
+CREATE INDEX "reprise_marker_expires" ON "reprise_marker" (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
+INSERT INTO "reprise_migration" (number, name, applied_at_ms) VALUES (3, 'records in the order of their arrival', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER));

@@ -12,7 +12,7 @@ it('ends with 1 where something is broken, each finding with its fix', () =>
   withStoreWorld(async ({ run }) => {
     const { out, code } = await run(['doctor', '--prefix', 'other_'])
     expect(out).toBe(
-      'broken migration-missing\n  The tables are at migration 0; this version needs 2.\n  fix: Call migrate(), or run migrationSql().\n',
+      'broken migration-missing\n  The tables are at migration 0; this version needs 3.\n  fix: Call migrate(), or run migrationSql().\n',
     )
     expect(code).toBe(1)
     const json = await run(['doctor', '--prefix', 'other_', '--json'])

@@ -16,9 +16,9 @@ async function migrate(...words: readonly string[]) {
 it('makes the file and its tables, and does nothing the second time', () =>
   withStoreWorld(async ({ folder }) => {
     const url = `sqlite:${join(folder, 'new.db')}`
-    expect((await migrate('--url', url)).out).toBe('migrated from 0 to 2\n')
-    expect((await migrate('--url', url)).out).toBe('up to date, at migration 2\n')
-    expect((await migrate('--url', url, '--json')).out).toBe('{"from":2,"to":2}\n')
+    expect((await migrate('--url', url)).out).toBe('migrated from 0 to 3\n')
+    expect((await migrate('--url', url)).out).toBe('up to date, at migration 3\n')
+    expect((await migrate('--url', url, '--json')).out).toBe('{"from":3,"to":3}\n')
   }))
 
 it('prints the SQL, and changes nothing', () =>

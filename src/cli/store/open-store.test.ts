@@ -74,9 +74,9 @@ it('a name that is none is refused', () =>
 it('is closed after the command: its file can be removed and made anew', () =>
   withStoreWorld(async ({ folder }) => {
     const url = `sqlite:${join(folder, 'second.db')}`
-    expect(await run(['migrate', '--url', url])).toMatchObject({ out: 'migrated from 0 to 2\n', code: 0 })
+    expect(await run(['migrate', '--url', url])).toMatchObject({ out: 'migrated from 0 to 3\n', code: 0 })
     for (const ending of ['', '-wal', '-shm']) rmSync(`${folder}/second.db${ending}`, { force: true })
-    expect(await run(['migrate', '--url', url])).toMatchObject({ out: 'migrated from 0 to 2\n', code: 0 })
+    expect(await run(['migrate', '--url', url])).toMatchObject({ out: 'migrated from 0 to 3\n', code: 0 })
   }))
 
 it('explains its options', () => {

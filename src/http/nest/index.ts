@@ -117,7 +117,8 @@ function routed(define: Define): MethodDecorator {
 
       async #answer(request: Request, response: ServerResponse, method: object): Promise<void> {
         const { originalUrl: target, params } = request
-        await sendToNode(response, await this.#route.handle(nodeFacts(request, { target, params, advice }), request))
+        const facts = nodeFacts(request, { target, params, advice })
+        await sendToNode(response, await this.#route.handle(facts, request).catch(throwOwn))
         // Nest redirects once the interceptors are done, and there is nothing left to send.
         if (redirectOf(method) !== undefined) Object.assign(response, { redirect: () => undefined })
       }
@@ -146,15 +147,25 @@ interface Arrived {
   readonly next: CallHandler
 }
 
-// What was thrown before the method was entered, which goes to the exception filters.
-const refused = new WeakSet<object>()
+// What was thrown before the method was entered, which goes to the exception filters. Not known by the error itself: a pipe and a method may throw one and the same.
+class RefusedBefore extends Error {
+  readonly thrown: unknown
+
+  constructor(thrown: unknown) {
+    super('The method of a route was not entered.', { cause: thrown })
+    this.thrown = thrown
+  }
+}
+
+function throwOwn(error: unknown): never {
+  throw error instanceof RefusedBefore ? error.thrown : error
+}
 
 // Nothing was done yet, so nothing is kept: the key stays free for the request that was meant.
-function refusedBefore(error: unknown, call: object): unknown {
-  const own = error instanceof AnswerError ? unkept(error) : error
-  if (typeof own === 'object' && own !== null) refused.add(own)
+function refusedBefore(error: unknown, call: object): Error {
+  const refused = error instanceof AnswerError ? unkept(error) : new RefusedBefore(error)
   const { lease } = call as Partial<LeasedHandlerCall<Request, unknown>>
-  return lease === undefined ? own : lease.notSent(own)
+  return lease === undefined ? refused : lease.notSent(refused)
 }
 
 function unkept(error: AnswerError): AnswerError {
@@ -175,6 +186,7 @@ function withExceptions<Options extends { readonly answerOf?: (error: unknown) =
 ): Options & { readonly answerOf: (error: unknown) => Answered | undefined } {
   return {
     ...options,
-    answerOf: (error) => (refused.has(Object(error)) ? undefined : (options.answerOf?.(error) ?? exceptionOf(error))),
+    answerOf: (error) =>
+      error instanceof RefusedBefore ? undefined : (options.answerOf?.(error) ?? exceptionOf(error)),
   }
 }

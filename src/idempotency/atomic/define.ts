@@ -2,19 +2,16 @@
 
 import type { Engine, TransactionControls } from '../../atomicity/index.js'
 import { keyedTransactions, type TransactionDefaults } from '../../transaction/index.js'
-import { type Place, placeOf } from '../define/place.js'
-import { type OperationSettings, operationSettings } from '../define/settings.js'
-import type { CallOptions, Operation, OperationAnswers, Outcome } from '../definition.js'
+import { answersOf } from '../define/answers.js'
+import { placeOf } from '../define/place.js'
+import { operationSettings } from '../define/settings.js'
+import type { CallOptions, Operation, Outcome } from '../definition.js'
 import { OperationFailedError } from '../failure.js'
 import { makeKnown } from '../upkeep/known-operations.js'
 import { type AtomicRunner, carryOut } from './call.js'
-import {
-  type AtomicOptions,
-  type AtomicTransactionOptions,
-  atomicOptionNames,
-  type ResultOf,
-  transactionOptions,
-} from './options.js'
+import { type AtomicOptions, atomicOptionNames, type ResultOf, transactionOptions } from './options.js'
+
+const usualAttempts = 8
 
 /** Defines an operation of a domain. Refuses with OPERATION_INVALID, OPERATION_DEFINED_TWICE, SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON or DURATION_INVALID. */
 export function defineAtomic<Handle extends TransactionControls, Input, Returned, Code extends string>(
@@ -26,7 +23,17 @@ export function defineAtomic<Handle extends TransactionControls, Input, Returned
   const place = placeOf(engine, defaults)
   const settings = operationSettings(name, options, { mode: 'atomic', names: atomicOptionNames })
   const transactions = transactionOptions(options, place.manifest)
-  const answers = answersOf(settings, transactions, place, defaults)
+  const answers = answersOf(settings, place, {
+    mode: 'atomic',
+    rung: 'atomic',
+    placement: Object.freeze({
+      layer: 'transaction',
+      attempts: transactions.attempts ?? defaults.attempts ?? usualAttempts,
+    }),
+    holds: 'marker and effect',
+    leaseMs: undefined,
+    recovery: undefined,
+  })
   place.registry.add(answers)
   const { run } = options
   const runner: AtomicRunner<Handle, Input> = {
@@ -50,27 +57,4 @@ export function defineAtomic<Handle extends TransactionControls, Input, Returned
   const { values, windowMs } = settings
   makeKnown(operation, { name, records: place.records, values, windowMs, plan: undefined })
   return operation
-}
-
-const usualAttempts = 8
-
-function answersOf(
-  settings: OperationSettings<never>,
-  { attempts }: AtomicTransactionOptions,
-  { domain, manifest }: Place,
-  defaults: TransactionDefaults,
-): OperationAnswers {
-  const { name, mintedBy, windowMs, retryHorizonMs, horizonDeclared, options, reversibility } = settings
-  const content = options.content === 'none' ? 'ignored' : 'compared'
-  return Object.freeze({
-    name,
-    mode: 'atomic',
-    identity: Object.freeze({ mintedBy, windowMs, retryHorizonMs, horizonDeclared, content }),
-    rung: 'atomic',
-    placement: Object.freeze({ layer: 'transaction', attempts: attempts ?? defaults.attempts ?? usualAttempts }),
-    reversibility,
-    domain: Object.freeze({ name: domain, engine: manifest.engine, holds: 'marker and effect' }),
-    leaseMs: undefined,
-    recovery: undefined,
-  })
 }

@@ -49,13 +49,16 @@ describe.each(['atomic', 'leased'] as const)('in %s mode', (mode) => {
       },
     ],
     ['no-failure', () => 'declined' as never],
+    // Where nobody heard of its end, this run would fail with an unhandled rejection.
+    ['no-failure', () => Promise.reject(new Error('a mistake, later')) as never],
   ] as const)(
     'a terminal that is mistaken (%s) leaves the body’s error as it is, and is told',
     async (because, terminal) => {
       const { pay, thrown } = operationOf(mode, terminal)
       const key = mintKey()
       await expect(pay(key)).rejects.toBe(thrown)
-      expect(told).toEqual([{ domain: 'shop', operation: 'pay', mode, id: expect.any(String), because }])
+      const mistake = because === 'threw' ? { because, error: new TypeError('a mistake') } : { because }
+      expect(told).toEqual([{ domain: 'shop', operation: 'pay', mode, id: expect.any(String), ...mistake }])
       // Nothing was stored: the key is free.
       expect(await pay(key)).toBe(2)
     },

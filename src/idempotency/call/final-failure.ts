@@ -20,14 +20,17 @@ export function finalFailureIn(
     const { failure } = error as Partial<OperationFailedError>
     if (isFailure(failure)) return failure
   }
-  const tell = (because: OperationMisjudgedEvent['because']): undefined => {
-    if (operationMisjudged.hasSubscribers) operationMisjudged.publish({ ...event(), because })
+  const tell = (mistake: Pick<OperationMisjudgedEvent, 'because' | 'error'>): undefined => {
+    if (operationMisjudged.hasSubscribers) operationMisjudged.publish({ ...event(), ...mistake })
   }
   let failure: unknown
   try {
     failure = terminal?.(error)
-  } catch {
-    return tell('threw')
+  } catch (mistake) {
+    return tell({ because: 'threw', error: mistake })
   }
-  return failure === undefined || isFailure(failure) ? failure : tell('no-failure')
+  if (failure === undefined || isFailure(failure)) return failure
+  // Nobody waits for a promise here: one that fails would end the process.
+  if (failure instanceof Promise) failure.catch(() => undefined)
+  return tell({ because: 'no-failure' })
 }

@@ -3,6 +3,7 @@
 import type { Manifest, Records } from '../../atomicity/index.js'
 import { type Duration, RepriseError } from '../../kernel/index.js'
 import { type Classifier, defaultClassifier, firstOf } from '../../retry/index.js'
+import { answersOf } from '../define/answers.js'
 import { type Place, placeOfRecords } from '../define/place.js'
 import { checkDefinition, invalid, type OperationSettings, operationSettings, optionMs } from '../define/settings.js'
 import type { OperationAnswers, OperationOptions } from '../definition.js'
@@ -142,7 +143,14 @@ export function planOf<Input, Result, Code extends string>(
     ask: ask as Plan['ask'],
     classify: classify === undefined ? defaultClassifier : firstOf(classify, defaultClassifier),
     run: options.run as Plan['run'],
-    answers: answersOf(settings, place, leaseMs, rule),
+    answers: answersOf(settings, place, {
+      mode: 'leased',
+      rung: 'key',
+      placement: Object.freeze({ layer: 'application', attempts: 1 }),
+      holds: 'marker',
+      leaseMs,
+      recovery: rule,
+    }),
   }
 }
 
@@ -162,25 +170,4 @@ function recoverOf<Input, Result, Code extends string>({
     'A leased operation says what to do when its effect may have happened: recover is rerunKeyed(…), resolve(…) or hold().',
     { details: { reversibility } },
   )
-}
-
-function answersOf(
-  settings: OperationSettings<never>,
-  { domain, manifest }: Place,
-  leaseMs: number,
-  recovery: Recovery,
-): LeasedAnswers {
-  const { name, mintedBy, windowMs, retryHorizonMs, horizonDeclared, options, reversibility } = settings
-  const content = options.content === 'none' ? 'ignored' : 'compared'
-  return Object.freeze({
-    name,
-    mode: 'leased',
-    identity: Object.freeze({ mintedBy, windowMs, retryHorizonMs, horizonDeclared, content }),
-    rung: 'key',
-    placement: Object.freeze({ layer: 'application', attempts: 1 }),
-    reversibility,
-    domain: Object.freeze({ name: domain, engine: manifest.engine, holds: 'marker' }),
-    leaseMs,
-    recovery,
-  })
 }

@@ -16,7 +16,7 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, isRepriseError, RepriseError } from '../../kernel/index.js'
-import { refuseTransactionStatements, type SqlAnswer, type SqlDialect } from '../sql/index.js'
+import { listOfValues, refuseTransactionStatements, type SqlAnswer, type SqlDialect } from '../sql/index.js'
 import { isOfDatabase } from './classification.js'
 import type { CommitCheck } from './commit-check.js'
 import { type CallbackPort, type CallbackTransaction, callbackHandle } from './handle.js'
@@ -195,7 +195,7 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
     if (typeof text !== 'string') throw new RepriseError('ARGUMENT_INVALID', 'tx.query takes a text and its values.')
     refuseTransactionStatements(text, this.dialect)
     this.#mayAct()
-    return this.#opened.send(text, values)
+    return this.#opened.send(text, listOfValues(values))
   }
 
   /** Runs a statement of the repeatable writes. How many rows an UPDATE touched is asked of its rows, since an ORM may not tell. */

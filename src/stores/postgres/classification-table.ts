@@ -125,6 +125,12 @@ export const postgresTable: readonly ClassificationRow[] = [
     lost,
     'PgBouncer answers with it, as FATAL, whatever went wrong between it and the server; the test ends the server’s session behind a real one. In answer to COMMIT it is fatal-at-commit.',
   ),
+  row(
+    'values-mismatch',
+    'protocol_violation of a statement whose values are too many or too few',
+    { body: 'surface' },
+    'The same code as that of a pooler whose server is gone, and here the body’s own mistake: the connection is sound, and the same statement meets it again.',
+  ),
   raised('08007', 'transaction_resolution_unknown', { body: 'resolve', committing: 'resolve' }, 'Its name says it.'),
   raised(
     'XX*',

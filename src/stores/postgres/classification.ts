@@ -60,10 +60,16 @@ function ownSigns(error: unknown): readonly string[] {
 // The severity is translated by the server. ERROR and FATAL are trusted as what they say; of any other word nothing is concluded,
 // so an unlisted code at COMMIT is resolved.
 function serverSigns(code: string, severity: string, routine: unknown): readonly string[] {
-  const special = code === '0A000' && routine === 'RevalidateCachedQuery' ? ['cached-plan-changed'] : []
+  const special = specialSigns.filter(([of, by]) => code === of && routine === by).map(([, , sign]) => sign)
   if (severity === 'FATAL' || severity === 'PANIC') return ['fatal-at-commit', ...special, code, 'fatal']
   return severity === 'ERROR' ? [...special, code, 'error-at-commit'] : [...special, code]
 }
+
+// A code that stands for several things; the function that raised it, whose name is never translated, tells them apart.
+const specialSigns: readonly (readonly [code: string, routine: string, sign: string])[] = [
+  ['0A000', 'RevalidateCachedQuery', 'cached-plan-changed'],
+  ['08P01', 'exec_bind_message', 'values-mismatch'],
+]
 
 const networkSigns: Readonly<Record<string, string>> = {
   ECONNRESET: 'connection-lost',

@@ -2,7 +2,7 @@
 
 import type { HandleLife, Rows, TransactionControls } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
-import { refuseTransactionStatements, type SqlExecutor, SqlHandle } from '../sql/index.js'
+import { listOfValues, refuseTransactionStatements, type SqlExecutor, SqlHandle } from '../sql/index.js'
 import type { PostgresAnswer } from './options.js'
 
 /** What a body of a PostgreSQL transaction gets. */
@@ -72,7 +72,7 @@ class Handle<Bound> extends SqlHandle implements PostgresTransaction<Bound> {
   async #query<Row>(text: string, values: readonly unknown[] | undefined): Promise<{ rows: Row[]; rowCount: number }> {
     if (typeof text !== 'string') throw unsupported('tx.query takes a text and its values')
     refuseTransactionStatements(text, 'postgres')
-    const answer = lastOf(await this.#port.send(text, values === undefined ? undefined : [...values]))
+    const answer = lastOf(await this.#port.send(text, values === undefined ? undefined : [...listOfValues(values)]))
     return { rows: answer.rows as unknown as Row[], rowCount: answer.rowCount ?? 0 }
   }
 
@@ -145,7 +145,7 @@ export class TransactionClient {
   }
 
   async #query(config: unknown, values: unknown, callback: unknown): Promise<PostgresAnswer> {
-    if (typeof values === 'function' || callback !== undefined) throw this.#unheard('use the promise, not a callback')
+    if (typeof values === 'function' || isGiven(callback)) throw this.#unheard('use the promise, not a callback')
     if (typeof config === 'string') {
       refuseTransactionStatements(config, 'postgres')
       return this.#port.send(config, valuesOf(values))
@@ -156,7 +156,7 @@ export class TransactionClient {
     }
     // A copy: what was looked at is what is sent.
     const copy = { ...config } as Record<string, unknown>
-    if (copy['callback'] !== undefined) throw this.#unheard('use the promise, not a callback')
+    if (isGiven(copy['callback'])) throw this.#unheard('use the promise, not a callback')
     if (typeof copy['text'] !== 'string') throw unsupported('a config needs its text')
     refuseTransactionStatements(copy['text'], 'postgres')
     return this.#port.send(copy, valuesOf(values))
@@ -255,4 +255,9 @@ function valuesOf(values: unknown): unknown[] | undefined {
 
 function unsupported(why: string): RepriseError {
   return new RepriseError('STATEMENT_UNSUPPORTED', `Not inside a transaction: ${why}.`)
+}
+
+// Null is no callback to pg.
+function isGiven(callback: unknown): boolean {
+  return callback !== undefined && callback !== null
 }

@@ -1,7 +1,7 @@
 // The engine: who gets a connection, and what an error means.
 
 import { type AcquireLimits, type Engine, type Phase, type Ruling, ruleBy } from '../../atomicity/index.js'
-import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
+import { type Clock, isPromiseLike, type Random, RepriseError } from '../../kernel/index.js'
 import { checkPrefix } from '../sql/index.js'
 import { sqliteClassification } from './classification.js'
 import { Connections, type Taken } from './connection/connections.js'
@@ -104,8 +104,18 @@ function demandHandle(opened: unknown): void {
   const members = Object(opened) as Readonly<Record<string, unknown>>
   const missing = ['prepare', 'exec', 'close'].filter((name) => typeof members[name] !== 'function')
   if (missing.length === 0) return
+  // Nobody else waits for it: where it fails it would end the process, and where it does not, a file stays open.
+  if (isPromiseLike<unknown>(opened)) Promise.resolve(opened).then(closeIt, () => undefined)
   const message = `open must return an open database, and not a promise of one; what it returned has no ${missing.join(', no ')}.`
   throw new RepriseError('ARGUMENT_INVALID', message, { details: { option: 'open', missing: missing.join(', ') } })
+}
+
+function closeIt(opened: unknown): void {
+  try {
+    ;(opened as Partial<SqliteHandle> | undefined)?.close?.()
+  } catch {
+    // It was none, or is closed already.
+  }
 }
 
 function openerOf({ open, file }: Loose<Pick<SqliteOptions, 'open' | 'file'>>): () => SqliteHandle {

@@ -29,6 +29,14 @@ export interface SqliteTables {
 /** The time of the store in ms since 1970, as whole SQL. SQLite's clock is that of the machine. */
 export const nowMs: string = storeNowMs.sqlite
 
+/** The columns of the first migration. */
+const firstColumns = [
+  'id TEXT NOT NULL PRIMARY KEY',
+  'format INTEGER NOT NULL DEFAULT 1',
+  'value TEXT',
+  'claimed_at_ms INTEGER NOT NULL',
+]
+
 const types: ColumnTypes = { text: 'TEXT', integer: 'INTEGER', bigint: 'INTEGER' }
 
 /** The names of the tables for a prefix. */
@@ -57,7 +65,7 @@ export function sqliteMigrations(prefix: string): MigrationPlan {
         number: 1,
         name: 'markers of keys',
         statements: [
-          `CREATE TABLE ${marker} (id TEXT NOT NULL PRIMARY KEY, format INTEGER NOT NULL DEFAULT 1, value TEXT, claimed_at_ms INTEGER NOT NULL) WITHOUT ROWID`,
+          `CREATE TABLE ${marker} (${firstColumns.join(', ')}) WITHOUT ROWID`,
           // Also made by the first write after a COMMIT that failed, which may come before any migration.
           `CREATE TABLE IF NOT EXISTS ${meta} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`,
         ],
@@ -67,8 +75,7 @@ export function sqliteMigrations(prefix: string): MigrationPlan {
         name: recordMigrationName,
         statements: [
           ...addedColumns(types).map((column) => `ALTER TABLE ${marker} ADD COLUMN ${column}`),
-          `CREATE INDEX ${index('marker_due')} ON ${marker} (due_at_ms) WHERE ${hasDue}`,
-          `CREATE INDEX ${index('marker_expires')} ON ${marker} (expires_at_ms) WHERE ${hasEnd}`,
+          ...markerIndexes(prefix),
           `CREATE TABLE ${audit} (number INTEGER PRIMARY KEY, ${auditColumns(types).join(', ')})`,
           `CREATE INDEX ${index('audit_id')} ON ${audit} (id, number)`,
           `CREATE INDEX ${index('audit_at')} ON ${audit} (at_ms)`,
@@ -76,6 +83,30 @@ export function sqliteMigrations(prefix: string): MigrationPlan {
           `INSERT INTO ${fence} (one, number) VALUES (1, 0)`,
         ],
       },
+      { number: 3, name: 'records in the order of their arrival', statements: byArrival(prefix) },
     ],
   }
+}
+
+function markerIndexes(prefix: string): readonly string[] {
+  const { marker } = sqliteTables(prefix)
+  return [
+    `CREATE INDEX ${quoteName(`${prefix}marker_due`)} ON ${marker} (due_at_ms) WHERE ${hasDue}`,
+    `CREATE INDEX ${quoteName(`${prefix}marker_expires`)} ON ${marker} (expires_at_ms) WHERE ${hasEnd}`,
+  ]
+}
+
+// Names are digests. A table that is sorted by them puts each new row, with all it holds, between others, and splits a page for every few of them; by arrival only the short names are sorted.
+function byArrival(prefix: string): readonly string[] {
+  const { marker } = sqliteTables(prefix)
+  const moved = quoteName(`${prefix}marker_moved`)
+  const columns = [...firstColumns, ...addedColumns(types)]
+  const names = columns.map((column) => column.split(' ', 1)[0]).join(', ')
+  return [
+    `CREATE TABLE ${moved} (${columns.join(', ')})`,
+    `INSERT INTO ${moved} (${names}) SELECT ${names} FROM ${marker} ORDER BY claimed_at_ms`,
+    `DROP TABLE ${marker}`,
+    `ALTER TABLE ${moved} RENAME TO ${marker}`,
+    ...markerIndexes(prefix),
+  ]
 }

@@ -14,8 +14,8 @@ describe('migrations', () => {
     const file = freshFile()
     const db = sqlite({ name: 'a', open: () => new Database(file), prefix: 'mine_' })
     expect([await db.migrate(), await db.migrate()]).toEqual([
-      { from: 0, to: 2 },
-      { from: 2, to: 2 },
+      { from: 0, to: 3 },
+      { from: 3, to: 3 },
     ])
     expect(rowsIn(file, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").flat()).toEqual([
       'mine_audit',
@@ -31,7 +31,7 @@ describe('migrations', () => {
     const file = freshFile()
     const db = sqlite({ name: 'a', open: () => new Database(file) })
     stranger(file).exec(db.migrationSql())
-    expect(await db.migrate()).toEqual({ from: 2, to: 2 })
+    expect(await db.migrate()).toEqual({ from: 3, to: 3 })
     expect(await db.transact(async () => 'stored', { key: { scope: scope('a'), key: mintKey() } })).toBe('stored')
     await db.close()
   })
@@ -70,8 +70,8 @@ describe('migrations', () => {
     stranger(file).exec('CREATE TABLE counter (value INTEGER)')
     const starting = [1, 2, 3].map(() => start('adder.mjs', [outdir, file, '0']))
     const said = await Promise.all(starting.map((child) => child.rest()))
-    expect(said.map(([first]) => JSON.parse(first ?? '{}').from).sort()).toEqual([0, 2, 2])
-    expect(rowsIn(file, 'SELECT number FROM reprise_migration')).toEqual([[1], [2]])
+    expect(said.map(([first]) => JSON.parse(first ?? '{}').from).sort()).toEqual([0, 3, 3])
+    expect(rowsIn(file, 'SELECT number FROM reprise_migration')).toEqual([[1], [2], [3]])
   })
 })
 
@@ -159,6 +159,28 @@ describe('options', () => {
     await expect(db.transact((tx) => tx.query('SELECT 1'), { readOnly: true })).rejects.toMatchObject(refusal)
     await expect(db.migrate()).rejects.toMatchObject(refusal)
     await db.close()
+  })
+
+  it('leave nothing behind of a promise that open returned: neither a rejection nor an open file', async () => {
+    let closed = 0
+    const later = [
+      () => Promise.reject(new Error('no such disk')),
+      () => Promise.resolve({ close: () => ++closed }),
+      () => Promise.resolve(7),
+      () =>
+        Promise.resolve({
+          close() {
+            closed += 1
+            throw new Error('closed already')
+          },
+        }),
+    ]
+    for (const open of later) {
+      const db = sqlite({ name: 'a', open: open as never })
+      await expect(db.migrate()).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+      await db.close()
+    }
+    expect(closed).toBe(2)
   })
 
   it('open nothing before the first transaction', () => {

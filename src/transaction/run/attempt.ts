@@ -10,11 +10,11 @@ import type {
   Trace,
   TransactionControls,
 } from '../../atomicity/index.js'
-import { afterMicrotasks, type OpenScope, openScopes, RepriseError } from '../../kernel/index.js'
+import { afterMicrotasks, isPromiseLike, type OpenScope, openScopes, RepriseError } from '../../kernel/index.js'
 import { transactionLocal } from '../../telemetry/index.js'
 import { watchEffects } from '../effect-guard/channels.js'
 import { transactionScope } from '../open-transaction.js'
-import { beginUnanswered, bounded, deadlinePassed, isPromiseLike } from './bounded.js'
+import { beginUnanswered, bodyTooLong, bounded, deadlinePassed } from './bounded.js'
 import { rollBack } from './cleaning.js'
 import { type AfterCommit, AttemptControls } from './controls.js'
 import { reach } from './fault-points.js'
@@ -74,6 +74,10 @@ class Attempt<Handle extends TransactionControls, Result> {
   readonly #timer: StepTimer
   #phase: Phase = 'waiting'
   #claimed = false
+  #underWay = false
+  readonly #stepEnded = (): void => {
+    this.#underWay = false
+  }
   #session: Session<Handle> | undefined
   #result: { readonly value: Result; readonly afterCommit: readonly AfterCommit[] } | undefined
 
@@ -202,7 +206,9 @@ class Attempt<Handle extends TransactionControls, Result> {
     const leftMs = this.#workLeftMs()
     const passed = (): unknown => deadlinePassed(this.#phase === 'body' ? 'in its body' : 'beginning', reserveMs)
     const expired = (): unknown => (beginMs < leftMs ? beginUnanswered(beginMs) : passed())
-    return bounded({ clock: this.#timer, limitMs: Math.min(leftMs, beginMs), expired, signal }, () => answer)
+    this.#underWay = true
+    const limitMs = Math.min(leftMs, beginMs)
+    return bounded({ clock: this.#timer, limitMs, expired, signal, ended: this.#stepEnded }, () => answer)
   }
 
   // What the body started and did not wait for comes before COMMIT too. One that is still under way when the time is over leaves its connection unusable, as in the body.
@@ -266,12 +272,12 @@ class Attempt<Handle extends TransactionControls, Result> {
       session.poison(error)
       // After it: a body that still runs, and goes on when it hears of this, can do nothing more.
       if (thrown instanceof BodyFailed) this.#controls.abort(error)
-      const sound = ruling.connection === 'keep' && ruling.outcome === 'aborted'
+      // ROLLBACK would have to wait for a step that is still under way, and the caller with it.
+      const sound = ruling.connection === 'keep' && ruling.outcome === 'aborted' && !this.#underWay
       if (sound) suppressed.push(...(await rollBack(session, this.#settings)))
       else session.release('discard')
     }
-    const trace = session?.trace
-    return { committed: false, phase, error: shown, ruling, suppressed, trace, result: this.#result }
+    return { committed: false, phase, error: shown, ruling, suppressed, trace: session?.trace, result: this.#result }
   }
 
   #workLeftMs(): number {
@@ -291,8 +297,4 @@ const through = Promise.resolve()
 function refusePoisoned<Handle>(session: Session<Handle>): void {
   const { poisoned } = session
   if (poisoned !== undefined) throw new Swallowed(poisoned.error)
-}
-
-function bodyTooLong(limitMs: number): RepriseError {
-  return new RepriseError('BODY_TIME_LIMIT', `The body took longer than ${limitMs} ms.`, { details: { limitMs } })
 }

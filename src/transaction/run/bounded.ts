@@ -59,11 +59,6 @@ export function bounded<Result>(bound: Bound, work: () => PromiseLike<Result>): 
 
 const atOnce = (end: () => void): void => end()
 
-/** Whether there is something to wait for. */
-export function isPromiseLike<Value>(value: Promise<Value> | Value): value is Promise<Value> {
-  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
-}
-
 /**
  * The error of a transaction that ran out of its deadline.
  *
@@ -77,6 +72,11 @@ export function deadlinePassed(phase: string, reserveMs = 0): RepriseError {
       : `The deadline, less the ${reserve} ms that are kept to find out what became of COMMIT,`
   const details = reserve === 0 ? { phase } : { phase, reserveMs: reserve }
   return new RepriseError('DEADLINE_EXCEEDED', `${what} passed while the transaction was ${phase}.`, { details })
+}
+
+/** The error of a body that took longer than one run of it may. */
+export function bodyTooLong(limitMs: number): RepriseError {
+  return new RepriseError('BODY_TIME_LIMIT', `The body took longer than ${limitMs} ms.`, { details: { limitMs } })
 }
 
 /** The error of a connection that did not answer BEGIN: it may be dead, and nobody told us. */

@@ -1,8 +1,8 @@
 // Rolling back and giving the connection back: within a limit of its own, and behind the back of a caller whose deadline has passed.
 
 import type { Session } from '../../atomicity/index.js'
-import type { Clock, Deadline } from '../../kernel/index.js'
-import { bounded, deadlinePassed, isPromiseLike } from './bounded.js'
+import { type Clock, type Deadline, isPromiseLike } from '../../kernel/index.js'
+import { bounded, deadlinePassed } from './bounded.js'
 
 /** How long a roll-back may take before the connection is thrown away, in ms. */
 const rollbackLimitMs = 1_000

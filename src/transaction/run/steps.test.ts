@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { scripted } from '../../../test/transaction/scripted-engine.js'
 import { key } from '../../../test/transaction/scripted-world.js'
 import { armFaultPoints, deadlineAfter, seededRandom, sleep } from '../../kernel/index.js'
@@ -61,6 +61,37 @@ describe('the settings', () => {
       lockWaitMs: 70,
     })
     expect(settingsOf(manifest, {}, {})).toMatchObject({ attempts: 8, bodyLimitMs: 5_000, connectionWaitMs: 1_000 })
+  })
+})
+
+describe('a step that is still under way when the caller gives up', () => {
+  const never = (): Promise<never> => new Promise(() => undefined)
+
+  it.each([
+    ['begin', { begin: never }],
+    ['claim', { claim: never }],
+  ])('%s: the connection is thrown away at once, since ROLLBACK would wait for it', async (step, script) => {
+    const clock = manualClock()
+    const engine = scripted({ ...script, rollback: never })
+    const controller = new AbortController()
+    const settings = settingsOf(engine.manifest, { clock }, { key, signal: controller.signal })
+    const run = runTransaction(engine, settings, () => 1)
+    await vi.waitUntil(() => engine.log.at(-1) === step)
+    controller.abort(new Error('gave up'))
+    await expect(run).rejects.toThrow('gave up')
+    expect(engine.log.slice(-2)).toEqual([step, 'discard'])
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('begin: at the deadline too, and none of the reserve is spent on it', async () => {
+    const clock = manualClock()
+    const engine = scripted({ begin: never, rollback: never })
+    const run = runTransaction(engine, settingsOf(engine.manifest, { clock }, { deadline: '4s' }), () => 1)
+    run.catch(() => undefined)
+    await vi.waitUntil(() => engine.log.at(-1) === 'begin')
+    await clock.advance(3_000)
+    await expect(run).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    expect(engine.log).toEqual(['acquire', 'begin', 'discard'])
   })
 })
 

@@ -6,7 +6,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import Database from 'libsql'
 import pg from 'pg'
 import { afterAll } from 'vitest'
@@ -16,6 +15,7 @@ import { type Key, mintKey } from '../../../src/identity/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { sqlite } from '../../../src/stores/sqlite/index.js'
 import type { LedgerEffect } from '../../../src/testing/index.js'
+import { bundleInto } from '../../bundle.js'
 import { createDatabase } from '../../servers/fresh-database.js'
 import {
   type Defined,
@@ -109,17 +109,7 @@ export function stateOf({ child }: Running): string | undefined {
 export async function openStage(serverUrl: string): Promise<Stage> {
   const bundle = fileURLToPath(new URL(`../../../.cache/operation-processes-${randomUUID()}`, import.meta.url))
   const script = fileURLToPath(new URL('./processes/operates.ts', import.meta.url))
-  await build({
-    entryPoints: { operates: script },
-    outdir: bundle,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    packages: 'external',
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    logLevel: 'error',
-  })
+  await bundleInto(bundle, { operates: script }, { packages: 'external' })
   const sink = await openSink()
   const [inPostgres, inSqlite] = await Promise.all([stagePostgres(serverUrl, sink), stageSqlite(sink)])
   const children = new Set<ChildProcess>()
@@ -142,7 +132,7 @@ export async function openStage(serverUrl: string): Promise<Stage> {
         leaseMs,
       } as const
       const told: Told = { ...usual, ...rest, operation, suffix, intent, key, sink: sink.url }
-      const args = [join(bundle, 'operates.mjs'), JSON.stringify(told)]
+      const args = [join(bundle, 'operates.js'), JSON.stringify(told)]
       const child = spawn(process.execPath, args, { env: { ...process.env, ...fault } })
       children.add(child)
       return watch(child, () => children.delete(child))

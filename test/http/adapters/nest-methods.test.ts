@@ -140,6 +140,32 @@ describe('what a pipe throws, on Nest,', () => {
     expect((await post(`${url}/method`)).status).toBe(422)
   })
 
+  it('is told from what the method throws though it is the very same error', async () => {
+    const shared = new BadRequestException('no amount')
+    const sharing: PipeTransform<{ amount: number }> = {
+      transform(body) {
+        if (body.amount === 0) throw shared
+        return body
+      },
+    }
+    @Controller()
+    class Charges {
+      @Post('shared')
+      @Idempotent(route())
+      shared(@Body(sharing) { amount }: { amount: number }) {
+        throw amount === 7 ? shared : new Error('another amount')
+      }
+    }
+    const url = await create(Charges)
+    expect(await summary(await post(`${url}/shared`, bad))).toEqual([400, '{"filtered":true}', null])
+    expect(caught).toEqual([shared])
+    for (const replayed of [null, 'true']) {
+      const answer = await post(`${url}/shared`)
+      expect([answer.status, answer.headers.get('idempotent-replayed')]).toEqual([400, replayed])
+    }
+    expect(caught).toHaveLength(1)
+  })
+
   it('is not stored either where it is an answer', async () => {
     @Controller()
     class Charges {

@@ -7,8 +7,9 @@ import { hold, purge } from '../../../src/idempotency/index.js'
 import { systemClock, uuidv7Source } from '../../../src/kernel/index.js'
 import { controlledHttpCases, faultEnvironment, type SubjectAnswer } from '../../../src/testing/index.js'
 import { until } from '../../servers/server-process.js'
+import type { Serving } from '../subject/serving.js'
 import { onEveryAdapter, printedTable } from './cells.js'
-import { bundled, insist, openStage, type Serving, type Stage } from './stage.js'
+import { bundled, insist, openStage, type Stage } from './stage.js'
 
 let program: string
 beforeAll(async () => {
@@ -34,28 +35,48 @@ onEveryAdapter(printedTable('processes that are killed and stopped, and windows 
   it.each(['/slow?ms=800', '/leased/slow?ms=800'])(
     'http-52 %s: killed in the middle, a request is refused until its claim is over, and then carried out once',
     async (path) => {
-      const victim = await stage.start()
-      const client = stage.client(victim, steady)
-      const [user, key] = [client.user(), client.key()]
-      const cut = user.send({ path, key, body: charge, at: 0 }).catch((error: Error) => error)
-      await isClaimed(victim)
-      await victim.kill()
-      expect(await cut).toBeInstanceOf(Error)
-      const startMs = performance.now()
-      const { last, before } = await insist(user, () => user.send({ path, key, body: charge, at: 1 }))
-      expect([madeBy(last), isReplay(last)]).toEqual([pidOf(steady), false])
-      // A lease of 1 s and its margin, and then the 800 ms of the handler; a transaction ends with its process.
-      expect(performance.now() - startMs).toBeLessThan(10_000)
-      for (const answer of before) {
-        expect(answer.status).toBe(409)
-        expect(Number(answer.header('Retry-After'))).toBeLessThanOrEqual(2)
+      let refused = false
+      // A machine that stands still for longer than the lease lasts proves nothing: then it is done once more.
+      for (let round = 1; !refused; round++) {
+        expect(round).toBeLessThanOrEqual(5)
+        refused = await killedIn(path)
       }
-      if (path.startsWith('/leased')) expect(before.length).toBeGreaterThan(0)
-      const again = await user.send({ path, key, body: charge, at: 1 })
-      expect([again.body.equals(last.body), isReplay(again)]).toEqual([true, true])
-      expect(await stage.client(steady).user(user.name).effects()).toBe(1)
     },
   )
+
+  // Whether a repeat came early enough to be refused; always, where nothing outlives the process.
+  async function killedIn(path: string): Promise<boolean> {
+    const victim = await stage.start()
+    const client = stage.client(victim, steady)
+    const [user, key] = [client.user(), client.key()]
+    const sentMs = performance.now()
+    const cut = user.send({ path, key, body: charge, at: 0 }).catch((error: Error) => error)
+    await isClaimed(victim)
+    await victim.kill()
+    expect(await cut).toBeInstanceOf(Error)
+    const startMs = performance.now()
+    const repeat = { path, key, body: charge, at: 1 }
+    let firstMs: number | undefined
+    const { last, before } = await insist(user, async () => {
+      const answer = await user.send(repeat)
+      firstMs ??= performance.now()
+      return answer
+    })
+    expect([madeBy(last), isReplay(last)]).toEqual([pidOf(steady), false])
+    // A lease of 1 s and its margin, and then the 800 ms of the handler; a transaction ends with its process.
+    expect(performance.now() - startMs).toBeLessThan(10_000)
+    for (const answer of before) {
+      expect(answer.status).toBe(409)
+      expect(Number(answer.header('Retry-After'))).toBeLessThanOrEqual(2)
+    }
+    const again = await user.send(repeat)
+    expect([again.body.equals(last.body), isReplay(again)]).toEqual([true, true])
+    expect(await stage.client(steady).user(user.name).effects()).toBe(1)
+    if (!path.startsWith('/leased') || before.length > 0) return true
+    // Not refused: then the lease was over, and the 800 ms came on top.
+    expect((firstMs ?? sentMs) - sentMs).toBeGreaterThan(1_800)
+    return false
+  }
 
   it('http-54 PT5, PT5b: a process that stood still past its lease writes nothing: repeats get the answer of its successor', async () => {
     const owner = await stage.start()

@@ -5,9 +5,10 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { HttpCaseClient, SubjectAnswer } from '../../../src/testing/index.js'
 import { type Postgres, startPostgres } from '../../servers/postgres.js'
 import { until } from '../../servers/server-process.js'
+import type { Serving } from '../subject/serving.js'
 import { type AdapterName, adapterNames } from '../subject/subject.js'
 import { onEveryAdapter, printedTable } from './cells.js'
-import { bundled, insist, openStage, type Serving, type Stage } from './stage.js'
+import { bundled, insist, openStage, type Stage } from './stage.js'
 
 let program: string
 let server: Postgres

@@ -1,11 +1,10 @@
 // Where the controlled HTTP cases are played: a store of each kind, processes on it that can be killed and stopped, and clients for them.
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import Database from 'libsql'
 import pg from 'pg'
 import { afterAll } from 'vitest'
@@ -15,8 +14,10 @@ import {
   type SubjectAnswer,
   type SubjectUser,
 } from '../../../src/testing/index.js'
+import { bundleInto } from '../../bundle.js'
 import { createDatabase } from '../../servers/fresh-database.js'
 import { type Ledger, openLedger } from '../subject/ledger.js'
+import { type Serving, serving } from '../subject/serving.js'
 import type { AdapterName } from '../subject/subject.js'
 import type { Told } from './processes/serves.js'
 
@@ -34,16 +35,6 @@ export interface PlayedOn {
   readonly postgresUrl: string
 }
 
-/** A process that serves the subject. */
-export interface Serving {
-  readonly url: string
-  readonly child: ChildProcess
-  /** Everything that it wrote so far. */
-  said(): string
-  /** Ends it by SIGKILL. */
-  kill(): Promise<void>
-}
-
 /** A store, and processes on it. */
 export interface Stage {
   readonly store: StoreName
@@ -52,7 +43,7 @@ export interface Stage {
   readonly ledger: Ledger
   start(told?: Partial<Told>, environment?: NodeJS.ProcessEnv): Promise<Serving>
   /** A client for these processes. */
-  client(...serving: readonly Serving[]): HttpCaseClient
+  client(...processes: readonly Serving[]): HttpCaseClient
   /** Locks all records from outside; the result lets go. */
   lock(): Promise<() => Promise<void>>
   /** Every row of the tables of Reprise, as text. */
@@ -64,21 +55,10 @@ export interface Stage {
 /** Bundles the program, once for a test file. */
 export async function bundled(): Promise<string> {
   const folder = fileURLToPath(new URL(`../../../.cache/http-serves-${process.pid}`, import.meta.url))
-  await build({
-    entryPoints: { serves: fileURLToPath(new URL('./processes/serves.ts', import.meta.url)) },
-    outdir: folder,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    // Each adapter apart, so that a process loads the one that it is told.
-    splitting: true,
-    packages: 'external',
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    logLevel: 'error',
-  })
+  const serves = fileURLToPath(new URL('./processes/serves.ts', import.meta.url))
+  await bundleInto(folder, { serves }, { packages: 'external' })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
-  return join(folder, 'serves.mjs')
+  return join(folder, 'serves.js')
 }
 
 /** Opens a stage: a store of its own, in a file or on the given server of PostgreSQL, and processes that serve it by an adapter. */
@@ -96,12 +76,12 @@ export async function openStage(program: string, played: PlayedOn): Promise<Stag
     async start(told = {}, environment = {}) {
       const words = JSON.stringify({ adapter, database, sink: join(folder, 'sink'), ...told } satisfies Told)
       const child = spawn(process.execPath, [program, words], { env: { ...process.env, ...environment } })
-      const serving = await ready(child)
-      running.add(serving)
-      child.once('exit', () => running.delete(serving))
-      return serving
+      const started = await serving(child)
+      running.add(started)
+      child.once('exit', () => running.delete(started))
+      return started
     },
-    client: (...serving) => httpCaseClient({ urls: serving.map(({ url }) => url), limitMs: 40_000 }),
+    client: (...processes) => httpCaseClient({ urls: processes.map(({ url }) => url), limitMs: 40_000 }),
     lock: () => (store === 'SQLite' ? lockFile(database.slice('sqlite:'.length)) : lockTables(database)),
     atRest: () => (store === 'SQLite' ? rowsOfFile(database.slice('sqlite:'.length)) : rowsOfTables(database)),
     async close() {
@@ -109,33 +89,6 @@ export async function openStage(program: string, played: PlayedOn): Promise<Stag
       await ledger.close()
       await fresh?.drop()
       rmSync(folder, { recursive: true, force: true })
-    },
-  }
-}
-
-async function ready(child: ChildProcess): Promise<Serving> {
-  let [output, errors] = ['', '']
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    output += text
-  })
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    errors += text
-  })
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stdout?.on('data', () => {
-      const line = /^ready (\S+)\n/m.exec(output)
-      if (line?.[1] !== undefined) resolve(line[1])
-    })
-    void ended.then(() => reject(new Error(`The subject ended before it was ready.\n${errors}`)))
-  })
-  return {
-    url,
-    child,
-    said: () => output + errors,
-    async kill() {
-      child.kill('SIGKILL')
-      await ended
     },
   }
 }

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { CaseOutcome } from '../../../src/testing/index.js'
 import { findSqliteDrivers } from '../../../tools/sqlite-drivers.mjs'
-import { bundleInto } from '../bundle.js'
+import { bundleInto } from '../../bundle.js'
 import type { StoreUnderTest } from './store-under-test.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '')

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mintKey } from '../../../src/identity/index.js'
-import { bundleInto } from '../bundle.js'
+import { bundleInto } from '../../bundle.js'
 import { engines, type LedgerWorld } from './worlds.js'
 
 const script = fileURLToPath(new URL('./processes/pays.mjs', import.meta.url))

@@ -121,6 +121,15 @@ describe('raw pg', () => {
     await expect(awaited).rejects.toMatchObject({ code: 'STATEMENT_UNSUPPORTED' })
   })
 
+  it('takes null for no callback, as pg does', async () => {
+    const found = await world.db.transact(async (tx) => {
+      const client = tx.db as unknown as { query(...values: readonly unknown[]): Promise<{ rows: unknown[] }> }
+      const first = await client.query('select 1 as a', [], null)
+      return [...first.rows, ...(await client.query({ text: 'select 2 as a', callback: null })).rows]
+    })
+    expect(found).toEqual([{ a: 1 }, { a: 2 }])
+  })
+
   it('has every member that a client or a pool of pg has, or says why not', async () => {
     const members = (start: object): string[] => {
       const names: string[] = []

@@ -223,6 +223,7 @@ const triggers: Readonly<Record<string, Trigger | readonly Trigger[]>> = {
   'triggers 58030, raised by a function': [raise('58030'), atCommit('58030')],
   'triggers 08*, raised by a function': [raise('08006'), atCommit('08P01')],
   'triggers 08P01': [behindPgbouncer('body'), behindPgbouncer('connecting')],
+  'triggers values-mismatch': inBody((tx) => tx.query('select $1::text', ['one', 'too many'])),
   'triggers COMMIT_ROLLED_BACK': async () => {
     const { behind, session, end } = await withClientBehind()
     await caught(behind().query('select 1/0'))

@@ -31,6 +31,16 @@ describe('a transaction', () => {
     expect(rows[0].status).toBe('committed')
   })
 
+  it.each([['a'], [5], [null], [{ a: 1 }], [new Set(['a'])], [new Uint8Array([65])]])(
+    'takes no values that are no list: nothing is sent, and it goes on',
+    async (odd) => {
+      const { session, tx } = await begun(world.engine)
+      expect(await codeOf(tx.query('select $1::text', odd as never))).toBe('ARGUMENT_INVALID')
+      expect((await tx.query('select $1::text as a', ['b'])).rows).toEqual([{ a: 'b' }])
+      session.release('discard')
+    },
+  )
+
   it('leaves nothing of its settings on the connection', async () => {
     const client = await world.pool.connect()
     const { rows } = await client.query(

@@ -82,6 +82,17 @@ describe.each(cells)('on %s, records of format %i', (engine, format) => {
       expect(runs).toEqual(expectedRuns)
     }))
 
+  it('are the same in every cell after a migration', () =>
+    withFixture(engine, format, async ({ db, raw }) => {
+      const all = 'select * from reprise_marker order by id'
+      const before = await raw(all)
+      await db.migrate()
+      const after = await raw(all)
+      // What a migration adds has a value of its own; nothing that was there has changed.
+      expect(after.map((row, place) => ({ ...row, ...before[place] }))).toEqual(after)
+      expect(after).toHaveLength(fixtureOf(format).records.length)
+    }))
+
   it('are of that format, and all of them are accounted for', () =>
     withFixture(engine, format, async ({ raw }) => {
       const rows = await raw('select format, count(*) as n from reprise_marker group by format')

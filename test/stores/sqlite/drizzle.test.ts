@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { findSqliteDrivers } from '../../../tools/sqlite-drivers.mjs'
-import { bundleInto } from '../bundle.js'
+import { bundleInto } from '../../bundle.js'
 import { freshFile, start } from './files.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '')
@@ -31,7 +31,7 @@ it('works on the transaction, is undone with it, and has transactions of its own
       tables: 'drizzle-orm/sqlite-core',
       conditions: 'drizzle-orm',
     }
-    await bundleInto(bundle, doors, ['better-sqlite3'])
+    await bundleInto(bundle, doors, { external: ['better-sqlite3'] })
     const child = start('drizzle.mjs', [bundle, drivers.folder, freshFile()], [drivers.node])
     const [report = ''] = await child.rest()
     const notes = ['a0', 'a1', 'b0', 'b1', 'd0', 'd1']

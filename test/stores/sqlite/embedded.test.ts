@@ -14,7 +14,7 @@ const others = readdirSync(versions)
   .filter(([, path]) => existsSync(path))
 
 const expected = [
-  { from: 0, to: 2 },
+  { from: 0, to: 3 },
   [],
   ...Array.from({ length: 2 }, () => ({
     id: 1,

@@ -11,7 +11,7 @@ import { afterAll, afterEach } from 'vitest'
 import { systemClock, systemRandom } from '../../../src/kernel/index.js'
 import { SqliteEngine } from '../../../src/stores/sqlite/engine.js'
 import { type SqliteClient, type SqliteDomain, type SqliteOptions, sqlite } from '../../../src/stores/sqlite/index.js'
-import { bundleInto } from '../bundle.js'
+import { bundleInto } from '../../bundle.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'reprise-sqlite-'))
 const opened: { close(): unknown }[] = []

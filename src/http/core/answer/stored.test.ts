@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { property } from '../../../../test/property.js'
-import { answerCodec, codecForBoth, fieldsToReplay, replayedFields, restore, store } from './stored.js'
+import {
+  answerCodec,
+  codecForBoth,
+  earlierAnswerCodecs,
+  fieldsToReplay,
+  replayedFields,
+  restore,
+  store,
+} from './stored.js'
 
 const context = { id: 'sha256:x', operation: 'charges' } as never
 
@@ -15,6 +23,28 @@ property('comes back byte by byte', [fc.uint8Array({ maxLength: 200 }), fc.boole
   expect(restored).toEqual(answer)
   // Where it is told as text too, that is the same text.
   if (same !== undefined) expect(Buffer.from(same)).toEqual(body)
+})
+
+it('keeps a body of text as it is, behind the rest', async () => {
+  const headers = [['content-type', 'application/json']] as const
+  const text = '{"note":"a \\"quoted\\" word"}\n{1'
+  const stored = await answerCodec.encode({ status: 201, headers, text }, context)
+  expect(stored).toBe(`62{"status":201,"headers":[["content-type","application/json"]]}${text}`)
+  for (const answer of [
+    { status: 201, headers, text },
+    { status: 200, headers: [], text: '' },
+    { status: 200, headers: [], base64: 'AA==' },
+    { status: 413, headers: [['location', '/a']] as const, tombstone: true as const },
+  ]) {
+    expect(await answerCodec.decode(await answerCodec.encode(answer, context), context)).toEqual(answer)
+  }
+})
+
+it('reads what the versions before have stored', async () => {
+  const before = '{"status":201,"headers":[["etag","\\"1\\""]],"text":"{\\"paid\\":1}"}'
+  const [first] = earlierAnswerCodecs
+  expect([first?.name, answerCodec.name]).toEqual(['http-answer-1', 'http-answer-2'])
+  expect(await first?.decode(before, context)).toEqual({ status: 201, headers: [['etag', '"1"']], text: '{"paid":1}' })
 })
 
 it('keeps the fields that may be repeated, and only where the resource is of an answer too large', () => {

@@ -1,9 +1,8 @@
 // What is remembered of an answer: the status, the fields that may be repeated, and the bytes; or, where there are too many, that it was given.
 
 import type { ValueCodec } from '../../../idempotency/index.js'
-import { RepriseError } from '../../../kernel/index.js'
+import { isPromiseLike, RepriseError } from '../../../kernel/index.js'
 import { type FinishedAnswer, textAnswer } from './finished.js'
-import { isPromise } from './promised.js'
 
 /** What is stored of an answer, as JSON. */
 export interface StoredAnswer {
@@ -87,12 +86,33 @@ export function restore({ status, headers, text, base64: encoded }: StoredAnswer
   return { status, headers, body: Buffer.from(encoded ?? '', 'base64') }
 }
 
-/** Stores answers as JSON that is known to come back as it is. */
+/**
+ * Stores answers: the length of all but a body of text, that as JSON, and the text as it is. Most bodies are JSON, and JSON in JSON is a quarter longer and takes as long to write as the
+ * rest of an answer.
+ */
 export const answerCodec: ValueCodec<StoredAnswer> = {
-  name: 'http-answer-1',
-  encode: (answer) => JSON.stringify(answer),
-  decode: (text) => JSON.parse(text) as StoredAnswer,
+  name: 'http-answer-2',
+  encode: ({ status, headers, text = '', base64: encoded, tombstone }) => {
+    const head = JSON.stringify({ status, headers, base64: encoded, tombstone })
+    return `${head.length}${head}${text}`
+  },
+  decode: (stored) => {
+    const start = stored.indexOf('{')
+    const end = start + Number(stored.slice(0, start))
+    const head = JSON.parse(stored.slice(start, end)) as StoredAnswer
+    const { status, headers } = head
+    return head.base64 === undefined && !head.tombstone ? { status, headers, text: stored.slice(end) } : head
+  },
 }
+
+/** The codecs of earlier versions, which are still read. */
+export const earlierAnswerCodecs: readonly ValueCodec<StoredAnswer>[] = [
+  {
+    name: 'http-answer-1',
+    encode: (answer) => JSON.stringify(answer),
+    decode: (text) => JSON.parse(text) as StoredAnswer,
+  },
+]
 
 /**
  * A codec of answers, for final failures too: an answer that was thrown is stored by the same codec as one that was returned, so that what encrypts or leaves things out does so for both. What
@@ -112,13 +132,15 @@ export function codecForBoth(codec: ValueCodec<StoredAnswer>): ValueCodec<Stored
     // A promise only where the codec itself has one: waiting for it takes a timer.
     decode: (text, context) => {
       const answer = codec.decode(text, context)
-      return isPromise(answer) ? Promise.resolve(answer).then(either) : either(answer)
+      return isPromiseLike(answer) ? Promise.resolve(answer).then(either) : either(answer)
     },
   }
 }
 
+// Member by member: a spread of what JSON made takes as long as the JSON.
 function either(answer: StoredAnswer): StoredAnswer {
-  return { ...answer, code: 'answer', data: answer } as StoredAnswer
+  const { status, headers, text, base64, tombstone } = answer
+  return { status, headers, text, base64, tombstone, code: 'answer', data: answer } as StoredAnswer
 }
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -173,7 +173,8 @@ it('reads what an earlier codec wrote, and runs nothing again where a record can
   const name = 'charges'
   await expect(send(route({ name: 'encoding', codec: broken }), { key })).rejects.toThrow('encode')
   expect(effects()).toBe(0)
-  await send(route(), { key })
+  const first: ValueCodec<StoredAnswer> = { ...answerCodec, name: 'first-1' }
+  await send(route({ codec: first }), { key })
   const [record] = await db.records.list({ limit: 10 }, { deadline: deadlineAfter('1h') })
   const later = routeWorld()
   if (record !== undefined) later.db.putRecord(record.id, record.record)
@@ -182,9 +183,27 @@ it('reads what an earlier codec wrote, and runs nothing again where a record can
   expect(await send(unreadable, { key })).toMatchObject({ status: 500, problem: 'record-unusable' })
   const third = routeWorld()
   if (record !== undefined) third.db.putRecord(record.id, record.record)
-  const reading = third.route({ name, codec: other, earlierCodecs: [answerCodec] })
+  const reading = third.route({ name, codec: other, earlierCodecs: [first] })
   expect((await send(reading, { key })).headers['idempotent-replayed']).toBe('true')
   expect([later.effects(), third.effects()]).toEqual([0, 0])
+})
+
+it('replays what a version before has stored, also under a codec of one’s own', async () => {
+  const { db, route } = routeWorld()
+  const key = mintKey()
+  const { text } = await send(route(), { key })
+  const [record] = await db.records.list({ limit: 10 }, { deadline: deadlineAfter('1h') })
+  const value = JSON.stringify({ status: 201, headers: [['content-type', 'application/json']], text })
+  for (const codec of [undefined, { ...answerCodec, name: 'own-1' }]) {
+    const later = routeWorld()
+    if (record !== undefined) later.db.putRecord(record.id, { ...record.record, codec: 'http-answer-1', value })
+    expect(await send(later.route(codec === undefined ? {} : { codec }), { key })).toMatchObject({
+      status: 201,
+      text,
+      headers: { 'idempotent-replayed': 'true' },
+    })
+    expect(later.effects()).toBe(0)
+  }
 })
 
 it('remembers for the window, counted from completion, and refuses keys that say they are older', async () => {

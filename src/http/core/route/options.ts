@@ -59,9 +59,9 @@ export interface RouteOptions<Native, Input> {
   readonly replayHeaders?: readonly string[]
   /** The most bytes of an answer's body that are kept. A larger one leaves a tombstone. Default 256 KiB. */
   readonly largestAnswer?: number
-  /** How answers are stored, for example `encrypted({ … })`. Default: JSON. */
+  /** How answers are stored, for example `encrypted({ … })`. Default: status and fields as JSON, and the body as it is. */
   readonly codec?: ValueCodec<StoredAnswer>
-  /** Codecs of earlier versions. Default: none. */
+  /** Codecs of earlier versions; what Reprise stores by default can be read in any case. Default: none. */
   readonly earlierCodecs?: readonly ValueCodec<StoredAnswer>[]
   /** How long a request may take; `Reprise-Deadline-Ms` can only shorten it. Default: the domain's. */
   readonly deadline?: Duration

@@ -7,11 +7,10 @@ import {
   type OperationFailedError,
 } from '../../../idempotency/index.js'
 import { type Key, parseKeyField, replayedHeader } from '../../../identity/index.js'
-import { isRepriseError, RepriseError } from '../../../kernel/index.js'
+import { isPromiseLike, isRepriseError, RepriseError } from '../../../kernel/index.js'
 import { type HttpAnsweredEvent, httpAnswered } from '../../../telemetry/index.js'
 import { AnswerError } from '../answer/answer.js'
 import { discard, type FinishedAnswer, finish } from '../answer/finished.js'
-import { isPromise } from '../answer/promised.js'
 import { restore, type StoredAnswer } from '../answer/stored.js'
 import { problem } from '../problems.js'
 import type { RequestFacts } from '../request/facts.js'
@@ -75,7 +74,7 @@ export class HttpRoute<Native, Input> implements Route<Native> {
     try {
       const principal = await usersOwn(() => {
         const named = this.#options.principal(native, bare)
-        return isPromise(named) ? named.then(namesOf) : namesOf(named)
+        return isPromiseLike(named) ? named.then(namesOf) : namesOf(named)
       })
       if (principal === undefined) return await this.#refuse({ name: 'unauthenticated' }, bare, caller)
       const { methods } = this.#settings
@@ -142,9 +141,10 @@ export class HttpRoute<Native, Input> implements Route<Native> {
     if (kept.tombstone) {
       return this.#refuse({ name: 'answer-not-kept', headers: Object.fromEntries(kept.headers) }, request, caller)
     }
-    const { status, headers, body } = restore(kept)
+    const answer = restore(kept)
     const more = [[replayedHeader.name.toLowerCase(), 'true'] as const, ['cache-control', 'no-store'] as const]
-    return this.#tell('replayed', { status, headers: [...headers, ...more, ...exposed(request)], body }, caller)
+    const headers = [...answer.headers, ...more, ...exposed(request)]
+    return this.#tell('replayed', { ...answer, headers }, caller)
   }
 
   async #explained(

@@ -2,10 +2,9 @@
 
 import { fail, OperationFailedError } from '../../../idempotency/index.js'
 import type { Key } from '../../../identity/index.js'
-import { isRepriseError } from '../../../kernel/index.js'
+import { isPromiseLike, isRepriseError } from '../../../kernel/index.js'
 import { type Answer, AnswerError, type Answered, answerOf } from '../answer/answer.js'
 import { type FinishedAnswer, finish } from '../answer/finished.js'
-import { isPromise } from '../answer/promised.js'
 import { type StoredAnswer, store } from '../answer/stored.js'
 import type { HttpRequest } from '../request/http-request.js'
 import type { Arrival } from './arrival.js'
@@ -43,7 +42,7 @@ export class UsersError extends Error {
 export function usersOwn<Result>(work: () => Result | PromiseLike<Result>): Result | Promise<Result> {
   try {
     const result = work()
-    return isPromise(result) ? Promise.resolve(result).catch(thrownByUser) : result
+    return isPromiseLike(result) ? Promise.resolve(result).catch(thrownByUser) : result
   } catch (error) {
     return thrownByUser(error)
   }
@@ -71,10 +70,10 @@ export async function runHandler<Native, Input>(
   let end: HandlerEnd
   try {
     const reading = arrival.input()
-    const input = isPromise(reading) ? await reading : reading
+    const input = isPromiseLike(reading) ? await reading : reading
     const answered = await handler({ request: arrival.request(), input, native, principal, key, callerAttempt })
     const finishing = finish(answerOf(answered), settings.largestAnswer)
-    const answer = isPromise(finishing) ? await finishing : finishing
+    const answer = isPromiseLike(finishing) ? await finishing : finishing
     end = { answer, kept: settings.stores(answer.status) }
   } catch (error) {
     end = await thrownEnd(error, settings, options)

@@ -1,9 +1,9 @@
 // A route with every default filled in, or refused: what all routes share, whatever holds the marker.
 
-import type { OperationOptions } from '../../../idempotency/index.js'
+import type { OperationOptions, ValueCodec } from '../../../idempotency/index.js'
 import { type KeyFieldOptions, parseKeyField, scope as scopeOf } from '../../../identity/index.js'
 import { demandKnown, durationMs, isRepriseError, RepriseError } from '../../../kernel/index.js'
-import { answerCodec, codecForBoth, fieldsToReplay, type StoredAnswer } from '../answer/stored.js'
+import { answerCodec, codecForBoth, earlierAnswerCodecs, fieldsToReplay, type StoredAnswer } from '../answer/stored.js'
 import { problemBase } from '../problems.js'
 import { ruleOf } from '../request/content.js'
 import type { Arrival } from './arrival.js'
@@ -133,7 +133,7 @@ export function operationOptions<Native, Input>(
   settings: RouteSettings,
 ): Omit<OperationOptions<Arrival<Native, Input>, StoredAnswer, 'answer'>, never> {
   type Given = Arrival<Native, Input>
-  const { name, retryHorizon, oldestKey, wait, reversibility, earlierCodecs } = options
+  const { name, retryHorizon, oldestKey, wait, reversibility, earlierCodecs = [] } = options
   const { codec = answerCodec } = options
   return {
     scope: ({ principal, method }: Given) => scopeOf(...principal, method, name),
@@ -148,9 +148,7 @@ export function operationOptions<Native, Input>(
     waiters: options.waiters ?? usual.waiters,
     failures: ['answer'],
     codec: codecForBoth(codec),
-    ...(earlierCodecs === undefined
-      ? {}
-      : { earlierCodecs: Array.isArray(earlierCodecs) ? earlierCodecs.map(codecForBoth) : earlierCodecs }),
+    earlierCodecs: Array.isArray(earlierCodecs) ? readable(codec, earlierCodecs) : earlierCodecs,
     // What is kept is bounded by the bytes of a body; base64, escapes and fields come on top.
     largestOutcome: Math.min(67_108_864, settings.largestAnswer * 6 + 1_048_576),
     ...(reversibility === undefined ? {} : { reversibility }),
@@ -190,4 +188,14 @@ function methodsOf(methods: readonly string[]): ReadonlySet<string> {
 function whole(option: string, value: number, most: number, least = 0): number {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return value
   throw invalidOption(option, `It is a whole number from ${least} to ${most}.`)
+}
+
+// What was stored before a codec of the user's own is read by ours.
+function readable(
+  codec: ValueCodec<StoredAnswer>,
+  earlier: readonly ValueCodec<StoredAnswer>[],
+): ValueCodec<StoredAnswer>[] {
+  const names = [codec, ...earlier].map((one) => (Object(one) as Partial<ValueCodec<StoredAnswer>>).name)
+  const ours = [answerCodec, ...earlierAnswerCodecs].filter(({ name }) => !names.includes(name))
+  return [...earlier, ...ours].map(codecForBoth)
 }

@@ -172,6 +172,23 @@ describe('the client', () => {
     },
   )
 
+  it.each([['a text'], [5], [null], [{ a: 1 }], [new Set(['a'])]])(
+    'takes no values of tx.query that are no list',
+    async (odd) => {
+      const db = await itemStore()
+      const refused = await db.transact((tx) => tx.query('SELECT ? AS a', odd as never).catch((error) => error.code))
+      expect(refused).toBe('ARGUMENT_INVALID')
+    },
+  )
+
+  it('takes no bytes in place of a list: one driver would end the process', async () => {
+    const db = await itemStore()
+    const bytes = new Uint8Array([65]) as never
+    await expect(db.transact((tx) => tx.query('SELECT ? AS a', bytes))).rejects.toMatchObject({
+      code: 'ARGUMENT_INVALID',
+    })
+  })
+
   it('refuses several statements at once where only one would run', async () => {
     const db = await itemStore()
     await expect(inside(db, (client) => client.prepare('SELECT 1; SELECT 2'))).rejects.toMatchObject({

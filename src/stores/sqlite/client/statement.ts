@@ -1,7 +1,7 @@
 // A prepared statement of the client: values checked, rows plain, whatever the driver.
 
 import { RepriseError } from '../../../kernel/index.js'
-import type { SqlAnswer } from '../../sql/index.js'
+import { listOfValues, type SqlAnswer } from '../../sql/index.js'
 import {
   bindable,
   call,
@@ -134,7 +134,7 @@ function* oneByOne(rows: readonly unknown[], act: Act): Generator<unknown> {
 /** Runs one statement with its values, prepared anew or kept from before. */
 export function answerOf(handle: SqliteHandle, text: string, values: readonly unknown[], act: Act): SqlAnswer {
   refuseUnpreparable(text)
-  const given = boundValues(values)
+  const given = boundValues(listOfValues(values))
   const found = act(() => runKept(handle, text, given, (statement) => rowsOf(statement, given)))
   return typeof found === 'number' ? { rows: [], rowCount: found } : { rows: found, rowCount: found.length }
 }

@@ -105,15 +105,18 @@ describe('drivers', () => {
   })
 
   it('get no value that one of them cannot take', () => {
-    expect([true, false, null, 'text', 1.5, 2n].map((value) => bindable(value, 0))).toEqual([
+    const largest = 2n ** 63n - 1n
+    expect([true, false, null, 'text', 1.5, 2n, largest, -largest - 1n].map((value) => bindable(value, 0))).toEqual([
       1,
       0,
       null,
       'text',
       1.5,
       2n,
+      largest,
+      -largest - 1n,
     ])
-    for (const value of [undefined, {}, [], Number.NaN, Symbol('x')]) {
+    for (const value of [undefined, {}, [], Number.NaN, Symbol('x'), largest + 1n, -largest - 2n]) {
       expect(() => bindable(value, 3)).toThrow(
         expect.objectContaining({ details: { position: 3, kind: typeof value } }),
       )

@@ -201,13 +201,16 @@ function fitting(value: bigint): number | bigint {
  */
 export function bindable(value: unknown, position: number): SqliteValue {
   if (typeof value === 'boolean') return value ? 1 : 0
-  if (value === null || typeof value === 'string' || typeof value === 'bigint' || value instanceof Uint8Array) {
-    return value
-  }
+  if (value === null || typeof value === 'string' || value instanceof Uint8Array) return value
+  if (typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return value
   if (typeof value === 'number' && !Number.isNaN(value)) return value
-  throw new RepriseError('ARGUMENT_INVALID', 'A value must be text, a number, a boolean, null or bytes.', {
-    details: { position, kind: typeof value },
-  })
+  throw new RepriseError(
+    'ARGUMENT_INVALID',
+    'A value must be text, a number (a whole one of 64 bits at most), a boolean, null or bytes.',
+    {
+      details: { position, kind: typeof value },
+    },
+  )
 }
 
 type Opener = new (file: string) => SqliteHandle
