@@ -17,12 +17,17 @@ function installEnvironment() {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !unwanted.test(name)))
 }
 
-/** The text of the stamp: native packages differ by Node's major version and by platform. */
-function stampOf(/** @type {string} */ directory) {
+/**
+ * The text of the stamp: native packages differ by Node's major version and by platform, programs by platform alone.
+ * @param {string} directory
+ * @param {boolean} isProgram
+ */
+function stampOf(directory, isProgram) {
   const lock = createHash('sha256')
     .update(readFileSync(join(directory, 'package-lock.json')))
     .digest('hex')
-  return `${lock} node${process.versions.node.split('.')[0]} ${process.platform}-${process.arch}\n`
+  const node = isProgram ? '' : ` node${process.versions.node.split('.')[0]}`
+  return `${lock}${node} ${process.platform}-${process.arch}\n`
 }
 
 function installedStamp(/** @type {string} */ directory) {
@@ -67,15 +72,18 @@ function isSymbolicLink(/** @type {string} */ path) {
  * Makes sure that a folder's node_modules is what its lock file says.
  * @param {string} root the repository, for messages
  * @param {string} [directory] the folder with the lock file; default: the repository itself
+ * @param {{ isProgram?: boolean }} [options] isProgram: it holds a program, which is the same for every Node. To install it anew would take it away from whoever runs it, a Node its own
+ *   binary. Default false
  */
-export async function ensureInstalled(root, directory = root) {
-  if (installedStamp(directory) === stampOf(directory)) return
+export async function ensureInstalled(root, directory = root, { isProgram = false } = {}) {
+  const stamp = stampOf(directory, isProgram)
+  if (installedStamp(directory) === stamp) return
   const where = relative(root, directory) || '.'
   if (isSymbolicLink(join(directory, 'node_modules'))) {
     throw new Refusal(`Not installing in ${where}: its node_modules is a link, and npm would empty what it points to.`)
   }
   await oneAtATime(join(directory, '.cache', 'install.lock'), `installing in ${where}`, async () => {
-    if (installedStamp(directory) === stampOf(directory)) return
+    if (installedStamp(directory) === stamp) return
     const startedMs = Date.now()
     say(`installing ${join(where, 'package-lock.json')} ...`)
     const args = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']
@@ -84,7 +92,7 @@ export async function ensureInstalled(root, directory = root) {
       throw new Refusal(`${output.trim()}\n\nInstalling in ${where} failed: ${reasonFor(output, code)}`)
     }
     mkdirSync(join(directory, 'node_modules'), { recursive: true }) // absent when there was nothing to install here
-    writeFileSync(join(directory, 'node_modules', '.reprise-lock'), stampOf(directory))
+    writeFileSync(join(directory, 'node_modules', '.reprise-lock'), stamp)
     say(`installed in ${((Date.now() - startedMs) / 1000).toFixed(0)} s`)
   })
 }

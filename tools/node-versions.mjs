@@ -34,6 +34,6 @@ export function findNode(root, major) {
 export async function otherNode(root, major) {
   const found = findNode(root, major)
   if ('why' in found && !found.installable) return found
-  await ensureInstalled(root, join(root, 'tools', 'nodes', String(major)))
+  await ensureInstalled(root, join(root, 'tools', 'nodes', String(major)), { isProgram: true })
   return findNode(root, major)
 }

