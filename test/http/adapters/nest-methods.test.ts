@@ -155,6 +155,12 @@ describe('what a pipe throws, on Nest,', () => {
       shared(@Body(sharing) { amount }: { amount: number }) {
         throw amount === 7 ? shared : new Error('another amount')
       }
+
+      @Post('mine')
+      @Idempotent({ ...route(), answerOf: () => reply(418, 'mine') })
+      mine(@Body(sharing) _body: object) {
+        throw shared
+      }
     }
     const url = await create(Charges)
     expect(await summary(await post(`${url}/shared`, bad))).toEqual([400, '{"filtered":true}', null])
@@ -164,6 +170,9 @@ describe('what a pipe throws, on Nest,', () => {
       expect([answer.status, answer.headers.get('idempotent-replayed')]).toEqual([400, replayed])
     }
     expect(caught).toHaveLength(1)
+    // Nor is an answerOf that makes an answer of everything asked about what a pipe threw.
+    expect(await summary(await post(`${url}/mine`, bad))).toEqual([400, '{"filtered":true}', null])
+    expect((await post(`${url}/mine`)).status).toBe(418)
   })
 
   it('is not stored either where it is an answer', async () => {
