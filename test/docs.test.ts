@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { pagesWithCommands } from './cli/pages-with-commands.js'
+import { commentFences, commentFencesOf, namesWithExample, namesWithoutExample } from './doc-comments.js'
 import { type Fence, fences, fencesOf, pages, root } from './markdown.js'
 import { isAppBlock } from './package/start-page.js'
 
@@ -18,30 +19,44 @@ interface Snippet extends Fence {
 const blocks = pages()
   .flatMap(fences)
   .filter((fence) => !isAppBlock(fence))
-const snippets: Snippet[] = blocks.flatMap((fence, index) => {
-  if (fence.info !== 'ts') return []
-  const next = blocks[index + 1]
-  const prints = next?.page === fence.page && next.info === 'text' ? next.text : ''
-  return [{ ...fence, file: `${fence.page.replaceAll(/[^a-zA-Z0-9]+/g, '-')}-${fence.line}`, prints }]
-})
+const snippets = snippetsOf(blocks)
+const comments = commentFences()
+const examples = snippetsOf(comments)
+
+function snippetsOf(fences: readonly Fence[]): Snippet[] {
+  return fences.flatMap((fence, index) => {
+    if (fence.info !== 'ts') return []
+    const next = fences[index + 1]
+    const prints = next?.page === fence.page && next.info === 'text' ? next.text : ''
+    return [{ ...fence, file: `${fence.page.replaceAll(/[^a-zA-Z0-9]+/g, '-')}-${fence.line}`, prints }]
+  })
+}
+
+// One program for all: most of the time goes into the types that they share.
+beforeAll(() => {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  for (const { file, text } of snippets) writeFileSync(`${folder}/${file}.ts`, text)
+  // An example may end with a value that nobody reads. As an export it is not reported as unused; an import still is.
+  for (const { file, text } of examples) {
+    writeFileSync(
+      `${folder}/${file}.ts`,
+      text.replaceAll(/^(?=(async|class|const|declare|function|interface|let|type) )/gm, 'export '),
+    )
+  }
+  const config = {
+    extends: '../../tsconfig.json',
+    compilerOptions: { noEmit: false, outDir: '.', incremental: false, tsBuildInfoFile: null },
+    include: ['*.ts'],
+  }
+  writeFileSync(`${folder}/tsconfig.json`, JSON.stringify(config))
+  const tsc = `${root}/node_modules/typescript/bin/tsc`
+  const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' })
+  expect(stdout).toBe('')
+  expect(status).toBe(0)
+}, 120_000)
 
 describe('snippets in the documentation', () => {
-  beforeAll(() => {
-    rmSync(folder, { recursive: true, force: true })
-    mkdirSync(folder, { recursive: true })
-    for (const { file, text } of snippets) writeFileSync(`${folder}/${file}.ts`, text)
-    const config = {
-      extends: '../../tsconfig.json',
-      compilerOptions: { noEmit: false, outDir: '.', incremental: false, tsBuildInfoFile: null },
-      include: ['*.ts'],
-    }
-    writeFileSync(`${folder}/tsconfig.json`, JSON.stringify(config))
-    const tsc = `${root}/node_modules/typescript/bin/tsc`
-    const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' })
-    expect(stdout).toBe('')
-    expect(status).toBe(0)
-  }, 120_000)
-
   it('exist', () => {
     expect(snippets.length).toBeGreaterThan(10)
   })
@@ -54,6 +69,62 @@ describe('snippets in the documentation', () => {
       expect(output).toBe(prints)
     },
   )
+})
+
+describe('examples in doc comments', () => {
+  it('are there for what users call most', () => {
+    expect(namesWithoutExample(comments).filter((name) => name.startsWith('testing: '))).toEqual([])
+  })
+
+  it.each(examples.filter(({ prints }) => prints !== '').map((each) => [`${each.page}:${each.line}`, each] as const))(
+    '%s prints what the comment says',
+    (_place, { file, prints }) => {
+      expect(execFileSync(process.execPath, [`${folder}/${file}.js`], { encoding: 'utf8', cwd: root })).toBe(prints)
+    },
+  )
+
+  it('are found by the name of what they describe', () => {
+    const text = [
+      '/**',
+      ' * A function.',
+      ' *',
+      ' * @example',
+      ' * ```ts',
+      ' * if (a) {',
+      ' *   b()',
+      ' * }',
+      ' * ```',
+      ' */',
+      'export function first(): void {}',
+      'export interface Second {',
+      '  /**',
+      '   * A member.',
+      '   * ```ts',
+      '   * third()',
+      '   * ```',
+      '   */',
+      '  third(): void',
+      '}',
+      '/**',
+      ' * ```ts',
+      ' * fourth',
+      ' * ```',
+      ' */',
+      'export const fourth = { fifth: 5 }',
+    ]
+    expect(commentFencesOf('src/a.ts', text.join('\n')).map(({ line, name, text }) => [line, name, text])).toEqual([
+      [5, 'first', 'if (a) {\n  b()\n}\n'],
+      [15, 'Second.third', 'third()\n'],
+      [22, 'fourth', 'fourth\n'],
+    ])
+    expect(() => commentFencesOf('src/a.ts', '/**\n * ```js\n * ```\n */\nconst a = 1')).toThrow(/^src\/a\.ts:2: /)
+  })
+
+  it('are missed where they are not', () => {
+    const names = Object.entries(namesWithExample).flatMap(([entry, names]) => names.map((name) => `${entry}: ${name}`))
+    expect(namesWithoutExample([])).toEqual(names)
+    expect(names.length).toBeGreaterThan(25)
+  })
 })
 
 describe('blocks in the documentation', () => {

@@ -25,7 +25,22 @@ export interface Barrier {
   arrive(): Promise<number>
 }
 
-/** A new {@link Barrier} for a whole number of parties, at least 1. */
+/**
+ * A new {@link Barrier} for a whole number of parties, at least 1.
+ *
+ * @example
+ * ```ts
+ * import { barrier } from 'reprise/testing'
+ *
+ * const start = barrier(2)
+ * const race = async (name: string) => `${name} arrived as number ${await start.arrive()}`
+ * console.log(await Promise.all([race('a'), race('b')]), start.opened)
+ * ```
+ *
+ * ```text
+ * [ 'a arrived as number 1', 'b arrived as number 2' ] true
+ * ```
+ */
 export function barrier(parties: number, options: BarrierOptions = {}): Barrier {
   const { limitMs = 10_000, clock = systemClock } = options
   if (!Number.isSafeInteger(parties) || parties < 1) {

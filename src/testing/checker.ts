@@ -80,7 +80,25 @@ interface Found {
   readonly results: Set<string>
 }
 
-/** Compares intents with effects. Refuses a history that names an intent twice with `ARGUMENT_INVALID`. */
+/**
+ * Compares what callers were told with the effects that are there. A history that names an intent twice is refused with
+ * `ARGUMENT_INVALID`.
+ *
+ * @example
+ * ```ts
+ * import { checkEffects } from 'reprise/testing'
+ *
+ * const { findings } = checkEffects({
+ *   intents: [{ id: 'order-1', key: 'k1', verdicts: ['unknown', 'committed'] }],
+ *   effects: [{ intent: 'order-1' }, { intent: 'order-1' }],
+ * })
+ * console.log(findings.map(({ kind, intent }) => `${kind}: ${intent}`))
+ * ```
+ *
+ * ```text
+ * [ 'duplicate: order-1' ]
+ * ```
+ */
 export function checkEffects(run: CheckedRun): CheckReport {
   const { intents, effects, parts = ['effect'], healed = false } = run
   const found = countEffects(effects)

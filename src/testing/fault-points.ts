@@ -59,7 +59,20 @@ interface Rule {
 
 const maxReached = 10_000
 
-/** Arms the fault points of this process, in place of whoever armed them before, and records every point that is reached. */
+/**
+ * Arms the fault points of this process and records every point that is reached. Whatever armed them before is disarmed.
+ *
+ * @example
+ * ```ts
+ * import { faultPoints } from 'reprise/testing'
+ *
+ * const points = faultPoints()
+ * points.throwAt('transaction.before-commit')
+ * // … run the code under test …
+ * console.log(points.count('transaction.before-commit'))
+ * points.disarm()
+ * ```
+ */
 export function faultPoints(): FaultPoints {
   const reached: string[] = []
   const counts = new Map<string, number>()

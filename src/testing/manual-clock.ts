@@ -42,7 +42,21 @@ interface Timer {
 
 const defaultWallMs = 1_735_689_600_000
 
-/** A new {@link ManualClock}. */
+/**
+ * A new {@link ManualClock}.
+ *
+ * @example
+ * ```ts
+ * import { readOnly, retryPolicy } from 'reprise/retry'
+ * import { manualClock } from 'reprise/testing'
+ *
+ * const clock = manualClock()
+ * const policy = retryPolicy({ attempts: 3, clock })
+ * const answer = policy.run(readOnly(), () => fetch('https://api.example.com/rates'))
+ * await clock.advance('30s') // the pauses between the attempts are over at once
+ * console.log((await answer).status, clock.monotonicMs())
+ * ```
+ */
 export function manualClock(options: ManualClockOptions = {}): ManualClock {
   const maxFires = options.maxFires ?? 100_000
   if (!Number.isInteger(maxFires) || maxFires < 1) {

@@ -71,7 +71,19 @@ export interface ConformanceCase {
 /** What became of a case. */
 export type CaseOutcome = 'passed' | `refused: ${string}`
 
-/** Runs one case on a world: the case itself, or its refusal where the manifest denies it. Throws when the store fails it. */
+/**
+ * Runs one case on a store: the case itself, or its refusal where the manifest denies it. Throws when the store fails it.
+ *
+ * @example
+ * ```ts
+ * import { recordCases, runConformanceCase, type StoreWorld, transactionCases } from 'reprise/testing'
+ *
+ * declare function freshWorld(): Promise<StoreWorld> // an empty database of your store
+ * for (const subject of [...transactionCases, ...recordCases]) {
+ *   console.log(subject.id, await runConformanceCase(subject, await freshWorld()))
+ * }
+ * ```
+ */
 export async function runConformanceCase(subject: ConformanceCase, world: StoreWorld): Promise<CaseOutcome> {
   const why = subject.deniedBy?.(world.db.manifest)
   if (why === undefined) {

@@ -59,7 +59,20 @@ const maxStatements = 10_000
 const closeLimitMs = 5_000
 const healLimitMs = 30_000
 
-/** Starts a {@link PostgresProxy}. Whoever starts one closes it. */
+/**
+ * Starts a {@link PostgresProxy}. Whoever starts one closes it.
+ *
+ * @example
+ * ```ts
+ * import { commits, postgresProxy } from 'reprise/testing'
+ *
+ * const proxy = await postgresProxy({ upstream: { host: '127.0.0.1', port: 5432 } })
+ * const lost = proxy.arm({ statement: commits, at: 'after-forward', action: 'rst' })
+ * // … let a pool on proxy.host and proxy.port commit a transaction …
+ * console.log(lost.fired.length, proxy.statements)
+ * await proxy.close()
+ * ```
+ */
 export async function postgresProxy(options: PostgresProxyOptions): Promise<PostgresProxy> {
   checkOptions(options)
   const { clock = systemClock, encryption = 'refuse' } = options
