@@ -1,6 +1,6 @@
-// Which room may import which. Dependencies point one way: kernel, then telemetry, concepts, adapters, apps.
+// Which module may import which. Dependencies point one way: kernel, then telemetry, concepts, adapters, apps.
 //
-// A new room is added to the list below at the place where it belongs; a folder of src that is not listed is an error.
+// A new module is added to the list below at the place where it belongs; a folder of src that is not listed is an error.
 
 /** Lowest first: a concept may import what stands before it. */
 const concepts = [
@@ -38,12 +38,12 @@ const isTest = '\\.(test|fuzz)\\.ts$'
 const inside = (names) => `^src/(${names.join('|')})/`
 
 /** One rule for each concept: what stands after it in the list is out of its reach. */
-const order = concepts.map((room, place) => ({
-  name: `${room}-imports-only-what-is-below`,
-  comment: `${room} may import ${concepts.slice(0, place).join(', ') || 'no other room'}.`,
+const order = concepts.map((module, place) => ({
+  name: `${module}-imports-only-what-is-below`,
+  comment: `${module} may import ${concepts.slice(0, place).join(', ') || 'no other module'}.`,
   severity: 'error',
-  from: { path: `^src/${room}/`, pathNot: isTest },
-  to: { path: '^src/', pathNot: [`^src/${room}/`, ...(place > 0 ? [inside(concepts.slice(0, place))] : [])] },
+  from: { path: `^src/${module}/`, pathNot: isTest },
+  to: { path: '^src/', pathNot: [`^src/${module}/`, ...(place > 0 ? [inside(concepts.slice(0, place))] : [])] },
 }))
 
 const rules = [
@@ -55,15 +55,15 @@ const rules = [
     to: { circular: true },
   },
   {
-    name: 'room-is-listed',
-    comment: 'Every room has a place in the order: add it to the list in .dependency-cruiser.mjs.',
+    name: 'module-is-listed',
+    comment: 'Every module has a place in the order: add it to the list in .dependency-cruiser.mjs.',
     severity: 'error',
     from: { path: '^src/[^/]+/', pathNot: inside([...concepts, ...adapters, ...apps]) },
     to: {},
   },
   {
-    name: 'room-is-entered-by-its-index',
-    comment: 'Another room is used through its index.ts, so that its inside can change.',
+    name: 'module-is-entered-by-its-index',
+    comment: 'Another module is used through its index.ts, so that its inside can change.',
     severity: 'error',
     from: { path: '^src/([^/]+)/' },
     to: {
@@ -72,8 +72,8 @@ const rules = [
     },
   },
   {
-    name: 'front-door-uses-indexes-of-concepts',
-    comment: 'The front door shows names of concepts; adapters and apps have doors of their own.',
+    name: 'main-entry-point-uses-indexes-of-concepts',
+    comment: 'The main entry point shows names of concepts; adapters and apps have entry points of their own.',
     severity: 'error',
     from: { path: '^src/[^/]+\\.ts$', pathNot: isTest },
     to: { path: '^src/', pathNot: [`^src/(${concepts.join('|')})/index\\.ts$`] },

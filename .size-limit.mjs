@@ -1,11 +1,11 @@
-// How much a user loads through each door: everything behind it, bundled, minified and compressed with brotli.
+// How much a user loads through each entry point: everything behind it, bundled, minified and compressed with brotli.
 //
 // The limits lie about 15 % above what was measured when they were set. To raise one, measure with
 // `npm run check -- sizes --verbose`, set it 15 % above the new figure, and say in the changelog what the bytes buy.
-// A door without a limit, or a limit without a door, is an error.
+// An entry point without a limit, or a limit without an entry point, is an error.
 
 import { fileURLToPath } from 'node:url'
-import { doorsOf } from './tools/doors.mjs'
+import { entryPointsOf } from './tools/entry-points.mjs'
 
 const limits = {
   '.': '22.2 kB',
@@ -35,13 +35,13 @@ const limits = {
   './transaction': '21.6 kB',
 }
 
-const doors = doorsOf(fileURLToPath(new URL('.', import.meta.url)))
-const without = doors.filter((door) => !(door.name in limits)).map((door) => door.name)
-const nowhere = Object.keys(limits).filter((name) => !doors.some((door) => door.name === name))
-if (without.length > 0) throw new Error(`Doors without a limit in .size-limit.mjs: ${without.join(', ')}`)
-if (nowhere.length > 0) throw new Error(`Limits in .size-limit.mjs without a door: ${nowhere.join(', ')}`)
+const entryPoints = entryPointsOf(fileURLToPath(new URL('.', import.meta.url)))
+const without = entryPoints.filter((entryPoint) => !(entryPoint.name in limits)).map((entryPoint) => entryPoint.name)
+const nowhere = Object.keys(limits).filter((name) => !entryPoints.some((entryPoint) => entryPoint.name === name))
+if (without.length > 0) throw new Error(`Entry points without a limit in .size-limit.mjs: ${without.join(', ')}`)
+if (nowhere.length > 0) throw new Error(`Limits in .size-limit.mjs without an entry point: ${nowhere.join(', ')}`)
 
-/** Doors that also open in a browser; the others import modules of Node, which nobody bundles. */
+/** Entry points that also load in a browser; the others import modules of Node, which nobody bundles. */
 const browserSafe = [
   '.',
   './atomicity',
@@ -56,12 +56,12 @@ const browserSafe = [
 
 const forNode = { platform: 'node', format: 'esm' }
 
-export default doors.map((door) => ({
-  name: door.specifier,
-  path: door.script,
+export default entryPoints.map((entryPoint) => ({
+  name: entryPoint.specifier,
+  path: entryPoint.script,
   import: '*',
-  ...(browserSafe.includes(door.name)
+  ...(browserSafe.includes(entryPoint.name)
     ? {}
     : { modifyEsbuildConfig: (/** @type {object} */ config) => ({ ...config, ...forNode }) }),
-  limit: limits[/** @type {keyof typeof limits} */ (door.name)],
+  limit: limits[/** @type {keyof typeof limits} */ (entryPoint.name)],
 }))

@@ -80,13 +80,13 @@ function found(name) {
 /**
  * Imports a package from where it was found: its own manifest says which file that is.
  * @param {string} name
- * @param {string} door
+ * @param {string} entryPoint
  */
-async function load(name, door = '.') {
+async function load(name, entryPoint = '.') {
   const package_ = found(name)
   if (package_ === undefined) throw new Error(`${name} is not installed.`)
   const { at, manifest } = package_
-  const exported = manifest.exports?.[door]?.import ?? manifest.main
+  const exported = manifest.exports?.[entryPoint]?.import ?? manifest.main
   return import(new URL(exported.default ?? exported, at).href)
 }
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { cpSync, rmSync } from 'node:fs'
-import { doorSize } from './door-size.mjs'
+import { entryPointSize } from './entry-point-size.mjs'
 import { lines } from './harness.mjs'
 import { bare, ours, parts, shares } from './lone-call.mjs'
 
@@ -190,13 +190,13 @@ export async function* cases() {
   }
 }
 
-/** How much the door weighs. */
+/** How much the entry point weighs. */
 export function sizes() {
   return [explainedSize()]
 }
 
 async function explainedSize() {
-  const size = await doorSize('reprise/retry', 'dist/retry/index.js', 5500)
+  const size = await entryPointSize('reprise/retry', 'dist/retry/index.js', 5500)
   const why = ' (what limits it: what is decided by default, see docs/decisions/0013-weight-of-retry.md)'
   return size.met ? size : { ...size, target: size.target + why }
 }

@@ -3,10 +3,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
-import { sizeLine } from './door-size.mjs'
+import { sizeLine } from './entry-point-size.mjs'
 import { fullEffort, lines, measure, smokeEffort } from './harness.mjs'
 
-// One file per room. Each exports `peers` (package names), `cases(options)`, which first checks that its subjects do what they claim, and
+// One file per module. Each exports `peers` (package names), `cases(options)`, which first checks that its subjects do what they claim, and
 // perhaps `peersFolder` (where its peers are installed), `versions` (of peers that are elsewhere) and `sizes()`. A case that measures otherwise than all brings `measure` and `lines`.
 const benches = {
   identity: './identity.mjs',

@@ -1,10 +1,10 @@
-// The API reference: typedoc writes it from the doc comments of every door into docs/reference/api.
+// The API reference: typedoc writes it from the doc comments of every entry point into docs/reference/api.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { filesBelow } from './build.mjs'
-import { doorsOf } from './doors.mjs'
+import { entryPointsOf } from './entry-points.mjs'
 import { packageScript, plainEnvironment, Refusal, runNode, say } from './process.mjs'
 import { anchorsOf } from './tidy/documents.mjs'
 
@@ -12,9 +12,9 @@ const place = join('docs', 'reference', 'api')
 
 /** Generates the reference into a folder; refuses when typedoc warns about anything. */
 async function generate(/** @type {string} */ root, /** @type {string} */ out) {
-  // A name is described where it is met first. The front door comes last: its names belong to rooms.
-  const doors = [...doorsOf(root)].sort((a, b) => b.name.length - a.name.length)
-  const entries = doors.flatMap((door) => ['--entryPoints', door.source])
+  // A name is described where it is met first. The main entry point comes last: its names belong to modules.
+  const entryPoints = [...entryPointsOf(root)].sort((a, b) => b.name.length - a.name.length)
+  const entries = entryPoints.flatMap((entryPoint) => ['--entryPoints', entryPoint.source])
   const args = [...entries, '--out', out]
   const options = { cwd: root, quiet: true, env: plainEnvironment() }
   const { code, output } = await runNode(packageScript(root, 'typedoc'), args, options)

@@ -28,8 +28,11 @@ async function runOne(check, context, verbose) {
   if (process.stdout.isTTY) process.stdout.write(`${check.name} ...`)
   let passed = true
   let output = ''
+  let hint = ''
   try {
-    output = (await check.run(context)) ?? ''
+    const answer = (await check.run(context)) ?? ''
+    if (typeof answer === 'string') output = answer
+    else hint = answer.hint
   } catch (error) {
     passed = false
     output = error instanceof Refusal ? error.message : String(/** @type {Error} */ (error).stack ?? error)
@@ -39,6 +42,7 @@ async function runOne(check, context, verbose) {
   console.log(`${check.name.padEnd(width)}${passed ? 'ok    ' : 'FAILED'} ${seconds.toFixed(1).padStart(5)} s`)
   if (!passed) console.log(`\n    why: ${check.why}\n`)
   if (output !== '' && (!passed || verbose)) console.log(`${indented(output)}\n`)
+  if (hint !== '') console.log(`\n    worth a look, and no failure:\n\n${indented(hint)}\n`)
   return { name: check.name, passed, seconds }
 }
 

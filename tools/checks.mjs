@@ -5,7 +5,7 @@
 import { ensureBuilt } from './build.mjs'
 import { lockFileProblems } from './lock-files.mjs'
 import { otherNode } from './node-versions.mjs'
-import { compileConsumer, contentProblems, installPacked, openDoors, pack } from './package-project.mjs'
+import { compileConsumer, contentProblems, installPacked, loadEntryPoints, pack } from './package-project.mjs'
 import { packageScript, plainEnvironment, Refusal, runNode } from './process.mjs'
 import { repositoryFiles } from './repository-files.mjs'
 
@@ -19,7 +19,8 @@ import { repositoryFiles } from './repository-files.mjs'
  * @typedef {object} Check
  * @property {string} name
  * @property {string} why one line
- * @property {(context: Context) => Promise<string | void>} run throws a Refusal when the check fails; may answer a note
+ * @property {(context: Context) => Promise<string | { hint: string } | void>} run throws a Refusal when the check fails;
+ *   may answer a note, which --verbose shows, or a hint, which is always shown
  */
 
 /** The rules that keep time and chance in the kernel; they are a check of their own, with a reason of its own. */
@@ -51,18 +52,18 @@ async function types(context) {
 }
 
 /** @type {Check['run']} */
-async function doors(context) {
+async function entryPoints(context) {
   const { root } = context
   const project = await installPacked(await context.packed())
-  const opened = await openDoors(root, project, process.execPath, 'import')
-  const empty = Object.keys(opened).filter((door) => opened[door]?.length === 0)
-  refuseAny(empty.map((door) => `${door} exports nothing`))
-  await compileConsumer(root, project, opened)
+  const loaded = await loadEntryPoints(root, project, process.execPath, 'import')
+  const empty = Object.keys(loaded).filter((name) => loaded[name]?.length === 0)
+  refuseAny(empty.map((name) => `${name} exports nothing`))
+  await compileConsumer(root, project, loaded)
   const newer = await otherNode(root, 24)
   const nodes = 'why' in newer ? [process.execPath] : [process.execPath, newer.binary]
   for (const node of nodes) {
-    const required = await openDoors(root, project, node, 'require')
-    if (JSON.stringify(required) !== JSON.stringify(opened))
+    const required = await loadEntryPoints(root, project, node, 'require')
+    if (JSON.stringify(required) !== JSON.stringify(loaded))
       throw new Refusal(`require gives other names than import on ${node}`)
   }
   return 'why' in newer ? `${newer.why}: require(esm) was tried on this Node only` : undefined
@@ -99,7 +100,7 @@ export const checks = [
   },
   {
     name: 'dependencies',
-    why: 'rooms depend one way, are entered by their index, and form no cycle, type imports included',
+    why: 'modules depend one way, are entered by their index, and form no cycle, type imports included',
     run: (context) =>
       tool(context, packageScript(context.root, 'dependency-cruiser', 'depcruise'), [
         '--output-type',
@@ -135,7 +136,7 @@ export const checks = [
   },
   {
     name: 'sizes',
-    why: 'what a user loads through each door stays small; limits are in .size-limit.mjs',
+    why: 'what a user loads through each entry point stays small; limits are in .size-limit.mjs',
     run: async (context) => {
       await ensureBuilt(context.root)
       return tool(context, packageScript(context.root, 'size-limit'), [])
@@ -168,9 +169,9 @@ export const checks = [
     },
   },
   {
-    name: 'doors',
-    why: 'installed into an empty project, every door opens with import and require, types included',
-    run: doors,
+    name: 'entry-points',
+    why: 'installed into an empty project, every entry point loads with import and require, types included',
+    run: entryPoints,
   },
 ]
 

@@ -9,7 +9,7 @@ import { closingLine, runTests } from './test.mjs'
 
 /** The parts of the tests that depend on the version of Node; the tests of the tools do not. */
 const suites = [
-  { name: 'doors', args: ['--project=package'] },
+  { name: 'package', args: ['--project=package'] },
   { name: 'unit', args: ['--project=unit'] },
   { name: 'stores', args: ['--project=stores'] },
 ]

@@ -1,9 +1,9 @@
-// The package as a user gets it: packed, installed into an empty project, every door opened there.
+// The package as a user gets it: packed, installed into an empty project, every entry point loaded there.
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { doorsOf, readPackage } from './doors.mjs'
+import { entryPointsOf, readPackage } from './entry-points.mjs'
 import { runNpm } from './install.mjs'
 import { packageScript, Refusal, run, runNode } from './process.mjs'
 
@@ -39,7 +39,7 @@ export async function installPacked(/** @type {Packed} */ packed) {
 }
 
 /**
- * The names that each door gives at run time, under a given Node. Anything written to stderr is an error, so that a
+ * The names that each entry point gives at run time, under a given Node. Anything written to stderr is an error, so that a
  * warning printed on import is noticed; only Node's own notice about require(esm) is expected on older versions.
  * @param {string} root
  * @param {string} project
@@ -47,8 +47,8 @@ export async function installPacked(/** @type {Packed} */ packed) {
  * @param {'import' | 'require'} how
  * @returns {Promise<Record<string, string[]>>}
  */
-export async function openDoors(root, project, node, how) {
-  const specifiers = JSON.stringify(doorsOf(root).map((door) => door.specifier))
+export async function loadEntryPoints(root, project, node, how) {
+  const specifiers = JSON.stringify(entryPointsOf(root).map((entryPoint) => entryPoint.specifier))
   const extension = how === 'import' ? 'mjs' : 'cjs'
   const script = join(project, `open.${extension}`)
   const open = how === 'import' ? 'await import(name)' : 'require(name)'
@@ -66,25 +66,25 @@ export async function openDoors(root, project, node, how) {
     // Something else was printed too; shown below.
   }
   throw new Refusal(
-    `${output.trim()}\n\nA door cannot be opened with ${how} on ${node}, or opening it prints something.`,
+    `${output.trim()}\n\nAn entry point cannot be loaded with ${how} on ${node}, or loading it prints something.`,
   )
 }
 
-/** A program that names every door and every name behind it, in both directions: declared and present at run time. */
+/** A program that names every entry point and every name behind it, in both directions: declared and present at run time. */
 function consumerSource(/** @type {Record<string, string[]>} */ opened) {
   const lines = Object.entries(opened).flatMap(([specifier, names], index) => [
-    `import * as door${index} from '${specifier}'`,
-    `export const present${index}: readonly (keyof typeof door${index})[] = ${JSON.stringify(names)}`,
-    `type Absent${index} = Exclude<keyof typeof door${index}, ${names.map((name) => `'${name}'`).join(' | ') || 'never'}>`,
+    `import * as entryPoint${index} from '${specifier}'`,
+    `export const present${index}: readonly (keyof typeof entryPoint${index})[] = ${JSON.stringify(names)}`,
+    `type Absent${index} = Exclude<keyof typeof entryPoint${index}, ${names.map((name) => `'${name}'`).join(' | ') || 'never'}>`,
     `export const absent${index}: [Absent${index}] extends [never] ? true : Absent${index} = true`,
   ])
   return `${lines.join('\n')}\n`
 }
 
-/** Doors that stand on modules of Node, in their declarations too: stores, servers, the proxy of the fault kit, the guard around Node's calls. */
+/** Entry points that stand on modules of Node, in their declarations too: stores, servers, the proxy of the fault kit, the guard around Node's calls. */
 const nodeOnly = /^reprise\/(stores\/|http\/(?!client$)|testing$|effect-guard$)/
 
-/** Doors whose declarations name types of a framework: whoever opens one has it. */
+/** Entry points whose declarations name types of a framework: whoever loads one has it. */
 const ofFrameworks = /\/http\/(express|fastify|hono|koa|nest)$/
 
 /** What a user of every framework writes. */
@@ -109,11 +109,11 @@ function linkPeers(/** @type {string} */ root, /** @type {string} */ project) {
  * @param {Record<string, string[]>} opened
  */
 export async function compileConsumer(root, project, opened) {
-  const chosen = (/** @type {(door: string) => boolean} */ isWanted) =>
-    consumerSource(Object.fromEntries(Object.entries(opened).filter(([door]) => isWanted(door))))
+  const chosen = (/** @type {(entryPoint: string) => boolean} */ isWanted) =>
+    consumerSource(Object.fromEntries(Object.entries(opened).filter(([entryPoint]) => isWanted(entryPoint))))
   const node = { lib: ['es2023'], types: ['node'], typeRoots: [join(root, 'node_modules', '@types')] }
-  const bare = chosen((door) => !ofFrameworks.test(door))
-  const anywhere = chosen((door) => !ofFrameworks.test(door) && !nodeOnly.test(door))
+  const bare = chosen((entryPoint) => !ofFrameworks.test(entryPoint))
+  const anywhere = chosen((entryPoint) => !ofFrameworks.test(entryPoint) && !nodeOnly.test(entryPoint))
   await compile(root, project, 'a strict Node program', node, { 'consumer.ts': bare })
   await compile(
     root,
@@ -161,13 +161,13 @@ async function compile(root, project, what, options, sources) {
 /** What is wrong with the contents of the tarball: [] when it holds what it should and nothing else. */
 export function contentProblems(/** @type {string} */ root, /** @type {Packed} */ packed) {
   const paths = packed.files.map((file) => file.path)
-  const doors = doorsOf(root)
+  const entryPoints = entryPointsOf(root)
   const needed = [
     'package.json',
     'README.md',
     'LICENSE',
     'CHANGELOG.md',
-    ...doors.flatMap((door) => [door.script, door.types]),
+    ...entryPoints.flatMap((entryPoint) => [entryPoint.script, entryPoint.types]),
   ]
   const sources = new Set(readPackage(root).files)
   const problems = needed.filter((path) => !paths.includes(path)).map((path) => `${path} is missing from the tarball`)

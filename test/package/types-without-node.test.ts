@@ -8,9 +8,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { root } from '../markdown.js'
 
 const { exports: ways } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports: object }
-const doors = Object.entries(ways)
+const entryPoints = Object.entries(ways)
   .filter(([, target]) => typeof target === 'object')
-  .map(([door]) => door.slice(2))
+  .map(([entryPoint]) => entryPoint.slice(2))
 // Those for servers and tests that run on Node and nowhere else; docs/start.md says so.
 const needNode = ['http/express', 'http/fastify', 'http/koa', 'http/nest', 'http/node', 'testing']
 
@@ -27,10 +27,12 @@ beforeAll(() => {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
 })
 
-/** What the compiler says of a program that opens these doors. */
+/** What the compiler says of a program that loads these entry points. */
 function complaints(opened: readonly string[]): string[] {
-  const names = opened.map((_, number) => `door${number}`)
-  const lines = opened.map((door, number) => `import * as ${names[number]} from 'reprise${door && `/${door}`}'`)
+  const names = opened.map((_, number) => `entryPoint${number}`)
+  const lines = opened.map(
+    (entryPoint, number) => `import * as ${names[number]} from 'reprise${entryPoint && `/${entryPoint}`}'`,
+  )
   writeFileSync(join(folder, 'program.ts'), `${lines.join('\n')}\nexport const opened = [${names.join(', ')}]\n`)
   const options = '--noEmit --strict --module nodenext --target es2023 --lib es2023,dom'.split(' ')
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
@@ -38,9 +40,9 @@ function complaints(opened: readonly string[]): string[] {
   return stdout.split('\n').filter((line) => line !== '')
 }
 
-it('the doors that are not for Node alone compile with the library of a browser, and every declaration is looked at', () => {
-  expect(doors).toEqual(expect.arrayContaining([...needNode, '', 'http/core', 'http/fetch', 'http/hono']))
-  expect(complaints(doors.filter((door) => !needNode.includes(door)))).toEqual([])
+it('the entry points that are not for Node alone compile with the library of a browser, and every declaration is looked at', () => {
+  expect(entryPoints).toEqual(expect.arrayContaining([...needNode, '', 'http/core', 'http/fetch', 'http/hono']))
+  expect(complaints(entryPoints.filter((entryPoint) => !needNode.includes(entryPoint)))).toEqual([])
 })
 
 it('those for Node do ask for its types: nothing of them is lying about', () => {

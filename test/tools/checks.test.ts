@@ -75,7 +75,7 @@ const innocent = [
 const guiltyLines = timeAndChance.map((_, index) => index + 1)
 const innocentLines = innocent.map((_, index) => timeAndChance.length + index + 1)
 
-const doorsWithoutTypes =
+const exportWithoutTypes =
   '{\n      "default": "./dist/kernel/index.js",\n      "types": "./dist/kernel/index.d.ts"\n    }'
 
 const violations: Readonly<Record<string, readonly Violation[]>> = {
@@ -161,13 +161,13 @@ const violations: Readonly<Record<string, readonly Violation[]>> = {
         /no-cycle: src\/kernel\/cycle-[ab]\.ts/,
         /kernel-imports-only-what-is-below: src\/kernel\/upwards\.ts/,
         /no-node-modules-where-browsers-go: src\/kernel\/node-module\.ts/,
-        /room-is-entered-by-its-index: src\/identity\/past-the-index\.ts/,
+        /module-is-entered-by-its-index: src\/identity\/past-the-index\.ts/,
         /src-imports-only-src: src\/identity\/reaches-tests\.ts/,
         /src-does-not-import-tests: src\/identity\/imports-a-test\.ts/,
         /no-packages-in-the-core: src\/identity\/dev-dependency\.ts/,
         /resolvable: src\/identity\/nowhere\.ts/,
-        /room-is-listed: src\/nameless\/index\.ts/,
-        /front-door-uses-indexes-of-concepts: src\/planted\.ts/,
+        /module-is-listed: src\/nameless\/index\.ts/,
+        /main-entry-point-uses-indexes-of-concepts: src\/planted\.ts/,
         /adapters-of-a-family-stay-apart: src\/http\/express\/index\.ts → src\/http\/koa/,
         /adapters-stay-apart: src\/http\/koa\/index\.ts/,
         /adapters-do-not-import-apps: src\/stores\/memory\/index\.ts/,
@@ -203,7 +203,7 @@ const violations: Readonly<Record<string, readonly Violation[]>> = {
   ],
   tidy: [
     {
-      title: 'a file named after nothing (each law has its own violation in test/tidy.test.ts)',
+      title: 'a file named after nothing (each law has its own violation in test/tools/tidy.test.ts)',
       edits: { 'src/kernel/utils.ts': '// Planted.\n' },
       says: ['file-names: a file is named after its concept', 'src/kernel/utils.ts: "utils.ts" says nothing'],
     },
@@ -235,14 +235,14 @@ const violations: Readonly<Record<string, readonly Violation[]>> = {
   ],
   sizes: [
     {
-      title: 'a door that is larger than its limit',
+      title: 'an entry point that is larger than its limit',
       edits: { '.size-limit.mjs': replace(/'\.\/identity': '[^']+'/, "'./identity': '1 kB'") },
       says: [/reprise\/identity\s+Package size limit has exceeded/],
     },
     {
-      title: 'a door without a limit',
+      title: 'an entry point without a limit',
       edits: { '.size-limit.mjs': replace(/\n *'\.\/identity': '[^']+',/, '') },
-      says: ['Doors without a limit in .size-limit.mjs: ./identity'],
+      says: ['Entry points without a limit in .size-limit.mjs: ./identity'],
     },
   ],
   'package-contents': [
@@ -263,25 +263,25 @@ const violations: Readonly<Record<string, readonly Violation[]>> = {
   'package-manifest': [
     {
       title: 'conditions in an order that hides the types',
-      edits: { 'package.json': replace(/\{\s*"types": "\.\/dist\/kernel\/index\.d\.ts",[^}]*\}/, doorsWithoutTypes) },
+      edits: { 'package.json': replace(/\{\s*"types": "\.\/dist\/kernel\/index\.d\.ts",[^}]*\}/, exportWithoutTypes) },
       says: [/types.*should be the first/],
     },
   ],
   'package-types': [
     {
-      title: 'a door without declarations',
+      title: 'an entry point without declarations',
       edits: { 'package.json': replace('./dist/kernel/index.d.ts', './dist/kernel/absent.d.ts') },
       says: ['"reprise/kernel"', /No types|UntypedResolution|could not be resolved|Resolution failed/i],
     },
   ],
-  doors: [
+  'entry-points': [
     {
-      title: 'a door that require() cannot open',
+      title: 'an entry point that require() cannot load',
       edits: { 'src/testing/index.ts': append('\nawait 0\n') },
-      says: ['ERR_REQUIRE_ASYNC_MODULE', 'A door cannot be opened with require'],
+      says: ['ERR_REQUIRE_ASYNC_MODULE', 'An entry point cannot be loaded with require'],
     },
     {
-      title: 'a door that prints something',
+      title: 'an entry point that prints something',
       edits: { 'src/testing/index.ts': append("\nconsole.warn('hello')\n") },
       says: ['hello', 'opening it prints something'],
     },
@@ -296,7 +296,7 @@ const violations: Readonly<Record<string, readonly Violation[]>> = {
       says: ['NodeJS', 'do not compile in a strict browser program'],
     },
     {
-      title: 'a door of a framework whose declarations need more than the framework',
+      title: 'an entry point of a framework whose declarations need more than the framework',
       edits: { 'src/http/koa/index.ts': append("\nexport type Planted = import('kysely').Kysely<unknown>\n") },
       says: [/http\/koa\/index\.d\.ts.*kysely/, 'do not compile in a strict program with every framework'],
     },
@@ -329,7 +329,7 @@ function write(path: string, text: string | undefined): void {
   else writeFileSync(join(copy, path), text)
 }
 
-/** Folders of planted rooms would otherwise stay behind. */
+/** Folders of planted modules would otherwise stay behind. */
 function removeEmptyFolders(folder: string): void {
   if (folder === '.' || readdirSync(join(copy, folder)).length > 0) return
   rmdirSync(join(copy, folder))

@@ -32,7 +32,7 @@ describe('CONTRIBUTING.md, followed to the letter', () => {
   })
   afterAll(() => rmSync(copy, { recursive: true, force: true }))
 
-  it('gives a room whose tests pass', () => {
+  it('gives a module whose tests pass', () => {
     const { stdout, status } = run('test', 'src/pace')
     expect(stdout.trimEnd().split('\n').at(-1)).toBe('5 passed, 0 failed, 0 skipped')
     expect(status).toBe(0)
@@ -46,7 +46,7 @@ describe('CONTRIBUTING.md, followed to the letter', () => {
     expect(status, stdout + stderr).toBe(0)
   })
 
-  it('gives a door that opens and an error that carries its code', () => {
+  it('gives an entry point that loads and an error that carries its code', () => {
     const program = `import { intervalMs } from 'reprise/pace'
       console.log(intervalMs(4)); try { intervalMs(0) } catch (error) { console.log(error.code) }`
     const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {

@@ -222,8 +222,8 @@ describe('a command', () => {
     const tests = `import { writeFileSync } from 'node:fs'\nwriteFileSync(process.env.REPRISE_COUNTS, '${counts}')\n`
     project.write('node_modules/vitest/vitest.mjs', tests)
     const { code, stdout } = await project.run(['test:matrix'], on('linux'))
-    expect(stdout).toMatch(/^Node 22 +doors +passed +2 passed, 0 failed, 1 skipped .*\nNode 22 +unit +passed /m)
-    expect(stdout).toMatch(/^Node 24 +doors +refused +npm installed no Node 24\nNode 24 +unit +refused /m)
+    expect(stdout).toMatch(/^Node 22 +package +passed +2 passed, 0 failed, 1 skipped .*\nNode 22 +unit +passed /m)
+    expect(stdout).toMatch(/^Node 24 +package +refused +npm installed no Node 24\nNode 24 +unit +refused /m)
     expect(stdout).toMatch(/^Node 22 +stores +passed /m)
     expect(code).toBe(0)
     const unknown = await project.run(['test:matrix', '22', '19'], on('linux'))

@@ -1,15 +1,18 @@
 // Exceptions from the laws of size, each with its reason. One that is no longer needed is itself a finding.
 
-/** Sources over 300 lines (never over 400) and tests over 400: path → why it is one concept. @type {Readonly<Record<string, string>>} */
-export const longFiles = {}
-
 /** Functions over 70 lines: `path#name` → why it cannot be two. @type {Readonly<Record<string, string>>} */
 export const longFunctions = {}
 
-/** Folders with more than 12 source files: path → how many, and why. @type {Readonly<Record<string, { files: number, why: string }>>} */
-export const largeRooms = {}
+/**
+ * Folders with more than 12 source files: path → how many, and why.
+ * @type {Readonly<Record<string, { files: number, why: string }>>}
+ */
+export const largeModules = {}
 
-/** Sources with logic but without a test in their folder: path → where it is tested instead. @type {Readonly<Record<string, string>>} */
+/**
+ * Sources with logic but without a test in their folder: path → where it is tested instead.
+ * @type {Readonly<Record<string, string>>}
+ */
 export const testedElsewhere = {
   'src/retry/run/call.ts': 'what runner, failures and hedges share; their tests drive it',
 }

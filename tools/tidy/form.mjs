@@ -1,15 +1,15 @@
 // Laws about the form of code: names, sizes, and what stands at the top of a file.
 
 import ts from 'typescript'
-import { codeFiles, isTest, lineOf, sourceFiles, walk } from './tree.mjs'
+import { codeFiles, isTest, lineOf, linesMatching, sourceFiles, walk } from './tree.mjs'
 
 /** @typedef {import('./tree.mjs').Tree} Tree */
 /** @typedef {{ name: string, why: string, find: (tree: Tree) => string[] }} Law */
 
-const maxLines = 400
-const usualLines = 300
+const usualLines = 400
+const commentColumns = 120
 const maxFunctionLines = 70
-const maxRoomFiles = 12
+const maxModuleFiles = 12
 
 const emptyNames = /^(utils?|commons?|helpers?|types?|misc)$/
 
@@ -27,17 +27,19 @@ function unneeded(/** @type {object} */ table, /** @type {readonly string[]} */ 
 }
 
 function fileSize(/** @type {Tree} */ tree) {
-  const sized = codeFiles(tree).map((path) => ({ path, lines: tree.text(path).trimEnd().split('\n').length }))
-  // A test may be a long list of cases; what it tests may not.
-  const usual = (/** @type {string} */ path) => (isTest(path) ? maxLines : usualLines)
-  const long = sized.filter(({ path, lines }) => lines > usual(path))
-  const findings = long.flatMap(({ path, lines }) => {
-    if (lines > maxLines && !isTest(path)) return [`${path}: ${lines} lines; the limit is ${maxLines}`]
-    if (path in tree.exemptions.longFiles) return []
-    return [`${path}: ${lines} lines; over ${usual(path)} needs an exemption with a reason`]
+  return codeFiles(tree).flatMap((path) => {
+    const lines = tree.text(path).trimEnd().split('\n').length
+    return lines > usualLines ? [`${path}: ${lines} lines`] : []
   })
-  const needed = long.map(({ path }) => path)
-  return [...findings, ...unneeded(tree.exemptions.longFiles, needed)]
+}
+
+/** A line that is a comment, or ends with one. The blank before the slashes keeps out the addresses in strings. */
+const holdsComment = /^\s*(\/[/*]|\*)|\s\/[/*]/
+
+function commentWidth(/** @type {Tree} */ tree) {
+  const isWide = (/** @type {string} */ line) => line.length > commentColumns && holdsComment.test(line)
+  const message = `a comment that is wider than ${commentColumns} columns`
+  return sourceFiles(tree).flatMap((path) => linesMatching(tree, path, { test: isWide }, message))
 }
 
 /** The name under which a reader knows a function: its own, or that of the variable or property that holds it. */
@@ -70,38 +72,38 @@ function functionSize(/** @type {Tree} */ tree) {
   return [...findings, ...unneeded(tree.exemptions.longFunctions, needed)]
 }
 
-function roomSize(/** @type {Tree} */ tree) {
+function moduleSize(/** @type {Tree} */ tree) {
   /** @type {Map<string, number>} */
   const counts = new Map()
   for (const path of sourceFiles(tree)) {
     const folder = path.replace(/\/[^/]+$/, '')
     counts.set(folder, (counts.get(folder) ?? 0) + 1)
   }
-  const large = [...counts].filter(([, count]) => count > maxRoomFiles)
+  const large = [...counts].filter(([, count]) => count > maxModuleFiles)
   const findings = large.flatMap(([folder, count]) => {
-    const limit = tree.exemptions.largeRooms[folder]?.files ?? maxRoomFiles
+    const limit = tree.exemptions.largeModules[folder]?.files ?? maxModuleFiles
     return count > limit ? [`${folder}: ${count} source files; the limit is ${limit}`] : []
   })
   return [
     ...findings,
     ...unneeded(
-      tree.exemptions.largeRooms,
+      tree.exemptions.largeModules,
       large.map(([folder]) => folder),
     ),
   ]
 }
 
-function roomContract(/** @type {Tree} */ tree) {
-  // These hold a room for each adapter.
-  const roomOf = /^src\/(?:(?:stores|brokers|http)\/[^/]+|[^/]+)(?=\/)/
-  const rooms = new Set(sourceFiles(tree).flatMap((path) => roomOf.exec(path) ?? []))
-  return [...rooms].flatMap((room) => {
-    const contract = `${room}/index.ts`
-    if (!tree.has(contract)) return [`${room}: a room has an index.ts, its only entrance`]
+function moduleContract(/** @type {Tree} */ tree) {
+  // These hold a module for each adapter.
+  const moduleOf = /^src\/(?:(?:stores|brokers|http)\/[^/]+|[^/]+)(?=\/)/
+  const modules = new Set(sourceFiles(tree).flatMap((path) => moduleOf.exec(path) ?? []))
+  return [...modules].flatMap((module) => {
+    const contract = `${module}/index.ts`
+    if (!tree.has(contract)) return [`${module}: a module has an index.ts, its only entrance`]
     const [first = ''] = tree.text(contract).split('\n')
     return /^(\/\/|\/\*\*?) *\S{2,}/.test(first)
       ? []
-      : [`${contract}: its first line is a comment that says what the room promises`]
+      : [`${contract}: its first line is a comment that says what the module promises`]
   })
 }
 
@@ -116,9 +118,14 @@ function firstComment(/** @type {Tree} */ tree) {
 /** @type {readonly Law[]} */
 export const formLaws = [
   { name: 'file-names', why: 'a file is named after its concept', find: fileNames },
-  { name: 'file-size', why: 'a file is read in one sitting', find: fileSize },
   { name: 'function-size', why: 'a function fits on a screen', find: functionSize },
-  { name: 'room-size', why: 'a room is understood as a whole', find: roomSize },
-  { name: 'room-contract', why: 'a room is entered by its contract', find: roomContract },
+  { name: 'module-size', why: 'a module is understood as a whole', find: moduleSize },
+  { name: 'module-contract', why: 'a module is entered by its contract', find: moduleContract },
   { name: 'first-comment', why: 'a reader knows at once what a file is for', find: firstComment },
+]
+
+/** What is printed and fails nothing: eyes judge it. @type {readonly Law[]} */
+export const formHints = [
+  { name: 'file-size', why: `files over ${usualLines} lines may be two concepts`, find: fileSize },
+  { name: 'comment-width', why: 'comments are wrapped, so that they are read', find: commentWidth },
 ]

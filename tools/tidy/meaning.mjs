@@ -83,7 +83,7 @@ function reachedFrom(/** @type {Tree} */ tree, /** @type {string} */ test) {
   return reached
 }
 
-/** A store needs a server, so its tests lie in the folder of the same name under test/stores, and reach it by its door. */
+/** A store needs a server, so its tests are in the folder of the same name under test/stores and reach it by its index. */
 function testedAsStore(/** @type {Tree} */ tree, /** @type {string} */ path) {
   const store = /^src\/stores\/([^/]+)\//.exec(path)?.[1]
   if (store === undefined) return false
@@ -91,8 +91,8 @@ function testedAsStore(/** @type {Tree} */ tree, /** @type {string} */ path) {
 }
 
 /**
- * A source in a room has a test that is named after it or imports it. A folder inside a room is one concept in several
- * files, so there a test may also reach a file through the others.
+ * A source in a module has a test that is named after it or imports it. A folder inside a module is one concept in
+ * several files, so there a test may also reach a file through the others.
  */
 function testBeside(/** @type {Tree} */ tree) {
   const { testedElsewhere } = tree.exemptions
@@ -115,11 +115,8 @@ const isExported = (/** @type {ts.Node} */ node) =>
   ts.canHaveModifiers(node) &&
   node.modifiers?.some((modifier) => modifier.kind === ts.SyntaxKind.ExportKeyword) === true
 
-/** Declarations that are offered to others, and the members of offered interfaces: options and their defaults. */
+/** Declarations that other files can import. Their members have a comment where it says something: no tool can judge that. */
 function isOffered(/** @type {ts.Node} */ node) {
-  if (ts.isPropertySignature(node) || ts.isMethodSignature(node)) {
-    return ts.isInterfaceDeclaration(node.parent) && isExported(node.parent)
-  }
   const declares =
     ts.isFunctionDeclaration(node) ||
     ts.isClassDeclaration(node) ||

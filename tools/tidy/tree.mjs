@@ -8,9 +8,8 @@ import * as exemptions from './exemptions.mjs'
 
 /**
  * @typedef {object} Exemptions
- * @property {Readonly<Record<string, string>>} longFiles
  * @property {Readonly<Record<string, string>>} longFunctions
- * @property {Readonly<Record<string, { files: number, why: string }>>} largeRooms
+ * @property {Readonly<Record<string, { files: number, why: string }>>} largeModules
  * @property {Readonly<Record<string, string>>} testedElsewhere
  */
 
@@ -68,7 +67,7 @@ export function treeOnDisk(/** @type {string} */ root) {
  * @param {Partial<Exemptions>} [given]
  */
 export function treeOfTexts(texts, given = {}) {
-  const none = { longFiles: {}, longFunctions: {}, largeRooms: {}, testedElsewhere: {} }
+  const none = { longFunctions: {}, largeModules: {}, testedElsewhere: {} }
   return treeOf(Object.keys(texts).sort(), (path) => texts[path] ?? '', { ...none, ...given })
 }
 

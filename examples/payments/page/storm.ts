@@ -1,4 +1,4 @@
-// The storm: the simulator of the retry room, played in the page, ten seconds of it in one.
+// The storm: the simulator of the retry module, played in the page, ten seconds of it in one.
 
 import type { PolicyData } from 'reprise/retry'
 import { Storm, type StormOutcome, type StormReport, type StormSecond } from 'reprise/simulator'

@@ -1,10 +1,10 @@
-// The doors of the package, read from the one place that defines them: `exports` in package.json.
+// The entry points of the package, read from the one place that defines them: `exports` in package.json.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * @typedef {object} Door
+ * @typedef {object} EntryPoint
  * @property {string} name as in `exports`: '.', './kernel'
  * @property {string} specifier as in an import: 'reprise', 'reprise/kernel'
  * @property {string} script the built file
@@ -16,8 +16,8 @@ export function readPackage(/** @type {string} */ root) {
   return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 }
 
-/** @returns {Door[]} every door that leads to code; './package.json' is data */
-export function doorsOf(/** @type {string} */ root) {
+/** @returns {EntryPoint[]} every entry point that leads to code; './package.json' is data */
+export function entryPointsOf(/** @type {string} */ root) {
   const { name: packageName, exports } = readPackage(root)
   return Object.entries(exports)
     .filter(([, target]) => typeof target === 'object')

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { root } from './markdown.js'
+import { root } from '../markdown.js'
 
 function bench(...options: string[]): { status: number | null; stdout: string; stderr: string } {
   return spawnSync(process.execPath, ['tools/run.mjs', 'bench', ...options], {

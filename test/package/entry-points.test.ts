@@ -1,4 +1,4 @@
-// The doors of the built package, opened by the names that users write. Run on every version of Node of the matrix.
+// The entry points of the built package, loaded by the names that users write. Run on every version of Node of the matrix.
 
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -7,9 +7,9 @@ import { describe, expect, it } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const manifest = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { name: string; exports: object }
-const doors = Object.entries(manifest.exports)
+const entryPoints = Object.entries(manifest.exports)
   .filter(([, target]) => typeof target === 'object')
-  .map(([door]) => manifest.name + door.slice(1))
+  .map(([entryPoint]) => manifest.name + entryPoint.slice(1))
 
 /** Runs a program in a process of its own, started like a user's: nothing of the test runner is in it. */
 function run(program: string, kind: 'module' | 'commonjs' = 'module') {
@@ -23,15 +23,15 @@ const namesOf = (program: string, kind?: 'commonjs') => {
   return JSON.parse(stdout) as string[]
 }
 
-describe.each(doors)('%s', (door) => {
-  const imported = `console.log(JSON.stringify(Object.keys(await import('${door}')).sort()))`
+describe.each(entryPoints)('%s', (entryPoint) => {
+  const imported = `console.log(JSON.stringify(Object.keys(await import('${entryPoint}')).sort()))`
 
   it('opens with import, says nothing, and lets the process end', () => {
     expect(namesOf(imported).length).toBeGreaterThan(0)
   })
 
   it('opens with require, and gives the same names', () => {
-    const required = `console.log(JSON.stringify(Object.keys(require('${door}')).sort()))`
+    const required = `console.log(JSON.stringify(Object.keys(require('${entryPoint}')).sort()))`
     expect(namesOf(required, 'commonjs')).toEqual(namesOf(imported))
   })
 
@@ -40,23 +40,23 @@ describe.each(doors)('%s', (door) => {
       const facts = () => JSON.stringify([Object.getOwnPropertyNames(globalThis), process.eventNames().length,
         [Object, Array, Error, Promise, Date].map((of) => [Object.getOwnPropertyNames(of), Object.getOwnPropertyNames(of.prototype)])])
       const before = facts()
-      await import('${door}')
+      await import('${entryPoint}')
       console.log(JSON.stringify(before === facts() ? ['same'] : ['different']))`
     expect(namesOf(program)).toEqual(['same'])
   })
 })
 
-describe('the doors together', () => {
+describe('the entry points together', () => {
   // Adapters of servers are used one at a time, and in the same words.
   const sameWords = ['idempotent', 'idempotentLeased']
 
   it('give one and the same thing under one name', () => {
     const program = `
       const sameWords = ${JSON.stringify(sameWords)}
-      const doors = await Promise.all(${JSON.stringify(doors)}.map((door) => import(door)))
+      const entryPoints = await Promise.all(${JSON.stringify(entryPoints)}.map((entryPoint) => import(entryPoint)))
       const found = new Map()
       const clashes = []
-      for (const [name, value] of doors.flatMap((door) => Object.entries(door))) {
+      for (const [name, value] of entryPoints.flatMap((entryPoint) => Object.entries(entryPoint))) {
         if (found.has(name) && found.get(name) !== value && !sameWords.includes(name)) clashes.push(name)
         found.set(name, value)
       }

@@ -1,5 +1,5 @@
-// How many bytes a door costs: everything behind it in one minified file, compressed as a server would (gzip -9); beside it
-// what a program loads that takes only a few names, and what each concept behind the door adds.
+// How many bytes an entry point costs: everything behind it in one minified file, compressed as a server would (gzip -9); beside it
+// what a program loads that takes only a few names, and what each concept behind the entry point adds.
 
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -7,7 +7,7 @@ import { build, transform } from 'esbuild'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 
-/** The names an ordinary program takes from the door. */
+/** The names an ordinary program takes from the entry point. */
 const ordinary = ['retryPolicy', 'fullJitter', 'keyed', 'tokenBudget']
 
 /**
@@ -33,11 +33,11 @@ const concepts = [
 ]
 
 /**
- * @param {string} name The door, as a person would import it.
+ * @param {string} name The entry point, as a person would import it.
  * @param {string} script Its built file, from the root of the repository.
  * @param {number} limit The most bytes, compressed.
  */
-export async function doorSize(name, script, limit) {
+export async function entryPointSize(name, script, limit) {
   const whole = await bundle({ entryPoints: [script] }, true)
   const few = `export { ${ordinary.join(', ')} } from './${script}'`
   const part = await bundle({ stdin: { contents: few, resolveDir: root } }, true)
@@ -78,7 +78,7 @@ function compressed(/** @type {string} */ text) {
 }
 
 /**
- * What the door would lose without each concept, compressed. What concepts have in common is found in the others then, so
+ * What the entry point would lose without each concept, compressed. What concepts have in common is found in the others then, so
  * the sum is less than the whole.
  * @param {string} script
  */
@@ -104,16 +104,16 @@ async function weighConcepts(script) {
 
 /**
  * A size as lines for people.
- * @param {Awaited<ReturnType<typeof doorSize>>} size
+ * @param {Awaited<ReturnType<typeof entryPointSize>>} size
  * @param {boolean} judged
  */
 export function sizeLine({ name, bytes, minifiedBytes, ratio, target, met, ordinary, concepts }, judged) {
-  const text = `size of ${name}, the whole door: ${bytes} bytes minified and gzipped (${minifiedBytes} before)`
+  const text = `size of ${name}, the whole entry point: ${bytes} bytes minified and gzipped (${minifiedBytes} before)`
   const verdict = `, ${ratio.toFixed(2)} x, target ${target}: ${met ? 'met' : 'MISSED'}`
   return [
     judged ? text + verdict : text,
     `a program with { ${ordinary.names.join(', ')} }: ${ordinary.bytes} bytes (${ordinary.minifiedBytes} before)`,
-    'what the door would lose without:',
+    'what the entry point would lose without:',
     ...concepts.map((one) => `${String(one.bytes).padStart(7)}  (${one.minifiedBytes} before)  ${one.concept}`),
   ].join('\n')
 }
