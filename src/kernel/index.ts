@@ -1,4 +1,4 @@
-// The kernel: time, chance, names and text, as arguments. It imports no other room and no module of Node.
+// The kernel: time, chance, names and text, as arguments. It imports no other module of Reprise and none of Node.
 
 export { type DiagnosticsChannel, diagnosticsChannel } from './diagnostics.js'
 export * from './digest.js'
@@ -6,9 +6,8 @@ export * from './errors.js'
 export { armFaultPoints, type FaultAction, faultPoint } from './fault-points.js'
 export { type IdSource, type IdSourceOptions, uuidv4, uuidv7, uuidv7Source, uuidv7TimeMs } from './ids.js'
 export { canonicalJson, canonicalJsonOf, type JsonLimits, readableJsonOf } from './json/index.js'
-export { demandKnown } from './known-options.js'
 export * from './live-scope.js'
-export { isPromiseLike } from './promise-like.js'
+export { type Defined, defined, demandKnown, pick } from './options.js'
 export * from './random.js'
 export * from './seal.js'
 export * from './text/tuple.js'
@@ -17,6 +16,5 @@ export { type CancelTimer, type Clock, systemClock, type TimerOptions } from './
 export * from './time/deadline.js'
 export * from './time/duration.js'
 export { isoTime } from './time/iso-time.js'
-export * from './time/sleep.js'
 export * from './time/turn.js'
-export { whenAborted } from './time/when-aborted.js'
+export * from './time/wait.js'

@@ -143,7 +143,7 @@ const violations: Readonly<Record<string, readonly Violation[]>> = {
         'src/kernel/upwards.ts': "export * from '../identity/index.js'\n",
         'src/kernel/node-module.ts': "import { readFileSync } from 'node:fs'\nexport const a = readFileSync\n",
         'src/identity/node-types.ts': "import type { Stats } from 'node:fs'\nexport type A = Stats\n",
-        'src/identity/past-the-index.ts': "export { sleep } from '../kernel/time/sleep.js'\n",
+        'src/identity/past-the-index.ts': "export { sleep } from '../kernel/time/wait.js'\n",
         'src/identity/reaches-tests.ts': "export { property } from '../../test/property.js'\n",
         'src/identity/imports-a-test.ts': "export * from './key.test.js'\n",
         'src/identity/dev-dependency.ts': "export { default } from 'fast-check'\n",

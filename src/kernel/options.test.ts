@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import { demandKnown } from './known-options.js'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { defined, demandKnown, pick } from './options.js'
 
 describe('demandKnown', () => {
   const known = ['attempts', 'deadline']
@@ -44,5 +44,36 @@ describe('demandKnown', () => {
     expect(refused(JSON.parse('{"__proto__": 1}'))).toMatchObject({ details: { position: 0 } })
     expect(refused(Object.create({ attemps: 1 }))).toBeUndefined()
     expect(() => demandKnown({ a: 1 }, known, 'options')).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+  })
+})
+
+describe('defined', () => {
+  it('leaves out what is undefined, and nothing else', () => {
+    const given = { a: undefined, b: 0, c: '', d: null, e: false, f: Number.NaN }
+    expect(Object.entries(defined(given))).toEqual(Object.entries(given).slice(1))
+    expect(given).toHaveProperty('a')
+    expect(Object.keys(defined({}))).toEqual([])
+  })
+
+  it('makes optional what may be undefined', () => {
+    const given: { a: number | undefined; b: string; c?: boolean | undefined } = { a: 1, b: 'b' }
+    expectTypeOf(defined(given)).toEqualTypeOf<{ a?: number; b: string; c?: boolean }>()
+  })
+})
+
+describe('pick', () => {
+  interface Options {
+    readonly attempts?: number
+    readonly deadline?: string | undefined
+    readonly name: string
+  }
+
+  it('takes the named options that are given', () => {
+    const options: Options = { attempts: 3, deadline: undefined, name: 'a' }
+    const picked = pick(options, ['attempts', 'deadline'])
+    expect(Object.entries(picked)).toEqual([['attempts', 3]])
+    expect(Object.keys(pick({ name: 'a' } as Options, ['attempts', 'name']))).toEqual(['name'])
+    expectTypeOf(picked).toEqualTypeOf<{ readonly attempts?: number; readonly deadline?: string }>()
+    expectTypeOf(pick(options, ['name'])).toEqualTypeOf<{ readonly name: string }>()
   })
 })
