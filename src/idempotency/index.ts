@@ -1,7 +1,7 @@
 // Idempotency: an intent is carried out once. Marker, effect and outcome commit together, or the marker is an honest lease; a repeat gets the stored outcome.
 
 export { type OperationFaultPoint, operationFaultPoints } from './atomic/fault-points.js'
-export type { AtomicOptions, AtomicTransactionOptions, FailureCodeOf, Registered, ResultOf } from './atomic/options.js'
+export type { AtomicOptions, FailureCodeOf, Registered, ResultOf } from './atomic/options.js'
 export type { CodecContext, ValueCodec } from './codec.js'
 export { type EncryptionOptions, encrypted } from './codecs/encrypted.js'
 export { type DomainTime, timeOfRecords } from './define/place.js'

@@ -19,7 +19,14 @@ import { type Resolved, resolveOutcome } from './run/closing.js'
 import type { Keyed } from './run/keyed.js'
 import { parseResolveToken } from './run/resolve-token.js'
 import { runTransaction } from './run/run.js'
-import { backoffOf, deadlineOf, type Settings, settingsOf, settingsOfCall } from './run/settings.js'
+import {
+  backoffOf,
+  type CallSettings,
+  deadlineOf,
+  settingsOf,
+  settingsOfCall,
+  type TransactionSettings,
+} from './run/settings.js'
 
 /** What became of a transaction that was unknown. */
 export type TransactionOutcome =
@@ -60,7 +67,7 @@ export function domainOf<Handle extends TransactionControls & Rows>(
   // What no transaction could be told is refused here, and not at the first one.
   settingsOf(engine.manifest, defaults, {}, effects)
   const transact = <Result>(body: TransactionBody<Handle, Result>, options: TransactOptions = {}): Promise<Result> => {
-    let settings: Settings
+    let settings: CallSettings
     try {
       if (typeof body !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'transact needs a function.')
       settings = settingsOf(engine.manifest, defaults, options, effects)
@@ -93,20 +100,29 @@ export function domainOf<Handle extends TransactionControls & Rows>(
   }
 }
 
-/** Runs transactions whose key means more than a plain one; for the rooms above. Throws at once what refuses a signal that is none. */
+/**
+ * Runs transactions whose key means more than a plain one; for the modules above. Throws at once what refuses a signal
+ * that is none.
+ */
 export type KeyedTransactions<Handle> = <Result>(
   keyed: Keyed<Result>,
   body: TransactionBody<Handle, Result>,
   limits: { readonly deadline: Deadline; readonly signal: AbortSignal | undefined },
 ) => Promise<Result>
 
-/** The transactions of a domain, with keys of the caller's own making and the same options for all: these are read once. */
+/**
+ * The transactions of a domain, with keys of the caller's own making.
+ *
+ * @param settings What all of them go by: the answer of `readTransactionOptions`.
+ */
 export function keyedTransactions<Handle extends TransactionControls>(
   engine: Engine<Handle>,
-  defaults: TransactionDefaults = {},
-  options: Omit<TransactOptions, 'key' | 'readOnly' | 'deadline' | 'signal'> = {},
+  defaults: TransactionDefaults,
+  settings: TransactionSettings,
 ): KeyedTransactions<Handle> {
-  const shared = settingsOf(engine.manifest, defaults, options)
+  const { clock = systemClock, random = systemRandom } = defaults
+  const certain = engine.manifest.commit === 'certain'
+  const shared = { ...settings, effects: effectRuleOf(defaults), clock, random, certain }
   return (keyed, body, { deadline, signal }) =>
     runTransaction(engine, settingsOfCall(shared, keyed as Keyed<unknown>, deadline, signal), body)
 }

@@ -14,11 +14,14 @@ export type { OptimisticUpdate, Updated } from './optimistic.js'
 export {
   type TransactionDefaults,
   type TransactionKey,
+  type TransactionOptions,
   type TransactOptions,
   transactionDefaultNames,
+  transactionOptionNames,
 } from './options.js'
 export type { TransactionBody } from './run/attempt.js'
 export { type TransactionFaultPoint, transactionFaultPoints } from './run/fault-points.js'
 export type { Keyed, Met } from './run/keyed.js'
+export { type RefuseOption, readTransactionOptions, type TransactionSettings } from './run/settings.js'
 export { runnerClassification } from './runner-classification.js'
 export { UnknownCommitError } from './unknown-commit.js'

@@ -42,27 +42,15 @@ export interface TransactionDefaults {
   readonly random?: Random
 }
 
-/** The names of {@link TransactionDefaults}, for a store that refuses others. */
-export const transactionDefaultNames: readonly string[] = /* @__PURE__ */ Object.keys({
-  deadline: 1,
-  connectionWait: 1,
-  bodyLimit: 1,
-  lockWait: 1,
-  attempts: 1,
-  backoff: 1,
-  budget: 1,
-  effects: 1,
-  allowOrigins: 1,
-  clock: 1,
-  random: 1,
-} satisfies Record<keyof TransactionDefaults, 1>)
-
 /** What one transaction can be told. */
 export interface TransactOptions
   extends Omit<TransactionDefaults, 'clock' | 'random' | 'deadline' | 'effects' | 'allowOrigins'> {
   /** A deadline of this call; the deadline of the intent in flight shortens it. Default: the domain's. */
   readonly deadline?: Duration | Deadline
-  /** Makes the transaction one with a key: its outcome is stored in the same commit, and a repeat gets it handed out. Default: none. */
+  /**
+   * Makes the transaction one with a key: its outcome is stored in the same commit, and a repeat gets that outcome.
+   * Default: none.
+   */
   readonly key?: TransactionKey
   /** Default: the first of the domain's manifest. */
   readonly isolation?: Isolation
@@ -72,17 +60,40 @@ export interface TransactOptions
   readonly signal?: AbortSignal
 }
 
+/** The options of a transaction that operations and routes take too, and hand on unchanged. */
+export const transactionOptionNames = [
+  'isolation',
+  'connectionWait',
+  'bodyLimit',
+  'lockWait',
+  'attempts',
+  'backoff',
+  'budget',
+] as const
+
+/** How transactions run, apart from what belongs to one call. Defaults: the domain's. */
+export type TransactionOptions = Pick<TransactOptions, (typeof transactionOptionNames)[number]>
+
 /** The names of {@link TransactOptions}. */
-export const transactOptionNames: readonly string[] = /* @__PURE__ */ Object.keys({
-  deadline: 1,
-  connectionWait: 1,
-  bodyLimit: 1,
-  lockWait: 1,
-  attempts: 1,
-  backoff: 1,
-  budget: 1,
-  key: 1,
-  isolation: 1,
-  readOnly: 1,
-  signal: 1,
-} satisfies Record<keyof TransactOptions, 1>)
+export const transactOptionNames: readonly (keyof TransactOptions)[] = [
+  ...transactionOptionNames,
+  'deadline',
+  'key',
+  'readOnly',
+  'signal',
+]
+
+/** The names of {@link TransactionDefaults}, for a store that refuses others. */
+export const transactionDefaultNames: readonly (keyof TransactionDefaults)[] = [
+  'deadline',
+  'connectionWait',
+  'bodyLimit',
+  'lockWait',
+  'attempts',
+  'backoff',
+  'budget',
+  'effects',
+  'allowOrigins',
+  'clock',
+  'random',
+]

@@ -1,17 +1,20 @@
 // Defining an atomic operation: checked, registered, callable.
 
 import type { Engine, TransactionControls } from '../../atomicity/index.js'
-import { keyedTransactions, type TransactionDefaults } from '../../transaction/index.js'
+import {
+  keyedTransactions,
+  readTransactionOptions,
+  type TransactionDefaults,
+  transactionOptionNames,
+} from '../../transaction/index.js'
 import { answersOf } from '../define/answers.js'
 import { placeOf } from '../define/place.js'
-import { operationSettings } from '../define/settings.js'
+import { invalid, operationSettings } from '../define/settings.js'
 import type { CallOptions, Operation, Outcome } from '../definition.js'
 import { OperationFailedError } from '../failure.js'
 import { makeKnown } from '../upkeep/known-operations.js'
 import { type AtomicRunner, carryOut } from './call.js'
-import { type AtomicOptions, atomicOptionNames, type ResultOf, transactionOptions } from './options.js'
-
-const usualAttempts = 8
+import type { AtomicOptions, ResultOf } from './options.js'
 
 /** Defines an operation of a domain. Refuses with OPERATION_INVALID, OPERATION_DEFINED_TWICE, SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON or DURATION_INVALID. */
 export function defineAtomic<Handle extends TransactionControls, Input, Returned, Code extends string>(
@@ -21,15 +24,12 @@ export function defineAtomic<Handle extends TransactionControls, Input, Returned
   options: AtomicOptions<Handle, Input, Returned, Code>,
 ): Operation<Input, ResultOf<Returned>, Code> {
   const place = placeOf(engine, defaults)
-  const settings = operationSettings(name, options, { mode: 'atomic', names: atomicOptionNames })
-  const transactions = transactionOptions(options, place.manifest)
+  const settings = operationSettings(name, options, { mode: 'atomic', names: transactionOptionNames })
+  const transactions = readTransactionOptions(place.manifest, defaults, options, invalid)
   const answers = answersOf(settings, place, {
     mode: 'atomic',
     rung: 'atomic',
-    placement: Object.freeze({
-      layer: 'transaction',
-      attempts: transactions.attempts ?? defaults.attempts ?? usualAttempts,
-    }),
+    placement: Object.freeze({ layer: 'transaction', attempts: transactions.attempts }),
     holds: 'marker and effect',
     leaseMs: undefined,
     recovery: undefined,

@@ -20,7 +20,7 @@ import { type AfterCommit, AttemptControls } from './controls.js'
 import { reach } from './fault-points.js'
 import { BodyFailed, CommitTimedOut, judge, Swallowed } from './judging.js'
 import { claimOf, type Keyed } from './keyed.js'
-import type { Settings } from './settings.js'
+import type { CallSettings } from './settings.js'
 import { StepTimer } from './step-timer.js'
 
 /** The caller's body: everything it does to the store goes through what it is handed. */
@@ -59,7 +59,7 @@ const mostClaimRounds = 4
 /** Makes attempt number `number`. Never throws. */
 export function attemptOnce<Handle extends TransactionControls, Result>(
   engine: Engine<Handle>,
-  settings: Settings,
+  settings: CallSettings,
   body: TransactionBody<Handle, Result>,
   number: number,
 ): Promise<AttemptEnd<Result>> {
@@ -68,7 +68,7 @@ export function attemptOnce<Handle extends TransactionControls, Result>(
 
 class Attempt<Handle extends TransactionControls, Result> {
   readonly #engine: Engine<Handle>
-  readonly #settings: Settings
+  readonly #settings: CallSettings
   readonly #body: TransactionBody<Handle, Result>
   readonly #controls: AttemptControls
   readonly #timer: StepTimer
@@ -81,7 +81,7 @@ class Attempt<Handle extends TransactionControls, Result> {
   #session: Session<Handle> | undefined
   #result: { readonly value: Result; readonly afterCommit: readonly AfterCommit[] } | undefined
 
-  constructor(engine: Engine<Handle>, settings: Settings, body: TransactionBody<Handle, Result>, number: number) {
+  constructor(engine: Engine<Handle>, settings: CallSettings, body: TransactionBody<Handle, Result>, number: number) {
     this.#engine = engine
     this.#settings = settings
     this.#body = body

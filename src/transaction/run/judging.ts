@@ -4,7 +4,7 @@
 import { type Engine, type Phase, type Ruling, ruleBy, type TransactionControls } from '../../atomicity/index.js'
 import { isRepriseError, RepriseError } from '../../kernel/index.js'
 import { runnerClassification } from '../runner-classification.js'
-import type { Settings } from './settings.js'
+import type { CallSettings } from './settings.js'
 
 /** Where an attempt stood when it failed. */
 export interface Standing {
@@ -32,7 +32,7 @@ export interface Judgement {
  */
 export function judge<Handle extends TransactionControls>(
   engine: Engine<Handle>,
-  settings: Settings,
+  settings: CallSettings,
   standing: Standing,
   thrown: unknown,
   error: unknown,
@@ -48,7 +48,7 @@ export function judge<Handle extends TransactionControls>(
 // The first error of the engine decides, also where the body swallowed it or threw another one in its place.
 function judgeEngine<Handle extends TransactionControls>(
   engine: Engine<Handle>,
-  settings: Settings,
+  settings: CallSettings,
   { phase, poisoned }: Standing,
   thrown: unknown,
   error: unknown,
@@ -63,7 +63,7 @@ function judgeEngine<Handle extends TransactionControls>(
 // What only read has nothing that could have happened, so there is nothing to find out either.
 function judgeCommit<Handle extends TransactionControls>(
   engine: Engine<Handle>,
-  { readOnly }: Settings,
+  { readOnly }: CallSettings,
   error: unknown,
 ): Judgement {
   const timedOut = error instanceof CommitTimedOut
@@ -77,7 +77,7 @@ function judgeCommit<Handle extends TransactionControls>(
 
 // Without an error of the engine, the body's own decides nothing: it is the caller's, and the transaction is rolled back. One that
 // ran out of time may have a statement under way, so its connection cannot be used again.
-function bodyRuling({ signal }: Settings, error: unknown): Ruling {
+function bodyRuling({ signal }: CallSettings, error: unknown): Ruling {
   const ours = error instanceof RepriseError && (error.code === 'BODY_TIME_LIMIT' || error.code === 'DEADLINE_EXCEEDED')
   const unfinished = ours || signal?.aborted === true
   return ownRuling(unfinished ? 'body-cut-off' : 'body-threw', 'body')

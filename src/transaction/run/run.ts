@@ -11,14 +11,14 @@ import { bounded, deadlinePassed, deadlineTooShort } from './bounded.js'
 import { type Resolved, resolveOutcome } from './closing.js'
 import type { AfterCommit } from './controls.js'
 import { printResolveToken, type Unresolved } from './resolve-token.js'
-import type { Settings } from './settings.js'
+import type { CallSettings } from './settings.js'
 
 const leastAfterCommitMs = 250
 
 /** Carries out a transaction: as many attempts as it takes and may have. */
 export async function runTransaction<Handle extends TransactionControls, Result>(
   engine: Engine<Handle>,
-  settings: Settings,
+  settings: CallSettings,
   body: TransactionBody<Handle, Result>,
 ): Promise<Result> {
   refuseBeforehand(settings)
@@ -51,7 +51,7 @@ export async function runTransaction<Handle extends TransactionControls, Result>
   }
 }
 
-function refuseBeforehand({ signal, deadline, reserveMs, clock }: Settings): void {
+function refuseBeforehand({ signal, deadline, reserveMs, clock }: CallSettings): void {
   refuseInside()
   if (signal?.aborted) throw signal.reason
   const leftMs = deadline.expiresAtMs - clock.monotonicMs()
@@ -60,7 +60,7 @@ function refuseBeforehand({ signal, deadline, reserveMs, clock }: Settings): voi
 
 async function resolve<Handle extends TransactionControls, Result>(
   engine: Engine<Handle>,
-  settings: Settings,
+  settings: CallSettings,
   end: Failed<Result>,
 ): Promise<Resolved> {
   const unresolved = unresolvedOf(settings, end)
@@ -78,14 +78,14 @@ async function resolve<Handle extends TransactionControls, Result>(
   return found
 }
 
-function unresolvedOf<Result>({ keyed }: Settings, { trace }: Failed<Result>): Unresolved | undefined {
+function unresolvedOf<Result>({ keyed }: CallSettings, { trace }: Failed<Result>): Unresolved | undefined {
   if (keyed !== undefined) return { id: keyed.id, token: keyed.draft.token }
   return trace === undefined ? undefined : { trace }
 }
 
 async function committedAfterAll<Result>(
   domain: string,
-  settings: Settings,
+  settings: CallSettings,
   { result }: Failed<Result>,
   { stored, ours }: Resolved & { readonly outcome: 'committed' },
 ): Promise<Result> {
@@ -97,7 +97,7 @@ async function committedAfterAll<Result>(
 
 function unknownCommit<Result>(
   domain: string,
-  settings: Settings,
+  settings: CallSettings,
   end: Failed<Result>,
   failures: readonly FailedTransaction[],
   errors: readonly unknown[],
@@ -117,7 +117,7 @@ function recordOf<Result>(attempt: number, end: Failed<Result>, resolved: Resolv
 
 /** The wait before the next attempt, or why there is none. */
 function nextDelayMs<Result>(
-  settings: Settings,
+  settings: CallSettings,
   number: number,
   { ruling }: Failed<Result>,
   failures: readonly FailedTransaction[],
@@ -133,7 +133,7 @@ function nextDelayMs<Result>(
   return delayMs
 }
 
-async function pause(settings: Settings, delayMs: number, failures: readonly FailedTransaction[]): Promise<void> {
+async function pause(settings: CallSettings, delayMs: number, failures: readonly FailedTransaction[]): Promise<void> {
   const { clock, signal } = settings
   try {
     await sleep(Math.ceil(delayMs), signal === undefined ? { clock } : { clock, signal })
@@ -160,7 +160,7 @@ function announce(domain: string, failure: FailedTransaction, stop: GivenUp | un
 }
 
 // After a commit nothing of the caller's may make it look like a failure.
-function creditBudget(domain: string, { budget, clock }: Settings, repeated: boolean): void {
+function creditBudget(domain: string, { budget, clock }: CallSettings, repeated: boolean): void {
   try {
     budget?.succeeded(clock.monotonicMs(), repeated)
   } catch (error) {
@@ -169,7 +169,7 @@ function creditBudget(domain: string, { budget, clock }: Settings, repeated: boo
 }
 
 // The transaction is committed, and whoever waits for it is not kept waiting much longer than the deadline by what comes after.
-async function runAfterCommit(domain: string, settings: Settings, hooks: readonly AfterCommit[]): Promise<void> {
+async function runAfterCommit(domain: string, settings: CallSettings, hooks: readonly AfterCommit[]): Promise<void> {
   const { clock, deadline } = settings
   const untilMs = Math.max(deadline.expiresAtMs, clock.monotonicMs() + leastAfterCommitMs)
   const expired = (): unknown => deadlinePassed('running what comes after its commit')

@@ -17,102 +17,145 @@ import {
 import { type Backoff, type Budget, fullJitter } from '../../retry/index.js'
 import { effectRuleOf } from '../effect-guard/rule.js'
 import type { EffectRule } from '../open-transaction.js'
-import { type TransactionDefaults, type TransactOptions, transactOptionNames } from '../options.js'
+import {
+  type TransactionDefaults,
+  type TransactionOptions,
+  type TransactOptions,
+  transactOptionNames,
+} from '../options.js'
 import { type Keyed, plainKey } from './keyed.js'
 
-/** The options of one transaction, all of them known. */
-export interface Settings {
-  /** The key, and what is done with it; undefined: none. */
-  readonly keyed: Keyed<unknown> | undefined
-  /** Isolation level. */
+/** {@link TransactionOptions} with every default filled in. */
+export interface TransactionSettings {
   readonly isolation: Isolation
-  /** Whether it only reads. */
-  readonly readOnly: boolean
-  /** The end of everything, resolution included. */
-  readonly deadline: Deadline
-  /** What is kept of the deadline for resolution, in ms. */
-  readonly reserveMs: number
   /** Longest wait for a connection, in ms. */
   readonly connectionWaitMs: number
   /** Longest run of the body, in ms. */
   readonly bodyLimitMs: number
   /** Longest wait for a lock, in ms. */
   readonly lockWaitMs: number
-  /** Transactions at most. */
+  /** Transactions at most, the first included. */
   readonly attempts: number
-  /** The wait between them. */
   readonly backoff: Backoff
-  /** What limits repeats. */
   readonly budget: Budget | undefined
-  /** The caller's signal. */
+}
+
+/** Everything that one call of `transact` goes by. */
+export interface CallSettings extends TransactionSettings {
+  /** The key, and what is done with it; undefined: none. */
+  readonly keyed: Keyed<unknown> | undefined
+  readonly readOnly: boolean
+  /** The end of everything, resolution included. */
+  readonly deadline: Deadline
+  /** What is kept of the deadline for resolution, in ms. */
+  readonly reserveMs: number
   readonly signal: AbortSignal | undefined
   /** What an effect in the body leads to. */
   readonly effects: EffectRule
-  /** Time. */
   readonly clock: Clock
-  /** Chance. */
   readonly random: Random
 }
 
 // What resolution usually takes, and what it cannot do with less than; the latter also tells whether there is a reserve at all.
 const usualReserveMs = 250
 const leastReserveMs = 10
-const mostAttempts = 50
 // Numbers, since text would be read again for each transaction.
 const usualMs = { deadline: 10_000, connectionWait: 1_000, bodyLimit: 5_000, lockWait: 2_000 } as const
 const defaultBackoff = /* @__PURE__ */ fullJitter({ baseMs: 15, capMs: 500 })
 
-/** Fills in the defaults. Refuses with ARGUMENT_INVALID, CAPABILITY_UNSUPPORTED, or the codes of durations and keys. */
+/** Makes the error with which an option is refused. */
+export type RefuseOption = (option: string, why: string) => RepriseError
+
+/**
+ * Reads the options that transactions, operations and routes share, and fills in the defaults. Throws what `refuse`
+ * makes of an option that is not valid, DURATION_INVALID for what is no duration (`details.option` says which one), and
+ * CAPABILITY_UNSUPPORTED for an isolation level that the manifest does not have, unless `refuse` is given.
+ *
+ * @param refuse Default: ARGUMENT_INVALID.
+ */
+export function readTransactionOptions(
+  manifest: Manifest,
+  defaults: TransactionDefaults,
+  options: TransactionOptions,
+  refuse?: RefuseOption,
+): TransactionSettings {
+  const { isolation = manifest.isolation[0] } = options
+  if (isolation === undefined || !manifest.isolation.includes(isolation)) {
+    throw refuse?.('isolation', 'The domain’s manifest does not offer it.') ?? unsupported('isolation', manifest)
+  }
+  const attempts = options.attempts ?? defaults.attempts ?? 8
+  if (!Number.isInteger(attempts) || attempts < 1 || attempts > 50) {
+    throw (refuse ?? invalid)('attempts', 'It is a whole number from 1 to 50.')
+  }
+  const budget = options.budget ?? defaults.budget
+  const { succeeded, failed, tryRepeat } = Object(budget) as Partial<Budget>
+  const counts = [succeeded, failed, tryRepeat].every((method) => typeof method === 'function')
+  if (budget !== undefined && !counts) {
+    throw (refuse ?? invalid)('budget', 'It is made by tokenBudget(…) or ratioBudget(…).')
+  }
+  return {
+    isolation,
+    connectionWaitMs: limitMs('connectionWait', options.connectionWait, defaults.connectionWait, 0),
+    bodyLimitMs: limitMs('bodyLimit', options.bodyLimit, defaults.bodyLimit, 1),
+    lockWaitMs: limitMs('lockWait', options.lockWait, defaults.lockWait, 1),
+    attempts,
+    backoff: backoffOf(options.backoff ?? defaults.backoff, refuse),
+    budget,
+  }
+}
+
+/**
+ * The settings of one call. Refuses with ARGUMENT_INVALID, CAPABILITY_UNSUPPORTED, or the codes of durations and keys.
+ */
 export function settingsOf(
   manifest: Manifest,
   defaults: TransactionDefaults,
   options: TransactOptions,
   effects: EffectRule = effectRuleOf(defaults),
-): Settings {
+): CallSettings {
   if (typeof options !== 'object' || options === null) throw invalid('options')
   demandKnown(options, transactOptionNames, 'options')
-  const clock = defaults.clock ?? systemClock
-  const readOnly = options.readOnly ?? false
+  const { key, signal, readOnly = false } = options
+  const { clock = systemClock, random = systemRandom } = defaults
   if (typeof readOnly !== 'boolean') throw invalid('readOnly')
-  const { key, signal } = options
   checkSignal(signal)
   if (key !== undefined && (typeof key !== 'object' || key === null)) throw invalid('key')
   if (readOnly && !manifest.readOnly) throw unsupported('readOnly', manifest)
-  if (readOnly && options.key !== undefined)
+  if (readOnly && key !== undefined) {
     throw new RepriseError('ARGUMENT_INVALID', 'A transaction that only reads needs no key, and could not store one.')
+  }
   const nowMs = clock.monotonicMs()
   const deadline = earlier(deadlineOf(clock, defaults, options), currentDeadline())
-  const totalMs = Math.max(0, deadline.expiresAtMs - nowMs)
   const certain = readOnly || manifest.commit === 'certain'
   return {
-    keyed: options.key === undefined ? undefined : plainKey(storedKey(options.key.scope, options.key.key)),
-    isolation: isolationOf(manifest, options.isolation),
+    ...readTransactionOptions(manifest, defaults, options),
+    keyed: key === undefined ? undefined : plainKey(storedKey(key.scope, key.key)),
     readOnly,
     deadline,
-    reserveMs: certain ? 0 : reserveOf(totalMs),
-    connectionWaitMs: limitMs('connectionWait', options.connectionWait, defaults.connectionWait, 0),
-    bodyLimitMs: limitMs('bodyLimit', options.bodyLimit, defaults.bodyLimit, 1),
-    lockWaitMs: limitMs('lockWait', options.lockWait, defaults.lockWait, 1),
-    attempts: attemptsOf(options.attempts ?? defaults.attempts ?? 8),
-    backoff: backoffOf(options.backoff ?? defaults.backoff),
-    budget: budgetOf(options.budget ?? defaults.budget),
-    signal: options.signal,
+    reserveMs: certain ? 0 : reserveOf(Math.max(0, deadline.expiresAtMs - nowMs)),
+    signal,
     effects,
     clock,
-    random: defaults.random ?? systemRandom,
+    random,
   }
+}
+
+/** What all calls of an operation share. */
+export interface SharedSettings extends TransactionSettings, Pick<CallSettings, 'effects' | 'clock' | 'random'> {
+  /** Whether the outcome of a COMMIT is always known, so that nothing of a deadline has to be kept for resolution. */
+  readonly certain: boolean
 }
 
 /** The settings of one call with a key, out of those that its calls share. */
 export function settingsOfCall(
-  shared: Settings,
+  shared: SharedSettings,
   keyed: Keyed<unknown>,
   deadline: Deadline,
   signal: AbortSignal | undefined,
-): Settings {
+): CallSettings {
   checkSignal(signal)
-  const leftMs = Math.max(0, deadline.expiresAtMs - shared.clock.monotonicMs())
-  return { ...shared, keyed, deadline, reserveMs: shared.reserveMs === 0 ? 0 : reserveOf(leftMs), signal }
+  const reserveMs = shared.certain ? 0 : reserveOf(Math.max(0, deadline.expiresAtMs - shared.clock.monotonicMs()))
+  return { ...shared, keyed, readOnly: false, deadline, reserveMs, signal }
 }
 
 function reserveOf(totalMs: number): number {
@@ -160,34 +203,16 @@ function limitMs(
   }
 }
 
-/** The wait between attempts as it was told, or the default. Refuses what is none with ARGUMENT_INVALID. */
-export function backoffOf(backoff: Backoff | undefined): Backoff {
+/** The wait between attempts as it was given, or the default. Throws what `refuse` makes of what is no backoff. */
+export function backoffOf(backoff: Backoff | undefined, refuse: RefuseOption = invalid): Backoff {
   if (backoff === undefined) return defaultBackoff
   if (typeof backoff?.delayMs === 'function') return backoff
-  throw invalid('backoff')
+  throw refuse('backoff', 'It is made by fullJitter(…) or another backoff.')
 }
 
-function budgetOf(budget: Budget | undefined): Budget | undefined {
-  const { succeeded, failed, tryRepeat } = Object(budget) as Partial<Budget>
-  const sound = [succeeded, failed, tryRepeat].every((method) => typeof method === 'function')
-  if (budget === undefined || sound) return budget
-  throw invalid('budget')
-}
-
-function isolationOf(manifest: Manifest, asked: Isolation | undefined): Isolation {
-  const usual = manifest.isolation[0]
-  if (asked === undefined && usual !== undefined) return usual
-  if (asked !== undefined && manifest.isolation.includes(asked)) return asked
-  throw unsupported('isolation', manifest)
-}
-
-function attemptsOf(attempts: number): number {
-  if (Number.isInteger(attempts) && attempts >= 1 && attempts <= mostAttempts) return attempts
-  throw invalid('attempts')
-}
-
-function invalid(option: string): RepriseError {
-  return new RepriseError('ARGUMENT_INVALID', `The option ${option} is not valid.`, { details: { option } })
+function invalid(option: string, why?: string): RepriseError {
+  const message = `The option ${option} is not valid.${why === undefined ? '' : ` ${why}`}`
+  return new RepriseError('ARGUMENT_INVALID', message, { details: { option } })
 }
 
 function unsupported(option: 'readOnly' | 'isolation', manifest: Manifest): RepriseError {

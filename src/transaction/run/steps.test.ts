@@ -47,7 +47,7 @@ describe('the settings', () => {
 
   it('keep a reserve for each call, however little was left where its calls were defined', () => {
     const clock = manualClock()
-    const shared = settingsOf(manifest, { clock }, { deadline: 0 })
+    const shared = { ...settingsOf(manifest, { clock }, { deadline: 0 }), certain: false }
     const keyed = {} as Keyed<unknown>
     expect(settingsOfCall(shared, keyed, deadlineAfter('8s', clock), undefined).reserveMs).toBe(2_000)
     expect(settingsOfCall(shared, keyed, deadlineAfter('200ms', clock), undefined).reserveMs).toBe(100)

@@ -1,7 +1,8 @@
 // Routes whose marker, effect and answer commit together: the handler works in the transaction that also holds the claim.
 
-import { type AtomicTransactionOptions, type Operations, timeOfRecords } from '../../../idempotency/index.js'
+import { type Operations, timeOfRecords } from '../../../idempotency/index.js'
 import type { Duration } from '../../../kernel/index.js'
+import { type TransactionOptions, transactionOptionNames } from '../../../transaction/index.js'
 import type { Answered } from '../answer/answer.js'
 import type { Arrival } from './arrival.js'
 import type { AtomicRouteOptions } from './options.js'
@@ -15,7 +16,7 @@ export interface RouteDomain<Handle> extends Pick<Operations<Handle>, 'operation
   /** Runs a transaction. */
   transact(
     body: (tx: Handle) => Promise<unknown>,
-    options?: AtomicTransactionOptions & { readonly deadline?: Duration },
+    options?: TransactionOptions & { readonly deadline?: Duration },
   ): Promise<unknown>
 }
 
@@ -30,8 +31,6 @@ export type AtomicHandler<Native, Handle, Input> = (
   call: AtomicHandlerCall<Native, Handle, Input>,
 ) => Answered | PromiseLike<Answered>
 
-const modeNames = ['isolation', 'connectionWait', 'bodyLimit', 'lockWait', 'attempts', 'backoff', 'budget'] as const
-
 /**
  * A route in a domain. Returned answers are stored with what the handler wrote, if their status is one that is stored; thrown ones are stored without. Anything else
  * rolls back, and the key is free again. Refuses what cannot be safe with OPERATION_INVALID (`details.option` says which), OPERATION_DEFINED_TWICE, SCOPE_MISSING,
@@ -43,9 +42,9 @@ export function atomicRoute<Native, Handle, Input = undefined>(
   handler: AtomicHandler<Native, Handle, Input>,
 ): Route<Native> {
   demandParts(db, ['operation', 'transact'], handler)
-  const settings = routeSettings(options, modeNames)
-  const transactions: AtomicTransactionOptions = Object.fromEntries(
-    modeNames.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
+  const settings = routeSettings(options, transactionOptionNames)
+  const transactions: TransactionOptions = Object.fromEntries(
+    transactionOptionNames.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
   )
   const run = (tx: Handle, arrival: Arrival<Native, Input>) =>
     runHandler(settings, options, arrival, (call) => handler({ ...call, tx }))

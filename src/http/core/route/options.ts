@@ -1,14 +1,9 @@
 // What a route is told: who calls, what is bound to a key, and every default of the layer, to be changed one by one.
 
-import type {
-  AtomicTransactionOptions,
-  LeasedOptions,
-  Recover,
-  Reversibility,
-  ValueCodec,
-} from '../../../idempotency/index.js'
+import type { LeasedOptions, Recover, Reversibility, ValueCodec } from '../../../idempotency/index.js'
 import type { FieldRule, KeyFieldOptions } from '../../../identity/index.js'
 import type { Duration } from '../../../kernel/index.js'
+import type { TransactionOptions } from '../../../transaction/index.js'
 import type { Answered } from '../answer/answer.js'
 import type { StoredAnswer } from '../answer/stored.js'
 import type { HttpRequest } from '../request/http-request.js'
@@ -82,7 +77,7 @@ export interface RouteOptions<Native, Input> {
 }
 
 /** What a route is told whose marker, effect and answer commit together. */
-export interface AtomicRouteOptions<Native, Input> extends RouteOptions<Native, Input>, AtomicTransactionOptions {}
+export interface AtomicRouteOptions<Native, Input> extends RouteOptions<Native, Input>, TransactionOptions {}
 
 /** What a route is told whose effect lies outside the store. */
 export interface LeasedRouteOptions<Native, Input>
