@@ -14,7 +14,7 @@ export type {
 export type { Finding } from './finding.js'
 export { HandleControls } from './handle-controls.js'
 export { type HandleLife, handleLife, type SavepointSteps, type SynchronousSavepointSteps } from './handle-life.js'
-export type { Capability, Isolation, Manifest } from './manifest.js'
+export type { Capability, Isolation, Manifest, RecordManifest } from './manifest.js'
 export {
   type ClassificationRow,
   type Evidence,
@@ -38,16 +38,19 @@ export {
   type StoredRecord,
 } from './record.js'
 export { changedRecord, draftedRecord, droppedNote, isStill, lookedAt } from './record-writes.js'
-export type {
-  DueQuery,
-  NamedRecord,
-  Purged,
-  PurgeQuery,
-  RecordLimits,
-  RecordQuery,
-  Records,
-  Seen,
-  Written,
+export {
+  type DueQuery,
+  inspectionOf,
+  type NamedRecord,
+  type Purged,
+  type PurgeQuery,
+  type RecordInspection,
+  type RecordLimits,
+  type RecordQuery,
+  type RecordStore,
+  type Records,
+  type Seen,
+  type Written,
 } from './records.js'
 export { checkedRows, type SoundRows, type SoundTransition } from './rows/checked-rows.js'
 export { anyColumns, type ColumnDemands, oneRow, someRows, soundColumns } from './rows/column-values.js'

@@ -3,10 +3,28 @@
 /** How much one transaction sees of another; the words of the SQL standard. */
 export type Isolation = 'read-committed' | 'repeatable-read' | 'serializable'
 
-/** What a domain can do. Each limit that an engine forces has its reason in `because`. */
-export interface Manifest {
+/** What a store of records can do, whether it has transactions or not. */
+export interface RecordManifest {
   /** The engine's name, for people and reports. Code does not branch on it. */
   readonly engine: string
+  /**
+   * How a duplicate can be told that its key is being worked on: `exact` names that very key, `coarse` means somebody
+   * writes, `never`: it can only wait. Default `exact`: the claim of a lease is committed, and can be read.
+   */
+  readonly refuse?: 'exact' | 'coarse' | 'never'
+  /** Who can open the same store: this process alone, processes of this machine, or of a network. */
+  readonly reach: 'process' | 'machine' | 'network'
+  /**
+   * What survives after a write was answered: nothing but the process, a crash of the machine, or the loss of the
+   * machine as configured.
+   */
+  readonly durability: 'process' | 'disk' | 'replicated'
+  /** The engine's fact behind a limit, by the name of the capability. */
+  readonly because: Readonly<Partial<Record<'refuse' | 'reach' | 'durability', string>>>
+}
+
+/** What a domain can do. Each limit that an engine forces has its reason in `because`. */
+export interface Manifest extends RecordManifest {
   /** The isolation levels on offer, the default first. */
   readonly isolation: readonly Isolation[]
   /** Whether transactions that write run side by side, or one after the other. */
@@ -23,15 +41,7 @@ export interface Manifest {
   readonly rowLock: 'store' | 'row'
   /** Whether a lock time-out can say who blocks whom. */
   readonly lockReport: boolean
-  /**
-   * How a duplicate can be told that its key is being worked on: `exact` names that very key, `coarse` means somebody writes,
-   * `never`: it can only wait.
-   */
   readonly refuse: 'exact' | 'coarse' | 'never'
-  /** Who can open the same store: this process alone, processes of this machine, or of a network. */
-  readonly reach: 'process' | 'machine' | 'network'
-  /** What survives after a commit was answered: nothing but the process, a crash of the machine, or the loss of the machine as configured. */
-  readonly durability: 'process' | 'disk' | 'replicated'
   /** The engine's fact behind a limit, by the name of the capability. */
   readonly because: Readonly<Partial<Record<Capability, string>>>
 }

@@ -1,23 +1,25 @@
-// The port to a store's records: each call is one commit of its own, and each write depends on the record that was read. Eight methods, none of which needs SQL.
+// The port to a store's records: five methods, none of which needs SQL or transactions. Each call is one commit of its
+// own, and each write depends on the record that was read. Looking around (lists, counts, notes) is a port of its own.
 
 import type { StoredKey } from '../identity/index.js'
-import type { Deadline } from '../kernel/index.js'
+import { type Deadline, RepriseError } from '../kernel/index.js'
+import type { RecordManifest } from './manifest.js'
 import type { AuditEntry, AuditNote, Expected, RecordChange, RecordDraft, RecordState, StoredRecord } from './record.js'
 
 /** How long a call may take. */
 export interface RecordLimits {
-  /** When it ends: the call is rejected with DEADLINE_EXCEEDED, and whether it happened is not known. */
+  /** When the call is rejected with DEADLINE_EXCEEDED; whether it happened is not known then. */
   readonly deadline: Deadline
   /** Ends the wait for a connection. Default: none. */
   readonly signal?: AbortSignal
   /**
-   * When the wait for a lock of the whole store ends, where it can be called off: with LOCK_TIMEOUT, or POOL_EXHAUSTED where the lock is held in this process, and nothing was written.
-   * Default: the deadline.
+   * When the wait for a lock of the whole store ends, where it can be called off: with LOCK_TIMEOUT, or with
+   * POOL_EXHAUSTED where this process holds the lock. Nothing was written then. Default: the deadline.
    */
   readonly lockDeadline?: Deadline
   /**
-   * Whether it goes before others who wait for a connection, as far as the store hands those out itself: what an owner writes about its claim is short, and lost when it is late.
-   * Default false.
+   * Whether the call goes before others that wait for a connection, where the store hands those out itself. What an
+   * owner writes about its claim is short, and useless when it is late. Default false.
    */
   readonly urgent?: boolean
 }
@@ -50,9 +52,7 @@ export interface RecordQuery {
 
 /** A record with its name. */
 export interface NamedRecord {
-  /** Its name. */
   readonly id: StoredKey
-  /** What is stored. */
   readonly record: StoredRecord
 }
 
@@ -65,8 +65,9 @@ export interface DueQuery {
   /** How long past its time a lease must be, in ms: the skew between clocks that is allowed for. */
   readonly marginMs: number
   /**
-   * Each one that is taken is put off by `min(capMs, baseMs · 2^looks)` from now, in the same statement, and its looks grow by 1. So nobody else takes it meanwhile,
-   * and one that stays unsolved is looked at less and less often. A claim whose lease is over becomes unknown (`lease-expired`) with it: its owner is stale from then on.
+   * A record that is taken is put off by `min(capMs, baseMs · 2^looks)` from now, in the same commit, and its looks
+   * grow by 1. So nobody else takes it meanwhile, and one that stays unsolved is looked at less and less often. A
+   * claim whose lease is over becomes unknown (`lease-expired`), so that its owner is stale from then on.
    */
   readonly baseMs: number
   /** The longest wait between two looks, in ms. */
@@ -98,14 +99,18 @@ export interface Purged {
 }
 
 /**
- * The records of a store. A call that fails may have happened: reading again tells, since a claim knows its token and a write what it depended on.
+ * The records of a store. A call that fails may have happened. Reading again tells: a claim knows its token, and a
+ * write knows what it depended on.
  */
 export interface Records {
   /** Reads one record, as it is committed. */
   read(id: StoredKey, limits: RecordLimits): Promise<Seen>
-  /** Inserts a claim; the unique index decides. Not written: somebody has the key, and `record` says what is there. */
+  /** Inserts a claim; the unique index decides. Not written: somebody has the key, and `record` is what is there. */
   insert(id: StoredKey, draft: RecordDraft, limits: RecordLimits): Promise<Written>
-  /** Changes a record if its version, token and fence are still those of the one that was read; `null` removes it. The note is stored in the same commit. */
+  /**
+   * Changes a record if its version, token and fence are still those of the one that was read; `null` removes it. The
+   * note is stored in the same commit. Never writes to a record of a newer format.
+   */
   swap(
     id: StoredKey,
     over: Expected,
@@ -113,17 +118,44 @@ export interface Records {
     limits: RecordLimits,
     note?: AuditNote,
   ): Promise<Written>
-  /** Takes leased records that are due, past the margin, oldest first, and puts each off. What others are taking at this moment is left to them, and so is a newer format. */
+  /**
+   * Takes leased records that are due, past the margin, oldest first, and puts each off. Leaves alone what others are
+   * taking at this moment, and records of a newer format.
+   */
   due(query: DueQuery, limits: RecordLimits): Promise<readonly NamedRecord[]>
   /** Forgets what is past its time, in one small batch; never a record of a newer format. */
   purge(query: PurgeQuery, limits: RecordLimits): Promise<Purged>
+  /** For looking around among the records. Undefined: the store cannot, and what needs it is refused. */
+  readonly inspection?: RecordInspection
+}
+
+/** Looking around among the records of a store, for people, reports and limits. Each call only reads. */
+export interface RecordInspection {
   /** Lists records in the order of their names. */
   list(query: RecordQuery, limits: RecordLimits): Promise<readonly NamedRecord[]>
   /**
-   * How many records of a scope are remembered: all but finished ones past their window, whether they are purged or not. Counting ends at `most`, 1 to 1,000,000, and then `most` is
-   * the answer.
+   * How many records of a scope are remembered: all but finished ones past their window, whether they are purged or
+   * not. Counting ends at `most`, 1 to 1,000,000, and then `most` is the answer.
    */
   live(scope: string, most: number, limits: RecordLimits): Promise<number>
   /** The audit notes of a record, oldest first, at most 1,000. */
   notes(id: StoredKey, limits: RecordLimits): Promise<readonly AuditEntry[]>
+}
+
+/**
+ * A store of records without transactions: all that a leased operation needs. Every domain is one; a store that is
+ * nothing else (Redis, a table behind an API) has no atomic operations.
+ */
+export interface RecordStore {
+  /** Its name, in events and answers. */
+  readonly name: string
+  readonly manifest: RecordManifest
+  readonly records: Records
+}
+
+/** The inspection of a store's records. Refuses a store that has none with CAPABILITY_UNSUPPORTED. */
+export function inspectionOf({ inspection }: Records): RecordInspection {
+  if (inspection !== undefined) return inspection
+  const message = 'The store cannot list its records, count them or show notes about them.'
+  throw new RepriseError('CAPABILITY_UNSUPPORTED', message, { details: { option: 'inspection' } })
 }

@@ -1,6 +1,6 @@
 // `reprise inspect`: what a store knows of one key, or which records it holds.
 
-import type { NamedRecord, RecordState } from '../../atomicity/index.js'
+import { inspectionOf, type NamedRecord, type RecordState } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Io, printable } from '../io.js'
 import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
@@ -54,7 +54,7 @@ export async function inspectCommand(given: GivenOptions, io: Io): Promise<void>
 
 async function showOne(store: CommandStore, given: GivenOptions, io: Io, id: StoredKey): Promise<void> {
   const { record, nowMs } = await store.records.read(id, commandLimits())
-  const notes = await store.records.notes(id, commandLimits())
+  const notes = (await store.records.inspection?.notes(id, commandLimits())) ?? []
   const withValue = given.flag('values') === true
   if (given.has('json')) {
     writeJson(io, { id, nowMs, record: record === undefined ? null : recordJson(id, record, withValue), notes })
@@ -84,7 +84,7 @@ function shown(name: string, value: unknown): string {
 
 async function list(store: CommandStore, given: GivenOptions, io: Io, limit: number): Promise<void> {
   const [state, operation, after] = [given.text('state'), given.text('operation'), given.text('after')]
-  const found = await store.records.list(
+  const found = await inspectionOf(store.records).list(
     {
       limit,
       ...(state === undefined ? {} : { state: state as RecordState }),

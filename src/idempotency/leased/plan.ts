@@ -1,6 +1,6 @@
 // A leased operation as its runner needs it: every default filled in, and refused here where it could not be safe.
 
-import type { Manifest, Records } from '../../atomicity/index.js'
+import type { RecordStore } from '../../atomicity/index.js'
 import { type Duration, RepriseError } from '../../kernel/index.js'
 import { type Classifier, defaultClassifier, firstOf } from '../../retry/index.js'
 import { answersOf } from '../define/answers.js'
@@ -12,15 +12,7 @@ import type { Recovery } from '../machine.js'
 import type { Lease } from './lease.js'
 import { isRecover, type Recover, type ResolveCall, type ResolveFunction, resolve } from './recovery.js'
 
-/** A store that keeps records: every domain with operations does. */
-export interface RecordStore {
-  /** Its name, in events and answers. */
-  readonly name: string
-  /** What it can do. */
-  readonly manifest: Manifest
-  /** Its records. */
-  readonly records: Records
-}
+export type { RecordStore } from '../../atomicity/index.js'
 
 /** What a leased operation is told. */
 export interface LeasedOptions<Input, Result, Code extends string = string>

@@ -58,7 +58,8 @@ export async function lookup(which: Which, call: UpkeepCall = {}): Promise<Known
   const around = timeAndChance(records, call)
   const deadline = deadlineAfter(call.deadline ?? '5s', around.clock)
   const { answer } = await persistently(around, deadline, (limits) => records.read(id, limits))
-  const { answer: notes } = await persistently(around, deadline, (limits) => records.notes(id, limits))
+  const { inspection } = records
+  const { answer: notes } = await persistently(around, deadline, async (limits) => inspection?.notes(id, limits) ?? [])
   const { record, nowMs } = answer
   if (record === undefined) return { state: 'absent', nowMs, notes }
   const { state, mode, firstClaimedAtMs, claimedAtMs, dueAtMs, completedAtMs, expiresAtMs, claims, looks, because } =

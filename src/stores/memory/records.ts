@@ -15,6 +15,7 @@ import {
   type PurgeQuery,
   type RecordChange,
   type RecordDraft,
+  type RecordInspection,
   type RecordQuery,
   type RecordState,
   type Records,
@@ -29,7 +30,8 @@ import { type Clock, RepriseError } from '../../kernel/index.js'
 const mostNotes = 1_000
 
 /** All records of a store. */
-export class MemoryRecords implements Records {
+export class MemoryRecords implements Records, RecordInspection {
+  readonly inspection: RecordInspection = this
   /** Committed records by name, in the order of their first claim. */
   readonly committed: Map<StoredKey, StoredRecord> = new Map()
   /** Takes the next number of the sequence. */

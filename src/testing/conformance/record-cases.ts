@@ -1,6 +1,6 @@
 // What every store must do with its records: the unique index decides a claim, the version decides a write, and the store's clock dates both.
 
-import type { Written } from '../../atomicity/index.js'
+import { inspectionOf, type Written } from '../../atomicity/index.js'
 import { type Key, scope, storedKey } from '../../identity/index.js'
 import type { ConformanceCase } from './conformance-case.js'
 import { holds, same } from './expectations.js'
@@ -97,7 +97,7 @@ const singleRecordCases: readonly ConformanceCase[] = [
         same([refused.written, refused.record], [false, record], 'a write to another version')
       }
       same(
-        [(await records.read(id('a'), limits())).record, await records.notes(id('a'), limits())],
+        [(await records.read(id('a'), limits())).record, await inspectionOf(records).notes(id('a'), limits())],
         [record, []],
         'rest',
       )
@@ -184,7 +184,7 @@ const singleRecordCases: readonly ConformanceCase[] = [
       const first = await records.swap(id('a'), await at(records, 'a', 1), { state: 'unknown' }, limits(), swept)
       const second = await records.swap(id('a'), await at(records, 'a', 2), null, limits(), settled)
       const order = ['id', 'atMs', 'action', 'actor', 'reason', 'from', 'to']
-      const notes = await records.notes(id('a'), limits())
+      const notes = await inspectionOf(records).notes(id('a'), limits())
       same(
         notes.map((note) => order.map((name) => note[name as keyof typeof note])),
         [
@@ -193,7 +193,7 @@ const singleRecordCases: readonly ConformanceCase[] = [
         ],
         'notes',
       )
-      same(await records.notes(id('b'), limits()), [], 'notes of another record')
+      same(await inspectionOf(records).notes(id('b'), limits()), [], 'notes of another record')
     },
   },
   {
@@ -205,7 +205,7 @@ const singleRecordCases: readonly ConformanceCase[] = [
       for (const [name, some] of Object.entries({ odd: { state }, due: {}, over: { state: 'failed' } } as const)) {
         await putRecord(id(name), leasedRecord(nowMs, 100_000, { format: 99, expiresAtMs: nowMs - 1, ...some }))
       }
-      const before = await records.list({ limit: 10 }, limits())
+      const before = await inspectionOf(records).list({ limit: 10 }, limits())
       same(
         before.map(({ record }) => record.format),
         [99, 99, 99],
@@ -221,7 +221,7 @@ const singleRecordCases: readonly ConformanceCase[] = [
       const query = { operations: ['charge'], limit: 10, marginMs: 0, baseMs: 1, capMs: 1 }
       same(await records.due(query, limits()), [], 'what is due')
       await records.purge({ limit: 10, unknownAfterMs: 0, markersAfterMs: 0 }, limits())
-      same(await records.list({ limit: 10 }, limits()), before, 'what is left')
+      same(await inspectionOf(records).list({ limit: 10 }, limits()), before, 'what is left')
     },
   },
   {

@@ -1,6 +1,6 @@
 // What every store must do with many records at once: hand out what is due to one sweeper each, forget what is past its time and nothing else, list in order.
 
-import type { StoredRecord } from '../../atomicity/index.js'
+import { inspectionOf, type RecordQuery, type StoredRecord } from '../../atomicity/index.js'
 import type { ConformanceCase, StoreWorld } from './conformance-case.js'
 import { holds, same } from './expectations.js'
 import { race } from './race.js'
@@ -13,7 +13,9 @@ async function storeNowMs({ db }: Pick<StoreWorld, 'db'>): Promise<number> {
 }
 
 async function names({ db }: Pick<StoreWorld, 'db'>): Promise<string[]> {
-  return (await db.records.list({ limit: 1_000 }, limits())).map(({ id: name }) => name.slice('sha256:'.length))
+  return (await inspectionOf(db.records).list({ limit: 1_000 }, limits())).map(({ id: name }) =>
+    name.slice('sha256:'.length),
+  )
 }
 
 /** Cases of the group `store.record` about many records. */
@@ -146,11 +148,11 @@ export const manyRecordCases: readonly ConformanceCase[] = [
       const asked = { limit: 10, unknownAfterMs: 50_000, markersAfterMs: 50_000 }
       same(await db.records.purge(asked, limits()), { ...nothing, unknown: 1, markers: 1 }, 'asked')
       same(await names(world), ['new', 'plain-new'], 'what is left')
-      const [note, ...more] = await db.records.notes(id('old'), limits())
+      const [note, ...more] = await inspectionOf(db.records).notes(id('old'), limits())
       same([note?.action, note?.from, note?.to, more], ['dropped', 'unknown', 'absent', []], 'the note')
       same(await db.records.purge({ limit: 10, auditAfterMs: 60_000 }, limits()), nothing, 'a note that is new')
       same(await db.records.purge({ limit: 10, auditAfterMs: 0 }, limits()), { ...nothing, audit: 1 }, 'a note')
-      same(await db.records.notes(id('old'), limits()), [], 'notes that are left')
+      same(await inspectionOf(db.records).notes(id('old'), limits()), [], 'notes that are left')
     },
   },
   {
@@ -162,8 +164,8 @@ export const manyRecordCases: readonly ConformanceCase[] = [
         await records.insert(id(name), leasedDraft('x', 60_000, name === 'd' ? 'refund' : 'charge'), limits())
       }
       await records.swap(id('b'), await at(records, 'b', 1), { state: 'unknown' }, limits())
-      const found = async (query: Partial<Parameters<typeof records.list>[0]>): Promise<string[]> =>
-        (await records.list({ limit: 10, ...query }, limits())).map((one) => one.id.slice(-1))
+      const found = async (query: Partial<RecordQuery>): Promise<string[]> =>
+        (await inspectionOf(records).list({ limit: 10, ...query }, limits())).map((one) => one.id.slice(-1))
       same(await found({}), ['a', 'b', 'c', 'd'], 'all')
       same(await found({ limit: 2 }), ['a', 'b'], 'the first page')
       same(await found({ limit: 2, after: id('b') }), ['c', 'd'], 'the second page')
@@ -189,10 +191,11 @@ export const manyRecordCases: readonly ConformanceCase[] = [
       }
       for (const [name, some] of Object.entries(put)) await putRecord(id(name), leasedRecord(nowMs, 1_000, some))
       const counts: number[] = []
-      for (const most of [1, 3, 4, 5, 1_000_000]) counts.push(await db.records.live('sha256:scope', most, limits()))
+      for (const most of [1, 3, 4, 5, 1_000_000])
+        counts.push(await inspectionOf(db.records).live('sha256:scope', most, limits()))
       same(counts, [1, 3, 4, 4, 4], 'records of the scope, up to each limit')
-      same(await db.records.live('sha256:another', 10, limits()), 1, 'records of another scope')
-      same(await db.records.live('sha256:nobody', 10, limits()), 0, 'records of nobody')
+      same(await inspectionOf(db.records).live('sha256:another', 10, limits()), 1, 'records of another scope')
+      same(await inspectionOf(db.records).live('sha256:nobody', 10, limits()), 0, 'records of nobody')
     },
   },
 ]

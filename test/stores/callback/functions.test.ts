@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { inspectionOf } from '../../../src/atomicity/index.js'
 import { didNotHappen, happened } from '../../../src/idempotency/index.js'
 import { mintKey } from '../../../src/identity/index.js'
 import { callback } from '../../../src/stores/callback/index.js'
@@ -137,7 +138,9 @@ describe('functions that do not keep their promise', () => {
     const { db } = stackWith({ transaction: async () => undefined })
     expect(await caught(db.transact(() => 1))).toMatchObject({ code: 'ARGUMENT_INVALID' })
     const limits = { deadline: { expiresAtMs: Number.MAX_SAFE_INTEGER } }
-    expect(await caught(db.records.list({ limit: 1 }, limits))).toMatchObject({ code: 'ARGUMENT_INVALID' })
+    expect(await caught(inspectionOf(db.records).list({ limit: 1 }, limits))).toMatchObject({
+      code: 'ARGUMENT_INVALID',
+    })
   })
 
   it('are found out where they do not wait for work, and nothing is stored', async () => {

@@ -1,6 +1,7 @@
 // A database of the first release is brought up to date: its keys are remembered, and both releases can work on it side by side.
 
 import { describe, expect, it } from 'vitest'
+import { inspectionOf } from '../../../src/atomicity/index.js'
 import { type Key, type StoredKey, storedKey } from '../../../src/identity/index.js'
 import { deadlineAfter } from '../../../src/kernel/index.js'
 import { engines, fixtureOf, type Opened, withFixture } from './fixtures.js'
@@ -29,8 +30,8 @@ describe.each(engines)('a database of the first release, on %s', (engine) => {
       const due = { operations: ['a'], limit: 1, marginMs: 0, baseMs: 1, capMs: 1 }
       for (const call of [
         () => records.read('x' as StoredKey, limits()),
-        () => records.notes('x' as StoredKey, limits()),
-        () => records.list({ limit: 1, state: 'unknown' }, limits()),
+        () => inspectionOf(records).notes('x' as StoredKey, limits()),
+        () => inspectionOf(records).list({ limit: 1, state: 'unknown' }, limits()),
         () => records.due(due, limits()),
         () => records.purge({ limit: 1 }, limits()),
       ]) {

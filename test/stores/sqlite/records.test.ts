@@ -2,7 +2,7 @@
 
 import Database from 'libsql'
 import { expect, it } from 'vitest'
-import type { RecordDraft } from '../../../src/atomicity/index.js'
+import { inspectionOf, type RecordDraft } from '../../../src/atomicity/index.js'
 import { parseKey, type StoredKey, scope } from '../../../src/identity/index.js'
 import { deadlineAfter } from '../../../src/kernel/index.js'
 import { type SqliteHandle, sqlite } from '../../../src/stores/sqlite/index.js'
@@ -88,7 +88,9 @@ it('a new key costs two statements, one for its claim and one for its outcome, a
 
 it('a limit that is none is refused before anything is looked at', async () => {
   const db = sqlite({ name: 'a', file: freshFile() })
-  await expect(db.records.list({ limit: -1 }, limits())).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+  await expect(inspectionOf(db.records).list({ limit: -1 }, limits())).rejects.toMatchObject({
+    code: 'ARGUMENT_INVALID',
+  })
   await expect(db.records.purge({ limit: 10_001 }, limits())).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
   await db.close()
 })

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { effect, listening, routeWorld, send } from '../../../../test/http/route-world.js'
+import { inspectionOf } from '../../../atomicity/index.js'
 import { fail, OperationFailedError } from '../../../idempotency/index.js'
 import { mintKey } from '../../../identity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
@@ -176,7 +177,10 @@ it('hands what a handler threw of its own accord to the framework, with nothing 
     await expect(send(charges, { key })).rejects.toBe(error)
     await expect(send(charges, { key: undefined })).rejects.toBe(error)
   }
-  expect([effects(), await db.records.list({ limit: 10 }, { deadline: { expiresAtMs: 1e9 } })]).toEqual([0, []])
+  expect([effects(), await inspectionOf(db.records).list({ limit: 10 }, { deadline: { expiresAtMs: 1e9 } })]).toEqual([
+    0,
+    [],
+  ])
 })
 
 it('hands on what principal, parse and trusts threw, whatever it looks like', async () => {

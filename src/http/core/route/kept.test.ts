@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { effect, factsOf, listening, read, routeWorld, send, settledInTime } from '../../../../test/http/route-world.js'
 import { property } from '../../../../test/property.js'
+import { inspectionOf } from '../../../atomicity/index.js'
 import { encrypted, type ValueCodec } from '../../../idempotency/index.js'
 import { mintKey } from '../../../identity/index.js'
 import { deadlineAfter, eventLoopTurn } from '../../../kernel/index.js'
@@ -155,7 +156,7 @@ it('stores answers by the codec of the route, thrown ones too', async () => {
       })
     }
   }
-  const stored = await db.records.list({ limit: 10 }, { deadline: deadlineAfter('1h') })
+  const stored = await inspectionOf(db.records).list({ limit: 10 }, { deadline: deadlineAfter('1h') })
   expect(stored.length).toBe(4)
   expect(JSON.stringify(stored)).not.toContain(secret)
 })
@@ -175,7 +176,7 @@ it('reads what an earlier codec wrote, and runs nothing again where a record can
   expect(effects()).toBe(0)
   const first: ValueCodec<StoredAnswer> = { ...answerCodec, name: 'first-1' }
   await send(route({ codec: first }), { key })
-  const [record] = await db.records.list({ limit: 10 }, { deadline: deadlineAfter('1h') })
+  const [record] = await inspectionOf(db.records).list({ limit: 10 }, { deadline: deadlineAfter('1h') })
   const later = routeWorld()
   if (record !== undefined) later.db.putRecord(record.id, record.record)
   const other: ValueCodec<StoredAnswer> = { ...answerCodec, name: 'other-1' }
@@ -192,7 +193,7 @@ it('replays what a version before has stored, also under a codec of one’s own'
   const { db, route } = routeWorld()
   const key = mintKey()
   const { text } = await send(route(), { key })
-  const [record] = await db.records.list({ limit: 10 }, { deadline: deadlineAfter('1h') })
+  const [record] = await inspectionOf(db.records).list({ limit: 10 }, { deadline: deadlineAfter('1h') })
   const value = JSON.stringify({ status: 201, headers: [['content-type', 'application/json']], text })
   for (const codec of [undefined, { ...answerCodec, name: 'own-1' }]) {
     const later = routeWorld()
@@ -304,7 +305,7 @@ it('answers with the outcome of whoever was faster, and lets go of its own', asy
   const other = routeWorld()
   const key = mintKey()
   const winner = await send(other.route(), { key })
-  const [theirs] = await other.db.records.list({ limit: 1 }, { deadline: deadlineAfter('1h') })
+  const [theirs] = await inspectionOf(other.db.records).list({ limit: 1 }, { deadline: deadlineAfter('1h') })
   const { db, route } = routeWorld()
   let cancelled = 0
   const stream = () =>

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { effect, routeWorld, send } from '../../../../test/http/route-world.js'
+import { inspectionOf } from '../../../atomicity/index.js'
 import { mintKey } from '../../../identity/index.js'
 import { reply } from '../answer/answer.js'
 
@@ -34,10 +35,11 @@ it('counts nothing that was not stored, and asks nothing where there is no limit
   expect((await send(charges)).status).toBe(200)
   expect((await send(charges)).status).toBe(429)
   let asked = 0
-  const { live } = db.records
-  db.records.live = (...call) => {
+  const inspection = inspectionOf(db.records)
+  const { live } = inspection
+  inspection.live = (...call) => {
     asked += 1
-    return live.apply(db.records, call)
+    return live.apply(inspection, call)
   }
   await send(route({ name: 'free' }))
   expect(asked).toBe(0)

@@ -1,6 +1,6 @@
 // How many remembered keys a caller has: counted in the store, and only where a route sets a limit.
 
-import type { Records } from '../../../atomicity/index.js'
+import { inspectionOf, type Records } from '../../../atomicity/index.js'
 import { operationId, timeOfRecords } from '../../../idempotency/index.js'
 import { scope } from '../../../identity/index.js'
 import { deadlineAfter } from '../../../kernel/index.js'
@@ -24,7 +24,7 @@ export function roomFor<Native, Input>(name: string, records: Records): HasRoom<
   return async ({ principal, method, key }, most, withinMs) => {
     const limits = { deadline: deadlineAfter(Math.min(mostMs, withinMs), clock) }
     const owner = scope(...principal, method, name)
-    if ((await records.live(owner, most, limits)) < most) return true
+    if ((await inspectionOf(records).live(owner, most, limits)) < most) return true
     const { record } = await records.read(operationId(name, owner, key as NonNullable<typeof key>), limits)
     return record !== undefined
   }

@@ -1,6 +1,6 @@
 // Looking at records, on every SQL store alike: each call is one statement that changes nothing.
 
-import type { AuditEntry, NamedRecord, RecordLimits, RecordQuery } from '../../../atomicity/index.js'
+import type { AuditEntry, NamedRecord, RecordInspection, RecordLimits, RecordQuery } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
 import { type SqlDialect, storeNowMs } from '../dialect.js'
 import { Values } from '../values.js'
@@ -17,7 +17,8 @@ export interface ReadableTables {
 }
 
 /** Records that can be looked at; a store adds the way to its rows, and how to write. */
-export abstract class ReadableRecords {
+export abstract class ReadableRecords implements RecordInspection {
+  readonly inspection: RecordInspection = this
   readonly #tables: ReadableTables
 
   constructor(tables: ReadableTables) {

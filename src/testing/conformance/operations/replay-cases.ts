@@ -1,5 +1,6 @@
 // What every store must do with the outcome of an atomic operation: what is stored is handed out again as it was, and what is not stored leaves nothing behind.
 
+import { inspectionOf } from '../../../atomicity/index.js'
 import { encrypted, fail, OperationFailedError, operationId } from '../../../idempotency/index.js'
 import { isRepriseError } from '../../../kernel/index.js'
 import type { ConformanceCase } from '../conformance-case.js'
@@ -185,14 +186,14 @@ export const replayCases: readonly ConformanceCase[] = [
       const charge = charging(db, { run, recover: { rule: { kind: 'rerun', windowMs: 1e9 } } })
       const ids = [operationId('pay', tests, order('a').key), chargeId(order('a'))]
       for (const id of ids) await putRecord(id, leasedRecord(nowMs, 100_000, { format: 99, expiresAtMs: nowMs - 1 }))
-      const before = await db.records.list({ limit: 10 }, limits())
+      const before = await inspectionOf(db.records).list({ limit: 10 }, limits())
       for (const call of [() => pay(order('a')), () => charge(order('a'))]) {
         const error = await failing(call(), 'RECORD_FORMAT_NEWER')
         same(isRepriseError(error) ? error.details['format'] : 0, 99, 'the format that is named')
       }
       await db.sweep([charge])
       await db.purge({ unknownAfter: 0, markersAfter: 0 })
-      same([runs, await db.records.list({ limit: 10 }, limits())], [0, before], 'runs, and what is there')
+      same([runs, await inspectionOf(db.records).list({ limit: 10 }, limits())], [0, before], 'runs, and what is there')
     },
   },
 ]

@@ -1,5 +1,6 @@
 // What every store must do for the upkeep of operations: sweeps that share the work, purges that forget nothing too early, decisions of a person that are kept with their reason.
 
+import { inspectionOf } from '../../../atomicity/index.js'
 import {
   didNotHappen,
   fail,
@@ -152,9 +153,9 @@ export const sweepCases: readonly ConformanceCase[] = [
       await abandoned(world, order('other'), -1, { operation: 'refund' })
       await abandoned(world, order('held'), -1, { state: 'unknown', dueAtMs: undefined, because: 'held' })
       await putRecord(chargeId(order('newer')), leasedRecord(nowMs, 100_000, { format: 99 }))
-      const before = await db.records.list({ limit: 10 }, limits())
+      const before = await inspectionOf(db.records).list({ limit: 10 }, limits())
       same((await db.sweep([charge])).taken, 0, 'what was taken')
-      same(await db.records.list({ limit: 10 }, limits()), before, 'what is there')
+      same(await inspectionOf(db.records).list({ limit: 10 }, limits()), before, 'what is there')
     },
   },
 ]
@@ -177,7 +178,7 @@ export const purgeCases: readonly ConformanceCase[] = [
       const progress: number[] = []
       const purged = await db.purge({ batch: 2, pause: 0, onProgress: ({ finished }) => progress.push(finished) })
       same([purged, progress], [{ finished: 5, unknown: 0, audit: 0, markers: 0 }, [2, 4, 5]], 'what was forgotten')
-      const left = await db.records.list({ limit: 10 }, limits())
+      const left = await inspectionOf(db.records).list({ limit: 10 }, limits())
       same(left.map(({ record }) => record.state).sort(), ['claimed', 'succeeded', 'unknown'], 'what is left')
       same([await pays[0](order('a')), await keep(order('a'))], [{ run: 6 }, 'kept'], 'a repeat of each')
     },
@@ -259,14 +260,14 @@ export const settleCases: readonly ConformanceCase[] = [
       const alive = charge(order('alive'))
       await inside.waiting(1)
       await putRecord(chargeId(order('newer')), leasedRecord(await storeNowMs(world), 100_000, { format: 99 }))
-      const before = await db.records.list({ limit: 10 }, limits())
+      const before = await inspectionOf(db.records).list({ limit: 10 }, limits())
       const why: unknown[] = []
       for (const name of ['absent', 'finished', 'alive', 'newer']) {
         const error = await failing(db.settle(which(charge, order(name)), happened(2), by), 'SETTLE_REFUSED')
         why.push(isRepriseError(error) ? error.details['because'] : error)
       }
       same(why, ['absent', 'finished', 'in-flight', 'format'], 'why')
-      same(await db.records.list({ limit: 10 }, limits()), before, 'what is there')
+      same(await inspectionOf(db.records).list({ limit: 10 }, limits()), before, 'what is there')
       await inside.arrive()
       same(await alive, 1, 'the one that was at work')
     },

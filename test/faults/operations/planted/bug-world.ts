@@ -153,10 +153,10 @@ export function door(): { readonly opened: Promise<void>; open(): void } {
 /** The records of a store with some of their methods replaced. */
 export function replaced(records: Records, methods: Partial<Records>): Records {
   const bound = Object.fromEntries(
-    (['read', 'insert', 'swap', 'due', 'purge', 'list', 'notes'] as const).map((name) => [
+    (['read', 'insert', 'swap', 'due', 'purge'] as const).map((name) => [
       name,
       (...args: unknown[]) => (records[name] as (...args: unknown[]) => unknown)(...args),
     ]),
   )
-  return { ...(bound as unknown as Records), ...methods }
+  return { ...bound, inspection: records.inspection, ...methods } as unknown as Records
 }
