@@ -28,7 +28,7 @@ export type StoredOutcome = Pick<StoredRecord, 'codec' | 'value'> & { readonly s
 
 /** An outcome that is to be stored; the whole of it, where only a tombstone is. */
 export interface EncodedOutcome extends StoredOutcome {
-  /** What the first caller gets in place of the tombstone. */
+  /** What the first caller gets as it is: the store has a tombstone only, or the codec is faithful. */
   readonly whole?: { readonly value: unknown } | undefined
 }
 
@@ -56,9 +56,9 @@ export function outcomeValues(given: {
 }
 
 function add(codecs: Map<string, ValueCodec<unknown>>, codec: unknown, option: string): void {
-  const { name, encode, decode } = Object(codec) as Partial<ValueCodec<unknown>>
+  const { name, encode, decode, discard = encode } = Object(codec) as Partial<ValueCodec<unknown>>
   const sound = typeof name === 'string' && codecName.test(name) && !reserved.includes(name) && !codecs.has(name)
-  if (!sound || typeof encode !== 'function' || typeof decode !== 'function') throw invalidCodec(option)
+  if (!sound || [encode, decode, discard].some((part) => typeof part !== 'function')) throw invalidCodec(option)
   codecs.set(name, codec as ValueCodec<unknown>)
 }
 
@@ -102,7 +102,8 @@ function encodeBy(
       })
     }
     if (isLarger(text, largestBytes)) return tombstoneOf(returned)
-    return { state: isFailure(returned) ? 'failed' : 'succeeded', codec: codec.name, value: text }
+    const whole = codec.faithful === true ? { value: returned } : undefined
+    return { state: isFailure(returned) ? 'failed' : 'succeeded', codec: codec.name, value: text, whole }
   }
   const encoding = codec.encode(value, context)
   return isPromiseLike(encoding) ? Promise.resolve(encoding).then(outcomeOf) : outcomeOf(encoding)
@@ -125,6 +126,17 @@ export function unencodedOutcome(returned: unknown, error: unknown): EncodedOutc
 /** Whether only that it is done is stored, since the outcome could not be encoded. */
 export function isUnencoded({ codec }: EncodedOutcome): boolean {
   return codec === unencoded
+}
+
+/** Tells the codec that nobody will get a value that a body returned, or a failure that it threw. */
+export function discardReturned({ codec }: OutcomeValues, returned: unknown): void {
+  const failed = isFailure(returned)
+  if (codec?.discard === undefined || (failed && codec.failures !== true)) return
+  try {
+    codec.discard(failed ? plainFailure(returned) : returned)
+  } catch {
+    // How the call ends is decided already.
+  }
 }
 
 /** Refuses with FAILURE_UNREGISTERED. */
@@ -173,7 +185,7 @@ function decodeBy(
     throw unreadable(state, cause)
   }
   try {
-    const decoding = codec.decode(text, context)
+    const decoding = codec.decode(text, context, state)
     if (!isPromiseLike(decoding)) return decoded(state, decoding)
     return Promise.resolve(decoding)
       .then((value) => decoded(state, value))

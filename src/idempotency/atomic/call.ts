@@ -27,6 +27,7 @@ import {
   checkRegistered,
   type DecodedOutcome,
   decodeOutcome,
+  discardReturned,
   type EncodedOutcome,
   encodeOutcome,
   type StoredOutcome,
@@ -73,6 +74,9 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
   // The last body that failed for good, and the last outcome that was to be stored.
   #thrown: { readonly error: unknown; readonly failure: Failure } | undefined
   #last: Ending | undefined
+  // What the last body returned, as long as it may have to be discarded, and how many bodies were begun.
+  #returned: { readonly value: unknown } | undefined
+  #runs = 0
 
   constructor(runner: AtomicRunner<Handle, Input>, identity: CallIdentity<Input>, options: CallOptions) {
     const { place, settings } = runner
@@ -113,9 +117,18 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
       const answer = this.#answer(ending)
       return isPromise(answer) ? await answer : answer
     } catch (error) {
+      this.#discard()
       tellRefusal(error, () => this.#event())
       throw error
     }
+  }
+
+  // Nobody gets what was returned so far, nor what a body that is still running will return.
+  #discard(): void {
+    const returned = this.#returned
+    this.#returned = undefined
+    this.#runs += 1
+    if (returned !== undefined) discardReturned(this.#runner.settings.values, returned.value)
   }
 
   async #follow(told: Told): Promise<CallEnd> {
@@ -173,6 +186,8 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
   async #body(tx: Handle, lead: Lead<Told>): Promise<Ending> {
     const { settings, run } = this.#runner
     this.#thrown = undefined
+    this.#discard()
+    const runs = this.#runs
     lead.claimed()
     if (operationClaimed.hasSubscribers) operationClaimed.publish({ ...this.#event(), attempt: tx.attempt })
     let returned: unknown
@@ -181,14 +196,22 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
     } catch (error) {
       const failure = finalFailureIn(error, settings.options, () => this.#event())
       if (failure !== undefined) {
+        this.#keep(failure, runs)
         checkRegistered(settings.values, failure, error)
         this.#thrown = { error, failure }
       }
       throw error
     }
+    this.#keep(returned, runs)
     const encoding = encodeOutcome(settings.values, returned, this.#context)
     this.#last = this.#ended(isPromise(encoding) ? await encoding : encoding)
     return this.#last
+  }
+
+  // A body that was given up returns when nobody listens any more.
+  #keep(value: unknown, runs: number): void {
+    if (runs === this.#runs) this.#returned = { value }
+    else discardReturned(this.#runner.settings.values, value)
   }
 
   #ended({ state, codec, value, whole }: EncodedOutcome, cause?: unknown): Ending {
@@ -222,10 +245,12 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
   #answer(ending: Ending): CallEnd | Promise<CallEnd> {
     const { own, state } = ending
     // A commit whose answer was lost was found in the store, where neither of the two is.
-    const whole = ending.whole ?? (own ? this.#last?.whole : undefined)
-    const cause = ending.cause ?? (own ? this.#last?.cause : undefined)
+    const last = own && isSameOutcome(this.#last, ending) ? this.#last : undefined
+    if (last === undefined) this.#discard()
+    const whole = last?.whole
+    const cause = last?.cause
     const extra = cause === undefined ? { replayed: !own } : { replayed: !own, cause }
-    if (own && whole !== undefined) {
+    if (whole !== undefined) {
       const { value } = whole
       return state === 'failed'
         ? { outcome: 'failed', failure: value as Failure, ...extra }
@@ -259,6 +284,10 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
   #announceReplay(outcome: 'succeeded' | 'failed', from: 'leader' | 'store'): void {
     if (operationReplayed.hasSubscribers) operationReplayed.publish({ ...this.#event(), outcome, from })
   }
+}
+
+function isSameOutcome(last: Ending | undefined, { state, codec, value }: Ending): boolean {
+  return last?.state === state && last.codec === codec && last.value === value
 }
 
 // Only genuine ones are waited for: what is here made by ourselves.

@@ -21,7 +21,7 @@ import type { Lead, Visitor } from '../in-process/queue.js'
 import { refuseReentry } from '../in-process/reentry.js'
 import { type DecodedOutcome, decodeOutcome, type EncodedOutcome, type StoredOutcome } from '../values.js'
 import { claimKey } from './claiming.js'
-import { askWhatHappened, complete, execute, leaveUnbegun, loseClaim } from './execution.js'
+import { askWhatHappened, complete, discardWhole, execute, leaveUnbegun, loseClaim } from './execution.js'
 import type { HeldClaim } from './held-claim.js'
 import type { Plan } from './plan.js'
 
@@ -67,6 +67,8 @@ class LeasedCall implements Visitor {
   readonly #identity: CallIdentity<unknown>
   // When nothing more may be sent.
   readonly #runDeadline: Deadline
+  // What the caller gets as it is.
+  #whole: EncodedOutcome['whole']
 
   constructor(plan: Plan, identity: CallIdentity<unknown>, { deadline = plan.deadline, signal }: CallOptions) {
     const { clock } = plan.place
@@ -94,7 +96,7 @@ class LeasedCall implements Visitor {
       return this.#replay(entered.told, 'leader')
     }
     const work = this.#lead(entered.lead)
-    return signal === undefined ? work : unlessAborted(work, signal)
+    return signal === undefined ? work : this.#unlessAborted(work, signal)
   }
 
   // Also where the caller has given up: what was begun is brought to its end, and those who wait are told.
@@ -107,6 +109,7 @@ class LeasedCall implements Visitor {
     }
     const { told, ran, encoded } = answer
     const whole = encoded?.whole
+    this.#whole = whole
     if (!ran && whole === undefined) return this.#replay(told, 'store')
     if (ran) {
       const channel = told.state === 'failed' ? operationFailed : operationExecuted
@@ -177,11 +180,18 @@ class LeasedCall implements Visitor {
   #event(): OperationEvent {
     return eventOf(this.#plan, this.#identity)
   }
-}
 
-function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const leave = whenAborted(signal, () => reject(signal.reason))
-    work.then(resolve, reject).finally(leave)
-  })
+  #unlessAborted(work: Promise<CallEnd>, signal: AbortSignal): Promise<CallEnd> {
+    return new Promise((resolve, reject) => {
+      const leave = whenAborted(signal, () => {
+        reject(signal.reason)
+        // What is in the hands of the call when the caller has gone is got by nobody.
+        work.then(
+          () => discardWhole(this.#plan, this.#whole),
+          () => undefined,
+        )
+      })
+      work.then(resolve, reject).finally(leave)
+    })
+  }
 }

@@ -7,7 +7,7 @@ import { finalFailureIn } from '../call/final-failure.js'
 import { privateCopy } from '../call/private-copy.js'
 import { isFailure } from '../failure.js'
 import { insideOperation } from '../in-process/reentry.js'
-import { type EncodedOutcome, encodeOutcome, isUnencoded, unencodedOutcome } from '../values.js'
+import { discardReturned, type EncodedOutcome, encodeOutcome, isUnencoded, unencodedOutcome } from '../values.js'
 import { BodyLease, stepKey } from './body-lease.js'
 import { reach } from './fault-points.js'
 import type { HeldClaim } from './held-claim.js'
@@ -44,11 +44,17 @@ export async function execute(execution: Execution): Promise<EncodedOutcome> {
   const knownForMs = execution.clean || recovery.kind !== 'rerun' ? Number.POSITIVE_INFINITY : recovery.windowMs
   const lease = new BodyLease({ claim, deadline, allowanceMs, classify, clock: place.clock, knownForMs })
   claim.keepUp(deadline)
+  const running = run(execution, lease)
   let returned: unknown
   try {
-    returned = await claim.unlessLost(run(execution, lease))
+    returned = await claim.unlessLost(running)
   } catch (error) {
     lease.close()
+    // A body that goes on after its claim is lost returns when nobody listens any more.
+    running.then(
+      (late) => discardReturned(settings.values, late),
+      () => undefined,
+    )
     // Where only no renewal was confirmed in time, the store decides about what the body ended with.
     const { lost } = claim
     if (claim.gone !== undefined || (lost !== undefined && error === lost)) throw lostWhileRunning(claim, error)
@@ -63,7 +69,8 @@ export async function execute(execution: Execution): Promise<EncodedOutcome> {
 }
 
 function lostWhileRunning({ lost, gone }: HeldClaim, error: unknown): unknown {
-  return leaseLost(gone === undefined ? 'not-renewed' : 'lost-while-running', error === lost ? {} : { cause: error })
+  const because = gone === undefined ? 'not-renewed' : 'lost-while-running'
+  return leaseLost(because, { ran: true }, error === lost ? undefined : error)
 }
 
 function run({ plan, claim, input, deadline }: Execution, lease: BodyLease): Promise<unknown> {
@@ -85,6 +92,20 @@ function run({ plan, claim, input, deadline }: Execution, lease: BodyLease): Pro
  * @param returned The result, or a failure made by `fail`.
  */
 export async function complete(ending: Ending, returned: unknown, reason: string): Promise<EncodedOutcome> {
+  try {
+    return await store(ending, returned, reason)
+  } catch (error) {
+    discardReturned(ending.plan.settings.values, returned)
+    throw error
+  }
+}
+
+/** Discards what only the caller of an operation could have got, where there is none. */
+export function discardWhole({ settings }: Plan, whole: EncodedOutcome['whole']): void {
+  if (whole !== undefined) discardReturned(settings.values, whole.value)
+}
+
+async function store(ending: Ending, returned: unknown, reason: string): Promise<EncodedOutcome> {
   const { plan, claim, note } = ending
   const { values, name, windowMs } = plan.settings
   let encoded: EncodedOutcome
@@ -105,11 +126,11 @@ export async function complete(ending: Ending, returned: unknown, reason: string
   const { state, codec, value } = encoded
   const event = { kind: 'complete', state, codec, value, rememberedMs: windowMs } as const
   const written = await claim.end(event, note?.(reason))
-  if (written.end === 'stale') throw leaseLost(`${written.because}-before-completion`)
+  if (written.end === 'stale') throw leaseLost(`${written.because}-before-completion`, ran(ending))
   if (written.end === 'undelivered') {
     claim.tell('unknown', 'outcome-not-stored')
     // The effect is there. Its record stays claimed, and is recovered as declared.
-    throw operationUnknown({ because: 'outcome-not-stored', ran: true }, { cause: written.error })
+    throw operationUnknown({ because: 'outcome-not-stored', ran: true }, written.error)
   }
   claim.tell('completed', isUnencoded(encoded) ? 'unencoded' : state)
   const after = reach('leased.completed')
@@ -118,13 +139,13 @@ export async function complete(ending: Ending, returned: unknown, reason: string
 }
 
 // The key is free again; the caller gets the body's own error, also where the store could not be told: then the lease has to end first.
-async function release({ claim, note }: Ending, error: unknown): Promise<unknown> {
+async function release({ claim, note }: Execution, error: unknown): Promise<unknown> {
   const before = reach('leased.before-release')
   if (before) await before
   // Only where no earlier run had an effect does one come here: there was none, or the world was asked.
   const proof = claim.claims === 1 ? 'unsent' : 'asked'
   const ended = await claim.end({ kind: 'release', proof }, note?.('nothing was sent'))
-  if (ended.end === 'stale') return leaseLost(`${ended.because}-before-release`, { cause: error })
+  if (ended.end === 'stale') return leaseLost(`${ended.because}-before-release`, { ran: true }, error)
   if (ended.end === 'undelivered') return error
   claim.tell('released')
   const after = reach('leased.released')
@@ -140,21 +161,22 @@ export async function leaveUnbegun(claim: HeldClaim, reason: unknown): Promise<u
 }
 
 /** Writes that nobody knows; the error for the caller. */
-export async function loseClaim(
-  { plan, claim, note, lookInMs = plan.lookAfterMs }: Ending,
-  because: string,
-  cause: unknown,
-): Promise<unknown> {
+export async function loseClaim(ending: Ending, because: string, cause: unknown): Promise<unknown> {
+  const { plan, claim, note, lookInMs = plan.lookAfterMs } = ending
   const before = reach('leased.before-lose')
   if (before) await before
   const look = plan.recovery.kind === 'hold' ? undefined : lookInMs
   const ended = await claim.end({ kind: 'lose', because, lookInMs: look }, note?.(`still unknown: ${because}`))
-  const options = cause === undefined ? {} : { cause }
-  if (ended.end === 'stale') return leaseLost(ended.because, options)
+  if (ended.end === 'stale') return leaseLost(ended.because, ran(ending), cause)
   claim.tell('unknown', because)
   const after = ended.end === 'written' ? reach('leased.unknown') : undefined
   if (after) await after
-  return operationUnknown({ because }, options)
+  return operationUnknown({ because, ...ran(ending) }, cause)
+}
+
+// Whether the body ran in this call, for whoever answers for it.
+function ran(ending: Ending): { readonly ran?: true } {
+  return 'clean' in ending ? { ran: true } : {}
 }
 
 /** What was found, and why nothing was. */

@@ -192,7 +192,7 @@ export class HeldClaim {
     if (fault) await fault
     const renew = { kind: 'renew', token: this.token, fence: this.fence, leaseMs: this.#plan.leaseMs } as const
     const gone = await this.#write(renew, this.liveUntil).catch((cause: unknown) => {
-      throw leaseLost('not-renewed', { cause })
+      throw leaseLost('not-renewed', {}, cause)
     })
     // A renewal that was still under way when the end was written finds just that.
     if (gone !== undefined && this.#phase === 'held') this.#lose(gone, gone)

@@ -15,20 +15,20 @@ export function refusalOf(
 }
 
 /** The operation may have had its effect. */
-export function operationUnknown(details: ErrorDetails, options: { readonly cause?: unknown } = {}): RepriseError {
+export function operationUnknown(details: ErrorDetails, cause?: unknown): RepriseError {
   return new RepriseError(
     'OPERATION_UNKNOWN',
     'The operation may have had its effect, and nothing says whether. It is held until it is resolved or settled.',
-    { details, ...options },
+    { details, ...(cause === undefined ? {} : { cause }) },
   )
 }
 
 /** The claim is not held any more. */
-export function leaseLost(why: string, options: { readonly cause?: unknown } = {}): RepriseError {
+export function leaseLost(because: string, details: ErrorDetails = {}, cause?: unknown): RepriseError {
   return new RepriseError(
     'LEASE_LOST',
     'The claim is no longer held: nothing more is written, and nothing more may be sent.',
-    { details: { because: why }, ...options },
+    { details: { because, ...details }, ...(cause === undefined ? {} : { cause }) },
   )
 }
 

@@ -3,7 +3,7 @@
 import type { AuditNote, NamedRecord, Seen, StoredRecord, Written } from '../../atomicity/index.js'
 import { type Clock, deadlineAfter, isRepriseError, type Random, uuidv4 } from '../../kernel/index.js'
 import { parseJson } from '../codecs/json.js'
-import { askWhatHappened, complete, execute, loseClaim } from '../leased/execution.js'
+import { askWhatHappened, complete, discardWhole, execute, loseClaim } from '../leased/execution.js'
 import { HeldClaim } from '../leased/held-claim.js'
 import type { Plan } from '../leased/plan.js'
 import { type Answered, persistently } from '../leased/store-calls.js'
@@ -84,7 +84,9 @@ async function drive(look: Look, plan: Plan, claim: HeldClaim, record: StoredRec
   const input: unknown = record.input === undefined ? undefined : parseJson(record.input)
   try {
     if (plan.recovery.kind === 'rerun') {
-      return (await execute({ ...ending, input, deadline, clean: false })).state
+      const { state, whole } = await execute({ ...ending, input, deadline, clean: false })
+      discardWhole(plan, whole)
+      return state
     }
     const asked = await askWhatHappened(plan, claim, input, deadline)
     switch (asked.found) {
