@@ -100,6 +100,11 @@ const commands = {
   },
   bench: { does: 'measures against peers; arguments choose a part', build: true, run: bench },
   peers: { does: 'runs the HTTP cases against other layers; arguments choose them', build: true, run: peers },
+  walk: {
+    does: 'counts the files and functions that one call enters; --json, --verbose',
+    build: true,
+    run: async (args) => (await import('./walk/walk.mjs')).walk(root, args),
+  },
   fuzz: {
     does: 'throws generated inputs at every parser',
     build: true,

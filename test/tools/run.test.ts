@@ -249,6 +249,7 @@ describe('a command', () => {
         'check',
         'bench',
         'peers',
+        'walk',
         'fuzz',
         'build',
         'format',
@@ -268,6 +269,7 @@ describe('a command', () => {
     [['docs', '--nope'], 'The command docs takes no arguments, and was given --nope.'],
     [['bench', '--node', '19'], '--node takes one of 22, 24, 26.'],
     [['fuzz', '--nope'], "Unknown option '--nope'"],
+    [['walk', '--nope'], 'npm run walk takes --json, --verbose and --write, not --nope.'],
     [['test:matrix', '--nope'], 'There is nothing named --nope to test on; there are '],
     [['check', '--nope'], 'There is no check or option --nope.'],
   ])('%j is refused with a sentence and the code 2, without a stack', (args, sentence) => {

@@ -1,0 +1,55 @@
+// How much of the package one call enters: measured now, compared with the table in ARCHITECTURE.md, and that with limits.
+
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { root } from '../markdown.js'
+
+/** What a row of the walk counts. */
+interface Row {
+  readonly name: string
+  readonly files: number
+  readonly functions: number
+}
+
+/** The most that a call may enter. A row that comes near it says that a hop too many was added. */
+const limits: readonly Row[] = [
+  { name: 'keyed POST', files: 90, functions: 390 },
+  { name: 'keyed POST, replayed', files: 65, functions: 220 },
+  { name: 'policy.run, success', files: 12, functions: 25 },
+  { name: 'policy.run, one failure', files: 25, functions: 80 },
+]
+
+/** The table between the markers of ARCHITECTURE.md. */
+function writtenRows(): Row[] {
+  const page = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+  const [, table = ''] = /<!-- walk -->([\s\S]*?)<!-- \/walk -->/.exec(page) ?? []
+  return [...table.matchAll(/^\| (.+?) \| (\d+) \| (\d+) \|$/gm)].map(([, name = '', files, functions]) => ({
+    name,
+    files: Number(files),
+    functions: Number(functions),
+  }))
+}
+
+/** The rows that are larger than those of the same name, and those that have none. */
+function larger(rows: readonly Row[], most: readonly Row[]): Row[] {
+  return rows.filter(({ name, files, functions }) => {
+    const limit = most.find((row) => row.name === name)
+    return limit === undefined || files > limit.files || functions > limit.functions
+  })
+}
+
+it('the table of the walk in ARCHITECTURE.md has every row, within its limit', () => {
+  const written = writtenRows()
+  expect(written.map(({ name }) => name)).toEqual(limits.map(({ name }) => name))
+  expect(larger(written, limits)).toEqual([])
+})
+
+it('a call enters no more files and functions than the table says; npm run walk -- --write writes it anew', () => {
+  const walk = spawnSync(process.execPath, ['tools/run.mjs', 'walk', '--json'], { cwd: root, encoding: 'utf8' })
+  expect(walk.status, walk.stderr).toBe(0)
+  const measured: Row[] = JSON.parse(walk.stdout)
+  expect(measured.map(({ name }) => name)).toEqual(limits.map(({ name }) => name))
+  expect(larger(measured, writtenRows())).toEqual([])
+})
