@@ -1,10 +1,11 @@
-// Options as a table: one entry says how an option is read, checked and explained.
+// Commands and their options as data: one entry says how an option is read, checked and explained.
 
 import type { ErrorCode } from '../kernel/index.js'
+import type { Io } from './io.js'
 
 /** An option: `--name VALUE` or `--name=VALUE`; a flag stands alone. */
 export interface Option {
-  /** Its name, without dashes. */
+  /** Without dashes. */
   readonly name: string
   /** What it takes. `maybe-text` is a text that may be missing; `texts` may be given more than once. */
   readonly kind: 'number' | 'choice' | 'text' | 'maybe-text' | 'texts' | 'flag'
@@ -20,16 +21,28 @@ export interface Option {
 
 /** Options under a heading of the help. */
 export interface OptionGroup {
-  /** The heading. */
   readonly title: string
-  /** What stands under it. */
   readonly options: readonly Option[]
+}
+
+/** A command: its options, its help and what it does. */
+export interface Command {
+  /** One line in the list of all commands. */
+  readonly summary: string
+  /** The help above the table of options: how it is called, what it does, and examples. */
+  readonly about: string
+  readonly options: readonly OptionGroup[]
+  /** The help below the table. Default: nothing. */
+  readonly exitCodes?: string
+  /** The option whose value may be given as the first word, without its name. Default: none. */
+  readonly argument?: string
+  run(given: GivenOptions, io: Io): Promise<void>
 }
 
 /** The command was used wrongly; the message is a line for the user. */
 export class UsageError extends Error {
   override readonly name: string = 'UsageError'
-  /** The code of the refusal, where one of the rooms below refused. */
+  /** The code of the error, where one of the modules below refused the value. */
   readonly code: ErrorCode | undefined
 
   constructor(message: string, code?: ErrorCode) {
@@ -143,7 +156,12 @@ function distance(a: string, b: string): number {
   return row[b.length] as number
 }
 
-/** The table as help. */
+/** The help of a command. */
+export function commandHelp({ about, options, exitCodes }: Command): string {
+  return `${about}\n${optionHelp(options)}${exitCodes === undefined ? '' : `\nExit codes: ${exitCodes}\n`}`
+}
+
+/** The options as lines of a help. */
 export function optionHelp(groups: readonly OptionGroup[]): string {
   const width = 30
   const line = (option: Option): string => {

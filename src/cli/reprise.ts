@@ -1,55 +1,42 @@
 // The commands, and what happens when one is used wrongly.
 
 import { complaintOf } from './complaint.js'
-import { conformanceCommand, conformanceHelp, conformanceOptions } from './conformance/conformance-command.js'
+import { conformanceCommand } from './conformance/conformance-command.js'
 import type { Io } from './io.js'
-import { type GivenOptions, type OptionGroup, readOptions, UsageError } from './option-table.js'
-import { jitterCommand, jitterHelp, jitterOptions } from './simulate/jitter-command.js'
-import { stormCommand, stormHelp, stormOptions } from './simulate/storm-command.js'
+import { type Command, commandHelp, readOptions, UsageError } from './option-table.js'
+import { jitterCommand } from './simulate/jitter-command.js'
+import { stormCommand } from './simulate/storm-command.js'
 import { fitted } from './simulate/terminal-plot.js'
-import { doctorCommand, doctorHelp, doctorOptions } from './store/doctor-command.js'
-import { inspectCommand, inspectHelp, inspectOptions } from './store/inspect-command.js'
-import { migrateCommand, migrateHelp, migrateOptions } from './store/migrate-command.js'
-import { purgeCommand, purgeHelp, purgeOptions } from './store/purge-command.js'
-import { settleCommand, settleHelp, settleOptions } from './store/settle-command.js'
-import { sweepCommand, sweepHelp, sweepOptions } from './store/sweep-command.js'
+import { doctorCommand } from './store/doctor-command.js'
+import { inspectCommand } from './store/inspect-command.js'
+import { migrateCommand } from './store/migrate-command.js'
+import { purgeCommand } from './store/purge-command.js'
+import { settleCommand } from './store/settle-command.js'
+import { sweepCommand } from './store/sweep-command.js'
 
-interface Command {
-  readonly options: readonly OptionGroup[]
-  readonly help: () => string
-  readonly run: (given: GivenOptions, io: Io) => Promise<void>
-  /** The option that a first word without dashes is the value of. */
-  readonly argument?: string
-}
-
-/** By their words. */
 const commands: Readonly<Record<string, Command>> = {
-  migrate: { options: migrateOptions, help: migrateHelp, run: migrateCommand },
-  doctor: { options: doctorOptions, help: doctorHelp, run: doctorCommand },
-  inspect: { options: inspectOptions, help: inspectHelp, run: inspectCommand },
-  sweep: { options: sweepOptions, help: sweepHelp, run: sweepCommand },
-  purge: { options: purgeOptions, help: purgeHelp, run: purgeCommand },
-  settle: { options: settleOptions, help: settleHelp, run: settleCommand },
-  conformance: { options: conformanceOptions, help: conformanceHelp, run: conformanceCommand, argument: 'url' },
-  'simulate storm': { options: stormOptions, help: stormHelp, run: stormCommand },
-  'simulate jitter': { options: jitterOptions, help: jitterHelp, run: jitterCommand },
+  migrate: migrateCommand,
+  doctor: doctorCommand,
+  inspect: inspectCommand,
+  sweep: sweepCommand,
+  purge: purgeCommand,
+  settle: settleCommand,
+  conformance: conformanceCommand,
+  'simulate storm': stormCommand,
+  'simulate jitter': jitterCommand,
 }
 
-const usage = `reprise migrate           makes or extends Reprise's tables in a database
-reprise doctor            what in its settings would break a promise
-reprise inspect           what is known of a key, or which records there are
-reprise sweep             drives claims whose owner is gone to an outcome
-reprise purge             forgets what is past its window
-reprise settle            decides an unknown outcome, with a reason
-reprise conformance       what a server with Idempotency-Key does, case by case
-reprise simulate storm    what a policy does to a service that is in trouble
-reprise simulate jitter   how contending clients get on, by kind of backoff
-
+const usage = `${Object.entries(commands)
+  .map(([name, { summary }]) => `${`reprise ${name}`.padEnd(26)}${summary}\n`)
+  .join('')}
 For example: reprise inspect --url sqlite:data/app.db --state unknown
 Each command explains itself with --help.
 `
 
-/** Runs a command line (without the program's name). Ends with 0, or 1 if something failed, 2 if it was used wrongly, or what its help says. */
+/**
+ * Runs a command line (without the program's name). Ends with 0, with 1 if something failed, with 2 if it was used
+ * wrongly, or with what the command's help says.
+ */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<void> {
   io.exit(0)
   try {
@@ -64,32 +51,22 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<v
   }
 }
 
-function commandOf([first = '', second = '']: readonly string[]):
-  | { readonly name: string; readonly command: Command; readonly words: number }
-  | undefined {
-  for (const [name, words] of [[`${first} ${second}`, 2] as const, [first, 1] as const]) {
-    const command = Object.hasOwn(commands, name) ? commands[name] : undefined
-    if (command !== undefined) return { name, command, words }
-  }
-  return undefined
+/** The name of the command that a line begins with: two words or one. */
+function commandName([first = '', second = '']: readonly string[]): string | undefined {
+  return [`${first} ${second}`, first].find((name) => Object.hasOwn(commands, name))
 }
 
 function helpFor(args: readonly string[]): string {
-  return commandOf(args)?.name ?? (args[0] === 'simulate' ? 'simulate storm' : '')
+  return commandName(args) ?? (args[0] === 'simulate' ? 'simulate storm' : '')
 }
 
 async function dispatch(args: readonly string[], io: Io): Promise<void> {
   const asked = args.includes('--help') || args.includes('-h')
-  const found = commandOf(args)
-  if (found !== undefined) {
-    const { options, help, run, argument } = found.command
-    const [word, ...others] = args.slice(found.words)
-    const given =
-      argument === undefined || word === undefined || word.startsWith('-')
-        ? args.slice(found.words)
-        : [`--${argument}=${word}`, ...others]
-    if (asked) io.write(fitted(help(), io.columns))
-    else await run(readOptions(given, options), io)
+  const name = commandName(args)
+  const command = name === undefined ? undefined : commands[name]
+  if (name !== undefined && command !== undefined) {
+    if (asked) io.write(fitted(commandHelp(command), io.columns))
+    else await command.run(readOptions(optionsAfter(name, command, args), command.options), io)
     return
   }
   const [first, second] = args
@@ -101,4 +78,12 @@ async function dispatch(args: readonly string[], io: Io): Promise<void> {
   throw new UsageError(
     second === undefined ? 'simulate what? storm or jitter' : `Cannot simulate ${second}: storm or jitter`,
   )
+}
+
+/** The words after the command's name; a first one without dashes is the value of its argument. */
+function optionsAfter(name: string, { argument }: Command, args: readonly string[]): readonly string[] {
+  const words = args.slice(name.split(' ').length)
+  const [word, ...others] = words
+  if (argument === undefined || word === undefined || word.startsWith('-')) return words
+  return [`--${argument}=${word}`, ...others]
 }

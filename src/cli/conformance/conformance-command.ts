@@ -1,6 +1,6 @@
 // `reprise conformance`: runs the HTTP cases against a server, whatever it is written in.
 
-import { type Duration, durationMs } from '../../kernel/index.js'
+import { type Duration, defined, durationMs } from '../../kernel/index.js'
 import {
   ConformanceFailure,
   type HttpCase,
@@ -11,73 +11,73 @@ import {
   httpCases,
 } from '../../testing/index.js'
 import { type Io, printable } from '../io.js'
-import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
-import { jsonOption, writeJson } from '../store/output.js'
+import { type Command, type GivenOptions, UsageError } from '../option-table.js'
+import { jsonOption, writeAnswer } from '../store/output.js'
 import { type CaseResult, reportText } from './report.js'
 
-/** The options of the command. */
-export const conformanceOptions: readonly OptionGroup[] = [
-  {
-    title: 'Options',
-    options: [
-      { name: 'url', kind: 'text', value: 'URL', text: 'the server; the word after conformance' },
-      { name: 'i-know-this-writes', kind: 'flag', text: 'mandatory: the cases have effects, hundreds of them' },
-      {
-        name: 'also',
-        kind: 'texts',
-        value: 'URL',
-        text: 'another process of the server on the same store; requests take turns (none)',
-      },
-      { name: 'only', kind: 'texts', value: 'ID', text: 'a case, or a family such as http-20; may be repeated (all)' },
-      {
-        name: 'bearer',
-        kind: 'text',
-        value: 'TEMPLATE',
-        text: 'what stands after Bearer; {user} is the name of a user that the case invents ({user})',
-      },
-      {
-        name: 'header',
-        kind: 'texts',
-        value: "'NAME: VALUE'",
-        text: 'a field of every request, such as a key of the gateway; may be repeated (none)',
-      },
-      { name: 'timeout', kind: 'text', value: 'DURATION', text: 'how long one answer may take (15s)' },
-      { name: 'list', kind: 'flag', text: 'list the cases with what they prove, and send nothing' },
-      jsonOption,
-    ],
-  },
-]
+/** The command `reprise conformance`. */
+export const conformanceCommand: Command = {
+  summary: 'what a server with Idempotency-Key does, case by case',
+  about: `reprise conformance URL --i-know-this-writes [options]
 
-/** The help of the command. */
-export function conformanceHelp(): string {
-  return `reprise conformance URL --i-know-this-writes [options]
-
-What a server does with Idempotency-Key, seen from outside: ${httpCases.length} cases, from the form of the field to 500 duplicates at once. It need not be
-written with Reprise, nor in JavaScript. Give it a server of your own that may be written to: every case has effects, under users and keys
-that it invents. The server needs GET /effects and as many of the routes as you like; what it answers 404 to is reported as not offered,
-never as passed. docs/reference/conformance.md says what the routes do.
+What a server does with Idempotency-Key, seen from outside: ${httpCases.length} cases, from the form of the field to
+500 duplicates at once. It need not be written with Reprise, nor in JavaScript. Give it a server of your own that
+may be written to: every case has effects, under users and keys that it invents. The server needs GET /effects and
+as many of the routes as you like; what it answers 404 to is reported as not offered, never as passed.
+docs/reference/conformance.md says what the routes do.
 
   reprise conformance http://127.0.0.1:8080 --i-know-this-writes
   reprise conformance http://127.0.0.1:8080 --i-know-this-writes --only http-20 --only http-45
   reprise conformance http://127.0.0.1:8080 --also http://127.0.0.1:8081 --i-know-this-writes --json
-
-${optionHelp(conformanceOptions)}
-Exit codes: 0 something passed and nothing failed; 1 a case failed, or the server does not answer as it should; 2 used wrongly; 3 the server
-offers none of the cases: nothing was run.
-`
+`,
+  options: [
+    {
+      title: 'Options',
+      options: [
+        { name: 'url', kind: 'text', value: 'URL', text: 'the server; the word after conformance' },
+        { name: 'i-know-this-writes', kind: 'flag', text: 'mandatory: the cases have effects, hundreds of them' },
+        {
+          name: 'also',
+          kind: 'texts',
+          value: 'URL',
+          text: 'another process of the server on the same store; requests take turns (none)',
+        },
+        {
+          name: 'only',
+          kind: 'texts',
+          value: 'ID',
+          text: 'a case, or a family such as http-20; may be repeated (all)',
+        },
+        {
+          name: 'bearer',
+          kind: 'text',
+          value: 'TEMPLATE',
+          text: 'what stands after Bearer; {user} is the name of a user that the case invents ({user})',
+        },
+        {
+          name: 'header',
+          kind: 'texts',
+          value: "'NAME: VALUE'",
+          text: 'a field of every request, such as a key of the gateway; may be repeated (none)',
+        },
+        { name: 'timeout', kind: 'text', value: 'DURATION', text: 'how long one answer may take (15s)' },
+        { name: 'list', kind: 'flag', text: 'list the cases with what they prove, and send nothing' },
+        jsonOption,
+      ],
+    },
+  ],
+  exitCodes: `0 something passed and nothing failed; 1 a case failed, or the server does not answer as it should; 2 used
+wrongly; 3 the server offers none of the cases: nothing was run.`,
+  argument: 'url',
+  run: runConformance,
 }
 
-/** Runs the command. */
-export async function conformanceCommand(given: GivenOptions, io: Io): Promise<void> {
+async function runConformance(given: GivenOptions, io: Io): Promise<void> {
   const cases = chosen(given.texts('only'))
   if (given.has('list')) {
-    if (given.has('json'))
-      writeJson(
-        io,
-        cases.map(({ id, title, proves, routes }) => ({ id, title, proves, routes })),
-      )
-    else for (const { id, title, proves } of cases) io.write(`${id.padEnd(10)}${title}\n${' '.repeat(10)}${proves}\n`)
-    return
+    const json = cases.map(({ id, title, proves, routes }) => ({ id, title, proves, routes }))
+    const lines = cases.map(({ id, title, proves }) => `${id.padEnd(10)}${title}\n${' '.repeat(10)}${proves}\n`)
+    return writeAnswer(given, io, { json, text: lines.join('') })
   }
   const options = clientOptions(given)
   if (!given.has('i-know-this-writes')) {
@@ -100,8 +100,9 @@ export async function conformanceCommand(given: GivenOptions, io: Io): Promise<v
   }
   if (shows) io.complain('\r\u001b[K')
   const left = cases.length - results.length
-  if (given.has('json')) writeJson(io, { cases: results, left })
-  else io.write(printableLines(reportText(results, left)))
+  // What was seen comes from a server that nobody vouches for, so its control characters are not printed.
+  const text = reportText(results, left).split('\n').map(printable).join('\n')
+  writeAnswer(given, io, { json: { cases: results, left }, text })
   if (left > 0 || results.some(({ outcome }) => outcome === 'failed')) io.exit(1)
   else if (results.every(({ outcome }) => outcome === 'not offered')) {
     nothingRan({ why: 'the server offers none of these cases', exitCode: 3 }, io)
@@ -137,11 +138,6 @@ function nothingRan({ why, exitCode }: Obstacle, io: Io): void {
   io.exit(exitCode)
 }
 
-// What was seen comes from a server that nobody vouches for.
-function printableLines(text: string): string {
-  return text.split('\n').map(printable).join('\n')
-}
-
 function chosen(only: readonly string[] | undefined): readonly HttpCase[] {
   if (only === undefined) return httpCases
   const wanted = only.flatMap((ids) => ids.split(','))
@@ -163,11 +159,12 @@ function clientOptions(given: GivenOptions): HttpCaseClientOptions {
   const bearer = given.text('bearer') ?? '{user}'
   if (!bearer.includes('{user}')) throw new UsageError('--bearer needs {user} in it: cases tell users apart')
   const timeout = given.text('timeout') as Duration | undefined
+  const limitMs = timeout === undefined ? undefined : durationMs(timeout, { minMs: 1 })
   return {
     urls,
     credentials: { Authorization: `Bearer ${bearer}` },
     headers: Object.fromEntries((given.texts('header') ?? []).map(fieldOf)),
-    ...(timeout === undefined ? {} : { limitMs: durationMs(timeout, { minMs: 1 }) }),
+    ...defined({ limitMs }),
   }
 }
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { ioInMemory, type Seen } from '../../../test/cli/io-in-memory.js'
 import { readOptions } from '../option-table.js'
-import { jitterCommand, jitterOptions } from './jitter-command.js'
+import { jitterCommand } from './jitter-command.js'
 
 async function run(line: string, io: Seen = ioInMemory()): Promise<Seen> {
-  await jitterCommand(readOptions(line.split(' ').filter(Boolean), jitterOptions), io)
+  await jitterCommand.run(readOptions(line.split(' ').filter(Boolean), jitterCommand.options), io)
   return io
 }
 

@@ -3,59 +3,57 @@
 import { type Backoff, backoffFrom } from '../../retry/index.js'
 import { type ContentionResult, publishedBackoffs, simulateContention } from '../../simulator/index.js'
 import type { Io } from '../io.js'
-import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
+import { type Command, type GivenOptions, UsageError } from '../option-table.js'
 import { checkOutputs, outputOptions, writeOutputs } from './outputs.js'
-import { readPolicyFile } from './policy-file.js'
+import { givenPolicy } from './policy-file.js'
 import { methodOption } from './policy-options.js'
 import type { Chart } from './svg-chart.js'
 import { colored, fitted, progressBar, textTable } from './terminal-plot.js'
 
 const names = ['none', 'exponential', 'equal', 'full', 'decorrelated'] as const
 
-/** The options of the command. */
-export const jitterOptions: readonly OptionGroup[] = [
-  {
-    title: 'Options',
-    options: [
-      {
-        name: 'clients',
-        kind: 'text',
-        value: 'N,N,…',
-        text: 'how many clients compete, each 1 to 10000 (10,50,100,150,190)',
-      },
-      { name: 'backoff', kind: 'choice', choices: names, text: 'only this kind (all of them)' },
-      { name: 'base-ms', kind: 'number', text: 'first ceiling; decorrelated begins at half of it (10)' },
-      { name: 'cap-ms', kind: 'number', text: 'highest ceiling (2000)' },
-      { name: 'policy', kind: 'text', value: 'FILE', text: 'also the backoff of your own policy' },
-      methodOption,
-      { name: 'trials', kind: 'number', text: 'runs that a result is the mean of (100)' },
-      { name: 'seed', kind: 'number', text: 'same seed, same result (1)' },
-    ],
-  },
-  ...outputOptions,
-]
-
-/** The help of the command. */
-export function jitterHelp(): string {
-  return `reprise simulate jitter [options]
-
-Clients that start at the same moment write one row, each with the version it read; those that lose wait and try again.
-Fewer calls mean less wasted work. The service is never overloaded here, so no wait at all looks fastest: for what repeats
-do to a service, see reprise simulate storm.
-
-  reprise simulate jitter --clients 100
-  reprise simulate jitter --policy policy.json --svg jitter.svg
-
-${optionHelp(jitterOptions)}`
-}
-
 interface Row {
   readonly name: string
   readonly results: readonly ContentionResult[]
 }
 
-/** Runs the command. */
-export async function jitterCommand(given: GivenOptions, io: Io): Promise<void> {
+/** The command `reprise simulate jitter`. */
+export const jitterCommand: Command = {
+  summary: 'how contending clients get on, by kind of backoff',
+  about: `reprise simulate jitter [options]
+
+Clients that start at the same moment write one row, each with the version it read; those that lose wait and
+try again. Fewer calls mean less wasted work. The service is never overloaded here, so no wait at all looks
+fastest: for what repeats do to a service, see reprise simulate storm.
+
+  reprise simulate jitter --clients 100
+  reprise simulate jitter --policy policy.json --svg jitter.svg
+`,
+  options: [
+    {
+      title: 'Options',
+      options: [
+        {
+          name: 'clients',
+          kind: 'text',
+          value: 'N,N,…',
+          text: 'how many clients compete, each 1 to 10000 (10,50,100,150,190)',
+        },
+        { name: 'backoff', kind: 'choice', choices: names, text: 'only this kind (all of them)' },
+        { name: 'base-ms', kind: 'number', text: 'first ceiling; decorrelated begins at half of it (10)' },
+        { name: 'cap-ms', kind: 'number', text: 'highest ceiling (2000)' },
+        { name: 'policy', kind: 'text', value: 'FILE', text: 'also the backoff of your own policy' },
+        methodOption,
+        { name: 'trials', kind: 'number', text: 'runs that a result is the mean of (100)' },
+        { name: 'seed', kind: 'number', text: 'same seed, same result (1)' },
+      ],
+    },
+    ...outputOptions,
+  ],
+  run: runJitter,
+}
+
+async function runJitter(given: GivenOptions, io: Io): Promise<void> {
   const clients = clientsOf(given.text('clients') ?? '10,50,100,150,190')
   const backoffs = await backoffsOf(given, io)
   await checkOutputs(given, io)
@@ -93,13 +91,8 @@ async function backoffsOf(given: GivenOptions, io: Io): Promise<[string, Backoff
   const all = Object.entries(publishedBackoffs(given.number('base-ms'), given.number('cap-ms')))
   const only = given.text('backoff')
   const chosen = all.filter(([name]) => only === undefined || name === only)
-  const file = given.text('policy')
-  const method = given.text('method')
-  if (file === undefined) {
-    if (method !== undefined) throw new UsageError('--method needs --policy')
-    return chosen
-  }
-  return [...chosen, ['yours', backoffFrom((await readPolicyFile(file, io, method)).backoff)]]
+  const policy = await givenPolicy(given, io)
+  return policy === undefined ? chosen : [...chosen, ['yours', backoffFrom(policy.backoff)]]
 }
 
 function showProgress(io: Io, share: number, doing: string): void {

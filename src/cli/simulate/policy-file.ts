@@ -3,10 +3,18 @@
 import { isRepriseError } from '../../kernel/index.js'
 import { type PolicyData, policyFrom } from '../../retry/index.js'
 import type { Io } from '../io.js'
-import { UsageError } from '../option-table.js'
+import { type GivenOptions, UsageError } from '../option-table.js'
 import { said } from './outputs.js'
 import { usualPolicy } from './policy-options.js'
 import { isServiceConfig, policyOfService } from './service-file.js'
+
+/** The policy that `--policy` and `--method` name; undefined where none is given. */
+export async function givenPolicy(given: GivenOptions, io: Io): Promise<PolicyData | undefined> {
+  const [file, method] = [given.text('policy'), given.text('method')]
+  if (file !== undefined) return readPolicyFile(file, io, method)
+  if (method !== undefined) throw new UsageError('--method needs --policy')
+  return undefined
+}
 
 /**
  * Reads a policy's data, and refuses what cannot be as `policyFrom` does. What is missing in JSON has its usual value, as in

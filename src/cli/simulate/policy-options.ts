@@ -1,5 +1,6 @@
 // A policy on the command line: the options have the names of the policy's data, and go over those of a file.
 
+import { defined } from '../../kernel/index.js'
 import { type BackoffData, type BreakerData, type BudgetData, type PolicyData, policyFrom } from '../../retry/index.js'
 import { type GivenOptions, type Option, type OptionGroup, UsageError } from '../option-table.js'
 
@@ -98,21 +99,19 @@ export function policyWith(given: GivenOptions, file: PolicyData = usualPolicy):
   const { backoff, budget, breaker, hedgeAfterMs, ...rest } = file
   const changed: PolicyData = {
     ...rest,
-    ...(given.flag('no-hedge') ? {} : optional('hedgeAfterMs', hedgeAfterMs)),
     ...given.numbers({
       attempts: 'attempts',
       'attempt-timeout-ms': 'attemptTimeoutMs',
       'deadline-ms': 'deadlineMs',
     }),
     backoff: backoffWith(given, backoff),
-    ...optional('budget', budgetWith(given, budget)),
-    ...optional('breaker', breakerWith(given, breaker)),
+    ...defined({
+      budget: budgetWith(given, budget),
+      breaker: breakerWith(given, breaker),
+      hedgeAfterMs: given.has('no-hedge') ? undefined : hedgeAfterMs,
+    }),
   }
   return policyFrom(changed).toJSON()
-}
-
-function optional<Name extends string, Value>(name: Name, value: Value | undefined): { [Key in Name]?: Value } {
-  return value === undefined ? {} : ({ [name]: value } as { [Key in Name]?: Value })
 }
 
 function backoffWith(given: GivenOptions, before: BackoffData): BackoffData {

@@ -3,10 +3,10 @@ import { ioInMemory, type Seen } from '../../../test/cli/io-in-memory.js'
 import { retryPolicy } from '../../retry/index.js'
 import type { StormReport } from '../../simulator/index.js'
 import { readOptions } from '../option-table.js'
-import { stormCommand, stormOptions } from './storm-command.js'
+import { stormCommand } from './storm-command.js'
 
 async function run(line: string, io: Seen = ioInMemory()): Promise<Seen> {
-  await stormCommand(readOptions(line.split(' ').filter(Boolean), stormOptions), io)
+  await stormCommand.run(readOptions(line.split(' ').filter(Boolean), stormCommand.options), io)
   return io
 }
 

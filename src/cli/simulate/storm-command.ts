@@ -1,12 +1,12 @@
 // `reprise simulate storm`: what a policy does to a service that loses most of its capacity for a while.
 
-import { isRepriseError } from '../../kernel/index.js'
+import { defined, isRepriseError } from '../../kernel/index.js'
 import { type Refusal, Storm, type StormOptions, type StormReport } from '../../simulator/index.js'
 import type { Io } from '../io.js'
-import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
+import { type Command, type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 import { checkOutputs, outputOptions, writeOutputs } from './outputs.js'
 import { peerBudgetOf, peerOptions } from './peer-options.js'
-import { readPolicyFile } from './policy-file.js'
+import { givenPolicy } from './policy-file.js'
 import { policyOptions, policyWith } from './policy-options.js'
 import {
   leastFrameColumns,
@@ -56,34 +56,29 @@ const scene: readonly OptionGroup[] = [
   },
 ]
 
-/** The options of the command. */
-export const stormOptions: readonly OptionGroup[] = [...policyOptions, ...peerOptions, ...scene, ...outputOptions]
+/** The command `reprise simulate storm`. */
+export const stormCommand: Command = {
+  summary: 'what a policy does to a service that is in trouble',
+  about: `reprise simulate storm [options]
 
-/** The help of the command. */
-export function stormHelp(): string {
-  return `reprise simulate storm [options]
-
-Plays a service that loses most of its capacity for ten seconds, and clients that repeat what timed out. The decisions
-are those of the real policy code; the same seed gives the same run.
+Plays a service that loses most of its capacity for ten seconds, and clients that repeat what timed out. The
+decisions are those of the real policy code; the same seed gives the same run.
 
   reprise simulate storm --attempts 6 --budget none           the storm stays when its cause is gone
   reprise simulate storm --attempts 6                         the budget ends it
   reprise simulate storm --policy policy.json --svg out.svg   your own policy, drawn
   reprise simulate storm --policy grpc.json --method shop.Orders/Find   that of a gRPC service config
 
-The last line says: recovered, no trouble (the run is over before the trigger did harm), STORM (more than 4 requests for
-each intent over ten seconds), or METASTABLE (twenty seconds after the trigger the service is still down, and its queue is
-not shrinking).
-
-${optionHelp(stormOptions)}`
+The last line says: recovered, no trouble (the run is over before the trigger did harm), STORM (more than 4
+requests for each intent over ten seconds), or METASTABLE (twenty seconds after the trigger the service is
+still down, and its queue is not shrinking).
+`,
+  options: [...policyOptions, ...peerOptions, ...scene, ...outputOptions],
+  run: runStorm,
 }
 
-/** Runs the command. */
-export async function stormCommand(given: GivenOptions, io: Io): Promise<void> {
-  const file = given.text('policy')
-  const method = given.text('method')
-  if (file === undefined && method !== undefined) throw new UsageError('--method needs --policy')
-  const policy = policyWith(given, file === undefined ? undefined : await readPolicyFile(file, io, method))
+async function runStorm(given: GivenOptions, io: Io): Promise<void> {
+  const policy = policyWith(given, await givenPolicy(given, io))
   const storm = stormOf({ policy, ...sceneOf(given), peerBudget: peerBudgetOf(given) })
   await checkOutputs(given, io)
   const quiet = given.text('json') === ''
@@ -105,9 +100,6 @@ function stormOf(options: StormOptions): Storm {
 }
 
 function sceneOf(given: GivenOptions): Omit<StormOptions, 'policy'> {
-  const refusal = given.text('refusal') as Refusal | undefined
-  const idempotent = given.flag('idempotent')
-  const guarded = given.flag('guarded')
   return {
     ...given.numbers({
       load: 'load',
@@ -121,9 +113,11 @@ function sceneOf(given: GivenOptions): Omit<StormOptions, 'policy'> {
       seconds: 'seconds',
       seed: 'seed',
     }),
-    ...(refusal !== undefined && { refusal }),
-    ...(idempotent !== undefined && { idempotent }),
-    ...(guarded !== undefined && { guarded }),
+    ...defined({
+      refusal: given.text('refusal') as Refusal | undefined,
+      idempotent: given.flag('idempotent'),
+      guarded: given.flag('guarded'),
+    }),
   }
 }
 

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { withStoreWorld } from '../../../test/cli/store-world.js'
-import { doctorHelp } from './doctor-command.js'
+import { commandHelp } from '../option-table.js'
+import { doctorCommand } from './doctor-command.js'
 
 it('says that nothing was found', () =>
   withStoreWorld(async ({ run }) => {
@@ -21,5 +22,5 @@ it('ends with 1 where something is broken, each finding with its fix', () =>
   }))
 
 it('explains itself', () => {
-  expect(doctorHelp()).toContain('Exit codes: 0 nothing is broken')
+  expect(commandHelp(doctorCommand)).toContain('Exit codes: 0 nothing is broken')
 })

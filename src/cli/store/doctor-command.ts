@@ -1,35 +1,33 @@
 // `reprise doctor`: what in a store's live settings would break a promise.
 
 import type { Io } from '../io.js'
-import { type GivenOptions, type OptionGroup, optionHelp } from '../option-table.js'
+import type { Command, GivenOptions } from '../option-table.js'
 import { storeOptions, withStore } from './open-store.js'
-import { jsonOption, writeJson } from './output.js'
+import { jsonOption, writeAnswer } from './output.js'
 
-/** The options of the command. */
-export const doctorOptions: readonly OptionGroup[] = [storeOptions, { title: 'Options', options: [jsonOption] }]
+/** The command `reprise doctor`. */
+export const doctorCommand: Command = {
+  summary: 'what in its settings would break a guarantee',
+  about: `reprise doctor --url URL [options]
 
-/** The help of the command. */
-export function doctorHelp(): string {
-  return `reprise doctor --url URL [options]
-
-Looks at the live settings of a store, and says what would break a promise or may do so some day, each with its fix. It changes nothing.
+Looks at the live settings of a store, and says what would break a promise or may do so some day, each with
+its fix. It changes nothing.
 
   reprise doctor --url postgres://app@db.example/app
-
-${optionHelp(doctorOptions)}
-Exit codes: 0 nothing is broken (risks and notes are printed), 1 something is, or the store cannot be reached, 2 used wrongly.
-`
+`,
+  options: [storeOptions, { title: 'Options', options: [jsonOption] }],
+  exitCodes: `0 nothing is broken (risks and notes are printed), 1 something is, or the store cannot be reached, 2 used
+wrongly.`,
+  run: runDoctor,
 }
 
-/** Runs the command. */
-export async function doctorCommand(given: GivenOptions, io: Io): Promise<void> {
+async function runDoctor(given: GivenOptions, io: Io): Promise<void> {
   await withStore(given, io, async (store) => {
+    const { engine } = store.manifest
     const findings = await store.doctor()
-    if (given.has('json')) writeJson(io, { engine: store.engine, findings })
-    else if (findings.length === 0) io.write(`${store.engine}: nothing was found\n`)
-    for (const { severity, code, what, fix } of given.has('json') ? [] : findings) {
-      io.write(`${severity} ${code}\n  ${what}\n  fix: ${fix}\n`)
-    }
+    const lines = findings.map(({ severity, code, what, fix }) => `${severity} ${code}\n  ${what}\n  fix: ${fix}\n`)
+    const text = findings.length === 0 ? `${engine}: nothing was found\n` : lines.join('')
+    writeAnswer(given, io, { json: { engine, findings }, text })
     if (findings.some(({ severity }) => severity === 'broken')) io.exit(1)
   })
 }

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { chargeOf, withStoreWorld } from '../../../test/cli/store-world.js'
 import { happened } from '../../idempotency/index.js'
 import { type Key, scope } from '../../identity/index.js'
-import { inspectHelp } from './inspect-command.js'
+import { commandHelp } from '../option-table.js'
+import { inspectCommand } from './inspect-command.js'
 
 const moment = '\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z'
 const id = 'sha256:[\\w-]{43}'
@@ -117,5 +118,5 @@ describe('which record', () => {
 })
 
 it('explains itself', () => {
-  expect(inspectHelp()).toContain('3 there is no such record')
+  expect(commandHelp(inspectCommand)).toContain('3 there is no such record')
 })

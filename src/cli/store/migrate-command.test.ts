@@ -5,11 +5,11 @@ import { ioInMemory } from '../../../test/cli/io-in-memory.js'
 import { withStoreWorld } from '../../../test/cli/store-world.js'
 import { readOptions } from '../option-table.js'
 import { runCommandLine } from '../reprise.js'
-import { migrateCommand, migrateOptions } from './migrate-command.js'
+import { migrateCommand } from './migrate-command.js'
 
 async function migrate(...words: readonly string[]) {
   const io = ioInMemory()
-  await migrateCommand(readOptions(words, migrateOptions), io)
+  await migrateCommand.run(readOptions(words, migrateCommand.options), io)
   return io
 }
 

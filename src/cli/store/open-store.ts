@@ -2,25 +2,17 @@
 
 import { access } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import type { Finding, RecordLimits, Records } from '../../atomicity/index.js'
-import { type Duration, deadlineAfter, RepriseError } from '../../kernel/index.js'
+import type { Finding, RecordLimits } from '../../atomicity/index.js'
+import type { RecordStore } from '../../idempotency/index.js'
+import { type Duration, deadlineAfter, defined, RepriseError } from '../../kernel/index.js'
 import type { Io } from '../io.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 
 /** What the commands need of a store. */
-export interface CommandStore {
-  /** Its kind, for people: `PostgreSQL`, `sqlite`. */
-  readonly engine: string
-  /** The records. */
-  readonly records: Records
-  /** Brings the tables up to date. */
+export interface CommandStore extends RecordStore {
   migrate(): Promise<{ readonly from: number; readonly to: number }>
-  /** The tables as SQL. */
   migrationSql(): string
-  /** What is wrong with its settings. */
   doctor(): Promise<readonly Finding[]>
-  /** Closes all connections. */
-  close(): Promise<void>
 }
 
 /** The options that say which store is meant. */
@@ -47,15 +39,12 @@ export async function withStore<Result>(
 ): Promise<Result> {
   const url = given.text('url') ?? io.environment?.('DATABASE_URL')
   if (url === undefined || url === '') throw new UsageError('--url is missing, and so is DATABASE_URL')
-  const names = {
-    ...(given.has('prefix') ? { prefix: given.text('prefix') as string } : {}),
-    ...(given.has('schema') ? { schema: given.text('schema') as string } : {}),
-  }
-  const store = await open(url, names, create)
+  const names = defined({ prefix: given.text('prefix'), schema: given.text('schema') })
+  const { store, close } = await open(url, names, create)
   try {
     return await work(store)
   } finally {
-    await store.close()
+    await close()
   }
 }
 
@@ -69,14 +58,19 @@ interface Names {
   readonly schema?: string
 }
 
-async function open(url: string, names: Names, create: boolean): Promise<CommandStore> {
+interface OpenStore {
+  readonly store: CommandStore
+  close(): Promise<void>
+}
+
+async function open(url: string, names: Names, create: boolean): Promise<OpenStore> {
   if (/^postgres(ql)?:\/\//.test(url)) return openPostgres(url, names)
   const file = /^sqlite:(?:\/\/)?(.+)$/s.exec(url)?.[1]
   if (file !== undefined) return openSqlite(file, names, create)
   throw new UsageError('--url is postgres://… or sqlite:FILE')
 }
 
-async function openPostgres(url: string, names: Names): Promise<CommandStore> {
+async function openPostgres(url: string, names: Names): Promise<OpenStore> {
   checkPostgresUrl(url)
   const { default: pg } = await import('pg').catch((cause: unknown) => {
     throw new RepriseError('RUNTIME_UNSUPPORTED', 'The package pg is not installed here.', { cause })
@@ -89,10 +83,10 @@ async function openPostgres(url: string, names: Names): Promise<CommandStore> {
     await db.close()
     await pool.end()
   }
-  return { engine: db.manifest.engine, ...partsOf(db), close }
+  return { store: db, close }
 }
 
-// Said here, since the driver would repeat the address, and its password, in its own words.
+// Checked here: the driver's own error would repeat the address, with its password.
 function checkPostgresUrl(url: string): void {
   try {
     new URL(url)
@@ -101,7 +95,7 @@ function checkPostgresUrl(url: string): void {
   }
 }
 
-async function openSqlite(file: string, names: Names, create: boolean): Promise<CommandStore> {
+async function openSqlite(file: string, names: Names, create: boolean): Promise<OpenStore> {
   if (names.schema !== undefined) throw new UsageError('--schema is for PostgreSQL; SQLite has none')
   const looked = create ? dirname(resolve(file)) : file
   await access(looked).catch(() => {
@@ -110,15 +104,6 @@ async function openSqlite(file: string, names: Names, create: boolean): Promise<
     )
   })
   const { sqlite } = await import('../../stores/sqlite/index.js')
-  const db = sqlite({ file, name: 'command line', ...(names.prefix === undefined ? {} : { prefix: names.prefix }) })
-  return { engine: db.manifest.engine, ...partsOf(db), close: () => db.close() }
-}
-
-function partsOf(db: Omit<CommandStore, 'engine' | 'close'>): Omit<CommandStore, 'engine' | 'close'> {
-  return {
-    records: db.records,
-    migrate: () => db.migrate(),
-    migrationSql: () => db.migrationSql(),
-    doctor: () => db.doctor(),
-  }
+  const db = sqlite({ file, name: 'command line', ...defined({ prefix: names.prefix }) })
+  return { store: db, close: () => db.close() }
 }

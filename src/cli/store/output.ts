@@ -3,14 +3,18 @@
 import type { StoredRecord } from '../../atomicity/index.js'
 import { isoTime } from '../../kernel/index.js'
 import type { Io } from '../io.js'
-import type { Option } from '../option-table.js'
+import type { GivenOptions, Option } from '../option-table.js'
 
 /** `--json` of every command. */
 export const jsonOption: Option = { name: 'json', kind: 'flag', text: 'answer as JSON' }
 
-/** Writes a value as JSON, on one line. */
-export function writeJson(io: Io, value: unknown): void {
-  io.write(`${JSON.stringify(value)}\n`)
+/** Writes the answer: on one line as JSON where the options ask for it, else as text. */
+export function writeAnswer(
+  given: GivenOptions,
+  io: Io,
+  answer: { readonly json: unknown; readonly text: string },
+): void {
+  io.write(given.has('json') ? `${JSON.stringify(answer.json)}\n` : answer.text)
 }
 
 /** A moment as people read it (ISO 8601, UTC), or a dash. */

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { ioInMemory } from '../../../test/cli/io-in-memory.js'
 import { chargeOf, type StoreWorld, withStoreWorld } from '../../../test/cli/store-world.js'
 import { type Key, mintKey, scope } from '../../identity/index.js'
-import { purgeHelp } from './purge-command.js'
+import { commandHelp } from '../option-table.js'
+import { purgeCommand } from './purge-command.js'
 
 const nothing = { finished: 0, unknown: 0, audit: 0, markers: 0 }
 
@@ -102,5 +103,5 @@ describe('purge', () => {
 })
 
 it('explains itself', () => {
-  expect(purgeHelp()).toContain('What is claimed or unknown stays.')
+  expect(commandHelp(purgeCommand)).toContain('What is claimed or unknown stays.')
 })

@@ -3,7 +3,8 @@ import { ioInMemory } from '../../../test/cli/io-in-memory.js'
 import { chargeOf, withStoreWorld } from '../../../test/cli/store-world.js'
 import { hold, leased } from '../../idempotency/index.js'
 import { type Key, scope } from '../../identity/index.js'
-import { settleHelp } from './settle-command.js'
+import { commandHelp } from '../option-table.js'
+import { settleCommand } from './settle-command.js'
 
 const decided = ['--reason', 'the gateway lists it']
 
@@ -113,5 +114,5 @@ describe('settle', () => {
 })
 
 it('warns of what it can do', () => {
-  expect(settleHelp()).toContain('it happens twice')
+  expect(commandHelp(settleCommand)).toContain('it happens twice')
 })

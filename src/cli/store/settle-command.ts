@@ -3,52 +3,51 @@
 import { didNotHappen, fail, failedFinally, happened, type Settlement, settle } from '../../idempotency/index.js'
 import type { Duration } from '../../kernel/index.js'
 import type { Io } from '../io.js'
-import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
+import { type Command, type GivenOptions, UsageError } from '../option-table.js'
 import { commandLimits, storeOptions, withStore } from './open-store.js'
-import { jsonOption, writeJson } from './output.js'
+import { jsonOption, writeAnswer } from './output.js'
 import { recordNamed, recordOptions } from './which-record.js'
 
-/** The options of the command. */
-export const settleOptions: readonly OptionGroup[] = [
-  storeOptions,
-  recordOptions,
-  {
-    title: 'Decision',
-    options: [
-      {
-        name: 'as',
-        kind: 'choice',
-        choices: ['succeeded', 'failed', 'released'],
-        text: 'it happened; it failed for good; it did not happen, and the key is free again',
-      },
-      { name: 'value', kind: 'text', value: 'JSON', text: 'succeeded: the result that repeats get (null)' },
-      { name: 'code', kind: 'text', value: 'CODE', text: 'failed: one of the operation’s failure codes' },
-      { name: 'data', kind: 'text', value: 'JSON', text: 'failed: what belongs to it' },
-      { name: 'window', kind: 'text', value: 'DURATION', text: 'how long repeats get it from now on (24h)' },
-      { name: 'reason', kind: 'text', text: 'why you know; kept as an audit note' },
-      { name: 'actor', kind: 'text', value: 'NAME', text: 'who decides; kept with it (the environment’s USER)' },
-      jsonOption,
-    ],
-  },
-]
+/** The command `reprise settle`. */
+export const settleCommand: Command = {
+  summary: 'decides an unknown outcome, with a reason',
+  about: `reprise settle --url URL --operation NAME --scope PART --key KEY --as DECISION --reason TEXT
 
-/** The help of the command. */
-export function settleHelp(): string {
-  return `reprise settle --url URL --operation NAME --scope PART --key KEY --as DECISION --reason TEXT
-
-Ends an unknown outcome, or a claim whose owner is gone. Look first at what really happened (the gateway's own list, the mail log): released lets
-the next call carry the intent out again, and if it did happen after all, it happens twice.
+Ends an unknown outcome, or a claim whose owner is gone. Look first at what really happened (the gateway's own
+list, the mail log): released lets the next call carry the intent out again, and if it did happen after all,
+it happens twice.
 
   reprise settle --url sqlite:data/app.db --operation charge --scope tenant-7 --key 0198c0de-… \\
     --as succeeded --value '{"receipt":"r-81"}' --reason 'the gateway lists the charge as r-81'
-
-${optionHelp(settleOptions)}
-Exit codes: 0 settled, 1 it failed, 2 used wrongly, 3 there is nothing to settle: the record is not there, finished, or being worked on.
-`
+`,
+  options: [
+    storeOptions,
+    recordOptions,
+    {
+      title: 'Decision',
+      options: [
+        {
+          name: 'as',
+          kind: 'choice',
+          choices: ['succeeded', 'failed', 'released'],
+          text: 'it happened; it failed for good; it did not happen, and the key is free again',
+        },
+        { name: 'value', kind: 'text', value: 'JSON', text: 'succeeded: the result that repeats get (null)' },
+        { name: 'code', kind: 'text', value: 'CODE', text: 'failed: one of the operation’s failure codes' },
+        { name: 'data', kind: 'text', value: 'JSON', text: 'failed: what belongs to it' },
+        { name: 'window', kind: 'text', value: 'DURATION', text: 'how long repeats get it from now on (24h)' },
+        { name: 'reason', kind: 'text', text: 'why you know; kept as an audit note' },
+        { name: 'actor', kind: 'text', value: 'NAME', text: 'who decides; kept with it (the environment’s USER)' },
+        jsonOption,
+      ],
+    },
+  ],
+  exitCodes: `0 settled, 1 it failed, 2 used wrongly, 3 there is nothing to settle: the record is not there, finished, or
+being worked on.`,
+  run: runSettle,
 }
 
-/** Runs the command. */
-export async function settleCommand(given: GivenOptions, io: Io): Promise<void> {
+async function runSettle(given: GivenOptions, io: Io): Promise<void> {
   const id = recordNamed(given)
   if (id === undefined) throw new UsageError('which record? --operation, --scope and --key, or --id')
   const reason = given.text('reason')
@@ -60,8 +59,8 @@ export async function settleCommand(given: GivenOptions, io: Io): Promise<void> 
     await settle({ id, store }, settlement, { reason, actor, window, deadline: '30s' })
     const { record } = await store.records.read(id, commandLimits())
     const state = record?.state ?? 'absent'
-    if (given.has('json')) writeJson(io, { id, state })
-    else io.write(state === 'absent' ? 'settled: the key is free again\n' : `settled: ${state}\n`)
+    const text = state === 'absent' ? 'settled: the key is free again\n' : `settled: ${state}\n`
+    writeAnswer(given, io, { json: { id, state }, text })
   })
 }
 

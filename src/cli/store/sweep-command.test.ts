@@ -3,8 +3,9 @@ import { ioInMemory, type Seen } from '../../../test/cli/io-in-memory.js'
 import { withStoreWorld } from '../../../test/cli/store-world.js'
 import { type Found, happened, leased, type RecordStore, resolve, stillUnknown } from '../../idempotency/index.js'
 import { type Key, scope } from '../../identity/index.js'
+import { commandHelp } from '../option-table.js'
 import { runCommandLine } from '../reprise.js'
-import { sweepHelp } from './sweep-command.js'
+import { sweepCommand } from './sweep-command.js'
 
 const chargeIn = (store: RecordStore, ask: () => Found<string, never>) =>
   leased('sweep.charge', {
@@ -112,5 +113,5 @@ describe('sweep', () => {
 })
 
 it('explains itself', () => {
-  expect(sweepHelp()).toContain('It never runs anything again unasked.')
+  expect(commandHelp(sweepCommand)).toContain('It never runs anything again unasked.')
 })

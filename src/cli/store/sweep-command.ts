@@ -9,53 +9,51 @@ import {
   type SweepCounts,
   sweep,
 } from '../../idempotency/index.js'
-import type { Duration } from '../../kernel/index.js'
+import { type Duration, defined } from '../../kernel/index.js'
 import { type OperationSweepEvent, operationSweep } from '../../telemetry/index.js'
 import { complaintOf } from '../complaint.js'
 import type { Io } from '../io.js'
-import { type GivenOptions, type OptionGroup, optionHelp, UsageError } from '../option-table.js'
-import { jsonOption, writeJson } from './output.js'
+import { type Command, type GivenOptions, UsageError } from '../option-table.js'
+import { jsonOption, writeAnswer } from './output.js'
 
-/** The options of the command. */
-export const sweepOptions: readonly OptionGroup[] = [
-  {
-    title: 'Options',
-    options: [
-      {
-        name: 'module',
-        kind: 'text',
-        value: 'FILE',
-        text: 'an ES module of yours that exports leased operations; their store comes with them',
-      },
-      {
-        name: 'every',
-        kind: 'text',
-        value: 'DURATION',
-        text: 'go on, with this rest in between (one sweep, then end)',
-      },
-      { name: 'batch', kind: 'number', text: 'records taken at once, 1 to 1000 (100)' },
-      jsonOption,
-    ],
-  },
-]
+/** The command `reprise sweep`. */
+export const sweepCommand: Command = {
+  summary: 'drives claims whose owner is gone to an outcome',
+  about: `reprise sweep --module FILE [options]
 
-/** The help of the command. */
-export function sweepHelp(): string {
-  return `reprise sweep --module FILE [options]
-
-A claim whose lease is over may have had its effect. The sweep takes such records, and does what their operation declares: asks what happened, runs it
-again under the same downstream key while the receiver still knows it, or holds it for a person. It never runs anything again unasked. Several sweeps
-at once do no harm. The module is loaded as it is: it opens its store, and may export close() to close it.
+A claim whose lease is over may have had its effect. The sweep takes such records, and does what their
+operation declares: asks what happened, runs it again under the same downstream key while the receiver still
+knows it, or holds it for a person. It never runs anything again unasked. Several sweeps at once do no harm.
+The module is loaded as it is: it opens its store, and may export close() to close it.
 
   reprise sweep --module dist/operations.js --every 30s
-
-${optionHelp(sweepOptions)}
-Exit codes: 0 done, 1 it failed, or the look at some record did, 2 used wrongly.
-`
+`,
+  options: [
+    {
+      title: 'Options',
+      options: [
+        {
+          name: 'module',
+          kind: 'text',
+          value: 'FILE',
+          text: 'an ES module of yours that exports leased operations; their store comes with them',
+        },
+        {
+          name: 'every',
+          kind: 'text',
+          value: 'DURATION',
+          text: 'go on, with this rest in between (one sweep, then end)',
+        },
+        { name: 'batch', kind: 'number', text: 'records taken at once, 1 to 1000 (100)' },
+        jsonOption,
+      ],
+    },
+  ],
+  exitCodes: '0 done, 1 it failed, or the look at some record did, 2 used wrongly.',
+  run: runSweep,
 }
 
-/** Runs the command. */
-export async function sweepCommand(given: GivenOptions, io: Io): Promise<void> {
+async function runSweep(given: GivenOptions, io: Io): Promise<void> {
   const file = given.text('module')
   if (file === undefined) throw new UsageError('--module is missing: which operations?')
   const module = await loaded(io, file)
@@ -63,8 +61,8 @@ export async function sweepCommand(given: GivenOptions, io: Io): Promise<void> {
   subscribe(operationSweep.name, hear)
   try {
     const reports = await sweepAll(module, given, io)
-    if (given.has('json')) writeJson(io, reports)
-    else for (const { store, ...counts } of reports) io.write(`${store}: ${lineOf(counts)}`)
+    const text = reports.map(({ store, ...counts }) => `${store}: ${lineOf(counts)}`).join('')
+    writeAnswer(given, io, { json: reports, text })
     if (reports.some(({ error }) => error > 0)) io.exit(1)
   } finally {
     unsubscribe(operationSweep.name, hear)
@@ -80,17 +78,14 @@ function sweepAll(module: Readonly<Record<string, unknown>>, given: GivenOptions
   if (byStore.size === 0) {
     throw new UsageError('the module exports no leased operation, or one of another copy of the package than this one')
   }
-  const signal = io.untilEnded?.()
   const every = given.text('every') as Duration | undefined
-  const batch = given.number('batch')
+  const options = defined({ every, batch: given.number('batch'), signal: io.untilEnded?.() })
   const shows = !given.has('json') && (io.columns !== undefined || every !== undefined)
   const sweepOne = async ({ store, operations }: Swept): Promise<Report> => {
     const counts = await sweep({
       store,
       operations,
-      ...(every === undefined ? {} : { every }),
-      ...(batch === undefined ? {} : { batch }),
-      ...(signal === undefined ? {} : { signal }),
+      ...options,
       onProgress: (soFar) => {
         if (shows) io.complain(`${store.name}: ${lineOf(soFar)}`)
       },

@@ -1,7 +1,7 @@
 // Which record a command means: by operation, scope and key, or by the name under which it is stored.
 
 import { operationId } from '../../idempotency/index.js'
-import { parseKey, type Scope, type StoredKey, scope } from '../../identity/index.js'
+import { parseKey, type StoredKey, scope } from '../../identity/index.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 
 /** The options that name a record. */
@@ -27,12 +27,8 @@ export const recordOptions: OptionGroup = {
 
 /** The record's name; undefined: none was named. */
 export function recordNamed(given: GivenOptions): StoredKey | undefined {
-  const [operation, parts, key, id] = [
-    given.text('operation'),
-    given.texts('scope'),
-    given.text('key'),
-    given.text('id'),
-  ]
+  const [operation, key, id] = [given.text('operation'), given.text('key'), given.text('id')]
+  const parts = given.texts('scope')
   if (id !== undefined) {
     if (parts !== undefined || key !== undefined) throw new UsageError('--id stands in place of --scope and --key')
     if (!/^sha256:[A-Za-z0-9_-]{43}$/.test(id))
@@ -43,9 +39,5 @@ export function recordNamed(given: GivenOptions): StoredKey | undefined {
   if (operation === undefined || parts === undefined || key === undefined) {
     throw new UsageError('a record is named by --operation, --scope and --key together, or by --id')
   }
-  return operationId(operation, scopeOf(parts), parseKey(key))
-}
-
-function scopeOf(parts: readonly string[]): Scope {
-  return scope(...(parts as [string, ...string[]]))
+  return operationId(operation, scope(...(parts as [string, ...string[]])), parseKey(key))
 }
