@@ -35,7 +35,7 @@ export interface AcquireLimits {
   /** Whether the transaction will only read. */
   readonly readOnly: boolean
   /** Ends the wait. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 /** What identifies a transaction on its server, as plain data, so that it can travel in a resolve token. */

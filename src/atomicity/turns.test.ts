@@ -88,7 +88,8 @@ it.each([{ aborted: false, throwIfAborted: () => undefined }, { throwIfAborted: 
     const clock = manualClock()
     const turns = turnsOf({ clock })
     await turns.take(long)
-    await expect(turns.take({ waitMs: 1_000, signal: signal as unknown as AbortSignal })).rejects.toThrow(TypeError)
+    const taken = turns.take({ waitMs: 1_000, signal: signal as unknown as AbortSignal })
+    await expect(taken).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
     expect([turns.waiting, clock.pendingTimers]).toEqual([0, 0])
   },
 )

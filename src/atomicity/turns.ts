@@ -1,6 +1,7 @@
-// Turns: who works next where only a few can work at once. First come, first served, the urgent before the others; every wait has an end, and the queue a limit.
+// Turns: who works next where only a few can work at once. First come, first served, the urgent before the others; every
+// wait has an end, and the queue a limit.
 
-import { type Clock, RepriseError, systemClock, whenAborted } from '../kernel/index.js'
+import { type Clock, RepriseError, systemClock, waitFor } from '../kernel/index.js'
 
 /** How many work at once and how many may wait. */
 export interface TurnsOptions {
@@ -19,7 +20,7 @@ export interface TurnLimits {
   /** Whether it goes before all who are not: for what is short, and too late when it is late, such as a heartbeat. Default false. */
   readonly urgent?: boolean
   /** Ends the wait: it is rejected with the signal's reason. Default: none. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 /** A turn that was taken. */
@@ -43,8 +44,8 @@ export interface Turns {
 }
 
 interface Waiter {
-  readonly settle: (turn: Turn) => void
-  readonly refuse: (reason: unknown) => void
+  readonly resolve: (turn: Turn) => void
+  readonly reject: (reason: unknown) => void
 }
 
 /** A queue of turns; nobody overtakes but the urgent, who have a queue of their own with the same limit. */
@@ -67,7 +68,7 @@ export function turnsOf(options: TurnsOptions = {}): Turns {
         out = false
         const [next] = urgentOnes.size > 0 ? urgentOnes : waiters
         // The place goes from hand to hand: a newcomer cannot take it in between.
-        if (next !== undefined) next.settle(turn())
+        if (next !== undefined) next.resolve(turn())
         else {
           taken -= 1
           if (taken === 0) for (const wake of idle.splice(0)) wake()
@@ -102,39 +103,21 @@ export function turnsOf(options: TurnsOptions = {}): Turns {
           details: { places, queue },
         })
       }
-      return await waitIn(line, clock, { waitMs, ...(signal && { signal }) }, () => exhausted(places, waitMs))
+      return waitFor<Turn>(
+        { clock, limitMs: waitMs, signal, expired: () => exhausted(places, waitMs) },
+        (resolve, reject) => {
+          const waiter: Waiter = { resolve, reject }
+          line.add(waiter)
+          return () => line.delete(waiter)
+        },
+      )
     },
     async close() {
       closed = true
-      for (const waiter of [...urgentOnes, ...waiters]) waiter.refuse(closedError())
+      for (const waiter of [...urgentOnes, ...waiters]) waiter.reject(closedError())
       if (taken > 0) await new Promise<void>((resolve) => idle.push(resolve))
     },
   }
-}
-
-function waitIn(waiters: Set<Waiter>, clock: Clock, limits: TurnLimits, late: () => RepriseError): Promise<Turn> {
-  const { waitMs, signal } = limits
-  return new Promise((resolve, reject) => {
-    const leave = (): void => {
-      waiters.delete(waiter)
-      cancel()
-      unhear?.()
-    }
-    const refuse = (reason: unknown): void => {
-      leave()
-      reject(reason)
-    }
-    const settle = (turn: Turn): void => {
-      leave()
-      resolve(turn)
-    }
-    const callOff = (): void => refuse(signal?.reason)
-    const waiter: Waiter = { settle, refuse }
-    // First: it throws where the signal is none, and then nothing may be left behind.
-    const unhear = signal === undefined ? undefined : whenAborted(signal, callOff)
-    const cancel = clock.setTimer(waitMs, () => refuse(late()))
-    waiters.add(waiter)
-  })
 }
 
 function exhausted(places: number, waitMs: number): RepriseError {

@@ -1,32 +1,16 @@
 // A domain: one store in which marker and effect commit together, as a user sees it.
 
 import type { Engine, Manifest, Rows, TransactionControls } from '../atomicity/index.js'
-import {
-  type Deadline,
-  type Duration,
-  deadlineAfter,
-  demandKnown,
-  RepriseError,
-  systemClock,
-  systemRandom,
-} from '../kernel/index.js'
+import { type Duration, deadlineAfter, demandKnown, RepriseError, systemClock, systemRandom } from '../kernel/index.js'
 import { effectRuleOf } from './effect-guard/rule.js'
 import { refuseInside } from './open-transaction.js'
 import { type OptimisticUpdate, type Updated, updateOptimistically } from './optimistic.js'
 import { type TransactionDefaults, type TransactOptions, transactOptionNames } from './options.js'
 import type { TransactionBody } from './run/attempt.js'
 import { type Resolved, resolveOutcome } from './run/closing.js'
-import type { Keyed } from './run/keyed.js'
 import { parseResolveToken } from './run/resolve-token.js'
 import { runTransaction } from './run/run.js'
-import {
-  backoffOf,
-  type CallSettings,
-  deadlineOf,
-  settingsOf,
-  settingsOfCall,
-  type TransactionSettings,
-} from './run/settings.js'
+import { backoffOf, type CallSettings, deadlineOf, settingsOf } from './run/settings.js'
 
 /** What became of a transaction that was unknown. */
 export type TransactionOutcome =
@@ -98,33 +82,6 @@ export function domainOf<Handle extends TransactionControls & Rows>(
       return updateOptimistically(transact, update, { ...options, deadline }, pace)
     },
   }
-}
-
-/**
- * Runs transactions whose key means more than a plain one; for the modules above. Throws at once what refuses a signal
- * that is none.
- */
-export type KeyedTransactions<Handle> = <Result>(
-  keyed: Keyed<Result>,
-  body: TransactionBody<Handle, Result>,
-  limits: { readonly deadline: Deadline; readonly signal: AbortSignal | undefined },
-) => Promise<Result>
-
-/**
- * The transactions of a domain, with keys of the caller's own making.
- *
- * @param settings What all of them go by: the answer of `readTransactionOptions`.
- */
-export function keyedTransactions<Handle extends TransactionControls>(
-  engine: Engine<Handle>,
-  defaults: TransactionDefaults,
-  settings: TransactionSettings,
-): KeyedTransactions<Handle> {
-  const { clock = systemClock, random = systemRandom } = defaults
-  const certain = engine.manifest.commit === 'certain'
-  const shared = { ...settings, effects: effectRuleOf(defaults), clock, random, certain }
-  return (keyed, body, { deadline, signal }) =>
-    runTransaction(engine, settingsOfCall(shared, keyed as Keyed<unknown>, deadline, signal), body)
 }
 
 function outcomeOf(resolved: Resolved): TransactionOutcome {

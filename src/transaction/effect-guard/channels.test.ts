@@ -1,8 +1,7 @@
 import diagnostics from 'node:diagnostics_channel'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { afterMicrotasks, openScopes, systemClock } from '../../kernel/index.js'
+import { afterMicrotasks, openScopes } from '../../kernel/index.js'
 import { transactionScope } from '../open-transaction.js'
-import { bounded } from '../run/bounded.js'
 import { watchEffects } from './channels.js'
 
 // Messages as the runtimes publish them; that real requests lead to them is tested with a server.
@@ -20,11 +19,15 @@ const transaction = {
   poison: () => {},
 } as const
 // As the runner does it.
-const inside = (body: () => unknown): Promise<unknown> => {
+const inside = async (body: () => unknown): Promise<unknown> => {
   watchEffects()
   const scope = openScopes([transactionScope(transaction)])
-  const bound = { clock: systemClock, limitMs: 5_000, expired: () => new Error('late'), after: afterMicrotasks }
-  return bounded({ ...bound, ended: () => scope.end() }, () => scope.call(() => Promise.resolve(body())))
+  try {
+    return await scope.call(() => Promise.resolve(body()))
+  } finally {
+    await new Promise<void>(afterMicrotasks)
+    scope.end()
+  }
 }
 const tell = (channel: string, request: unknown): void => diagnostics.channel(channel).publish({ request })
 const clientRequest = () => ({ protocol: 'http:', host: 'a.example', getHeader: () => 'a.example:81' })

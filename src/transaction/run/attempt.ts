@@ -1,300 +1,328 @@
-// One attempt at a transaction: a connection, a fresh transaction, the caller's body, COMMIT. Knows at every moment in which phase it is.
+// One attempt at a transaction: a connection, a fresh transaction, the caller's body, COMMIT. The attempt knows at every
+// moment in which phase it is.
 
 import type {
+  BeginSettings,
   Engine,
   Phase,
-  Receipt,
   Ruling,
   Session,
   Stored,
   Trace,
   TransactionControls,
 } from '../../atomicity/index.js'
-import { afterMicrotasks, isPromiseLike, type OpenScope, openScopes, RepriseError } from '../../kernel/index.js'
+import {
+  afterMicrotasks,
+  type Deadline,
+  isPromiseLike,
+  type OpenScope,
+  openScopes,
+  RepriseError,
+} from '../../kernel/index.js'
 import { transactionLocal } from '../../telemetry/index.js'
 import { watchEffects } from '../effect-guard/channels.js'
 import { transactionScope } from '../open-transaction.js'
-import { beginUnanswered, bodyTooLong, bounded, deadlinePassed } from './bounded.js'
-import { rollBack } from './cleaning.js'
-import { type AfterCommit, AttemptControls } from './controls.js'
 import { reach } from './fault-points.js'
-import { BodyFailed, CommitTimedOut, judge, Swallowed } from './judging.js'
-import { claimOf, type Keyed } from './keyed.js'
+import type { Keyed } from './keyed.js'
+import { beginUnanswered, bodyTooLong, deadlinePassed, StepLimits } from './limits.js'
+import { rollBack } from './roll-back.js'
+import { BodyFailed, CommitTimedOut, ruleOn, Swallowed } from './ruling.js'
 import type { CallSettings } from './settings.js'
-import { StepTimer } from './step-timer.js'
 
-/** The caller's body: everything it does to the store goes through what it is handed. */
+/** The caller's body: everything it does to the store goes through the handle. */
 export type TransactionBody<Handle, Result> = (tx: Handle) => PromiseLike<Result> | Result
 
-/** How an attempt ended. */
-export type AttemptEnd<Result> =
-  | { readonly committed: true; readonly value: Result; readonly afterCommit: readonly AfterCommit[] }
-  | Failed<Result>
+/** Work for after the commit. */
+export type AfterCommit = () => unknown
 
-/** An attempt that did not commit, or not for all we know. */
-export interface Failed<Result> {
-  /** It is not known to have committed. */
+/** How an attempt ended. */
+export type AttemptEnd<Result> = ({ readonly committed: true } & BodyResult<Result>) | FailedAttempt<Result>
+
+interface BodyResult<Result> {
+  readonly value: Result
+  readonly afterCommit: readonly AfterCommit[]
+}
+
+/** An attempt that did not commit, or is not known to have. */
+export interface FailedAttempt<Result> {
   readonly committed: false
-  /** Where it stood. */
   readonly phase: Phase
-  /** What the caller is to see if this is the end. */
+  /** What the caller is to see if this was the last attempt. */
   readonly error: unknown
-  /** What it means. */
   readonly ruling: Ruling
   /** Errors of cleaning up. */
   readonly suppressed: readonly unknown[]
-  /** What identifies it on its server. */
   readonly trace: Trace | undefined
   /** What the body returned, where it got that far: the result, should the transaction turn out to have committed. */
-  readonly result: { readonly value: Result; readonly afterCommit: readonly AfterCommit[] } | undefined
+  readonly result: BodyResult<Result> | undefined
 }
 
-interface Replay<Result> {
-  readonly value: Result
+/** How far an attempt has come. */
+interface Progress<Handle, Result> {
+  readonly limits: StepLimits
+  readonly controls: AttemptControls
+  phase: Phase
+  session: Session<Handle> | undefined
+  /** Whether the key is known to be this transaction's. */
+  claimed: boolean
+  result: BodyResult<Result> | undefined
 }
 
 /** A record that changes between two statements is looked at this often. */
 const mostClaimRounds = 4
 
-/** Makes attempt number `number`. Never throws. */
-export function attemptOnce<Handle extends TransactionControls, Result>(
+/**
+ * Makes attempt number `number`. Never throws. In one function: a promise for each part would be a good share of what a
+ * transaction costs beside its statements. An engine may answer a step at once; then there is nothing to wait for.
+ */
+export async function attemptOnce<Handle extends TransactionControls, Result>(
   engine: Engine<Handle>,
   settings: CallSettings,
   body: TransactionBody<Handle, Result>,
   number: number,
 ): Promise<AttemptEnd<Result>> {
-  return new Attempt(engine, settings, body, number).run()
-}
-
-class Attempt<Handle extends TransactionControls, Result> {
-  readonly #engine: Engine<Handle>
-  readonly #settings: CallSettings
-  readonly #body: TransactionBody<Handle, Result>
-  readonly #controls: AttemptControls
-  readonly #timer: StepTimer
-  #phase: Phase = 'waiting'
-  #claimed = false
-  #underWay = false
-  readonly #stepEnded = (): void => {
-    this.#underWay = false
+  const { readOnly, signal, connectionWaitMs, bodyLimitMs, reserveMs, clock } = settings
+  const keyed = settings.keyed as Keyed<Result> | undefined
+  const limits = new StepLimits(settings)
+  const { workEndsAtMs } = limits
+  const controls = new AttemptControls(number, settings.deadline)
+  const progress: Progress<Handle, Result> = {
+    limits,
+    controls,
+    phase: 'waiting',
+    session: undefined,
+    claimed: false,
+    result: undefined,
   }
-  #session: Session<Handle> | undefined
-  #result: { readonly value: Result; readonly afterCommit: readonly AfterCommit[] } | undefined
+  const tooLate = (): unknown => deadlinePassed('in its body', reserveMs)
+  try {
+    const wanted = { waitMs: Math.min(connectionWaitMs, limits.leftMs()), readOnly, signal }
+    const session = engine.acquireAtOnce?.(wanted) ?? (await engine.acquire(wanted))
+    progress.session = session
+    let fault = reach('transaction.acquired')
+    if (fault !== undefined) await fault
 
-  constructor(engine: Engine<Handle>, settings: CallSettings, body: TransactionBody<Handle, Result>, number: number) {
-    this.#engine = engine
-    this.#settings = settings
-    this.#body = body
-    this.#controls = new AttemptControls(number, settings.deadline)
-    this.#timer = new StepTimer(settings.clock, settings.bodyLimitMs)
-  }
-
-  // In one function: a promise for each part would be a good share of what a transaction costs beside its statements.
-  async run(): Promise<AttemptEnd<Result>> {
-    const keyed = this.#settings.keyed as Keyed<Result> | undefined
-    try {
-      const acquired = this.#acquire()
-      const session = isPromiseLike(acquired) ? await acquired : acquired
-      this.#session = session
-      let fault = reach('transaction.acquired')
-      if (fault !== undefined) await fault
-      this.#phase = 'connecting'
-      const begun = this.#begin(session)
-      const handle = isPromiseLike(begun) ? await begun : begun
-      fault = reach('transaction.begun')
-      if (fault !== undefined) await fault
-      this.#phase = 'body'
-      if (keyed !== undefined) {
-        const met = this.#claim(session, keyed)
-        const replay = isPromiseLike(met) ? await met : met
-        if (replay !== undefined) return await this.#replay(session, replay.value)
-        this.#claimed = true
-        fault = reach('transaction.claimed')
-        if (fault !== undefined) await fault
-      }
-      let value: Result
-      try {
-        value = await this.#runBody(session, handle)
-      } catch (error) {
-        session.bodyThrew?.(error)
-        throw new BodyFailed(error)
-      } finally {
-        this.#controls.end()
-      }
-      fault = reach('transaction.body-done')
-      if (fault !== undefined) await fault
-      if (keyed !== undefined) {
-        const stored = keyed.outcomeOf(value)
-        value = stored.value
-        refusePoisoned(session)
-        const recorded = this.#step(() => session.record(keyed.id, stored.outcome))
-        if (isPromiseLike(recorded)) await recorded
-        fault = reach('transaction.recorded')
-        if (fault !== undefined) await fault
-      }
-      refusePoisoned(session)
-      const settled = this.#settle(session)
-      if (settled !== undefined) await settled
-      fault = reach('transaction.before-commit')
-      if (fault !== undefined) await fault
-      this.#result = { value, afterCommit: this.#controls.hooks }
-      const committed = this.#commit(session)
-      const { durability } = isPromiseLike(committed) ? await committed : committed
-      if (durability === 'local' && transactionLocal.hasSubscribers)
-        transactionLocal.publish({ domain: this.#engine.name })
-      this.#phase = 'done'
-      session.release('keep')
-      fault = reach('transaction.committed')
-      if (fault !== undefined) await fault
-      return { committed: true, value, afterCommit: this.#controls.hooks }
-    } catch (error) {
-      return await this.#failed(error)
-    } finally {
-      this.#timer.end()
-    }
-  }
-
-  #acquire(): Promise<Session<Handle>> | Session<Handle> {
-    const { connectionWaitMs, readOnly, signal } = this.#settings
-    const waitMs = Math.min(connectionWaitMs, this.#workLeftMs())
-    const limits = signal === undefined ? { waitMs, readOnly } : { waitMs, readOnly, signal }
-    return this.#engine.acquireAtOnce?.(limits) ?? this.#engine.acquire(limits)
-  }
-
-  #begin(session: Session<Handle>): Promise<Handle> | Handle {
-    const { keyed, isolation, readOnly, lockWaitMs, connectionWaitMs } = this.#settings
-    // Without the reserve: a server that hears nothing more of us ends the transaction while there is still time to see that it did.
-    const leftMs = Math.ceil(Math.max(1, this.#workLeftMs()))
-    const settings = {
-      isolation,
-      readOnly,
-      idleMs: leftMs,
-      lockWaitMs: Math.min(lockWaitMs, leftMs),
-      traced: keyed === undefined,
-      ...(keyed === undefined ? {} : { claim: claimOf(keyed, lockWaitMs) }),
-    }
-    const unansweredMs =
-      Math.max(connectionWaitMs, leftMs / 3) + (session.beginWaitMs?.(settings) ?? Number.POSITIVE_INFINITY)
-    return this.#step(() => session.begin(settings, this.#controls), unansweredMs)
-  }
-
-  #runBody(session: Session<Handle>, handle: Handle): Promise<Result> {
-    const { bodyLimitMs, effects, reserveMs, signal } = this.#settings
-    const workLeftMs = this.#workLeftMs()
-    const limitMs = Math.min(bodyLimitMs, workLeftMs)
-    const expired = (): unknown =>
-      bodyLimitMs <= workLeftMs ? bodyTooLong(bodyLimitMs) : deadlinePassed('in its body', reserveMs)
-    const poison = (error: unknown): void => session.poison(error)
-    const transaction = transactionScope({ domain: this.#engine.name, effects, poison })
-    if (effects.mode !== 'ignore') watchEffects()
-    // It ends with the body, also where nobody waits for the body any more.
-    let scope: OpenScope | undefined
-    const inScope = (): Promise<Result> => {
-      scope = openScopes([transaction, ...(this.#settings.keyed?.scopes?.() ?? [])])
-      return scope.call(() => Promise.resolve(this.#body(handle)))
-    }
-    const ended = (): void => scope?.end()
-    return bounded({ clock: this.#timer, limitMs, expired, signal, ended, after: whenThrough }, inScope)
-  }
-
-  // A step before COMMIT: nothing can have happened when its time is over.
-  #step<Value>(work: () => Promise<Value> | Value, beginMs = Number.POSITIVE_INFINITY): Promise<Value> | Value {
-    const { reserveMs, signal } = this.#settings
+    progress.phase = 'connecting'
     if (signal?.aborted) throw signal.reason
-    const answer = work()
-    if (!isPromiseLike(answer)) return answer
-    const leftMs = this.#workLeftMs()
-    const passed = (): unknown => deadlinePassed(this.#phase === 'body' ? 'in its body' : 'beginning', reserveMs)
-    const expired = (): unknown => (beginMs < leftMs ? beginUnanswered(beginMs) : passed())
-    this.#underWay = true
-    const limitMs = Math.min(leftMs, beginMs)
-    return bounded({ clock: this.#timer, limitMs, expired, signal, ended: this.#stepEnded }, () => answer)
-  }
+    const begin = beginSettings(settings, limits.leftMs())
+    const begun = session.begin(begin, controls)
+    let handle: Handle
+    if (isPromiseLike(begun)) {
+      const answerMs =
+        Math.max(connectionWaitMs, begin.idleMs / 3) + (session.beginWaitMs?.(begin) ?? Number.POSITIVE_INFINITY)
+      const answerByMs = clock.monotonicMs() + answerMs
+      const unanswered = (): unknown =>
+        answerByMs < workEndsAtMs ? beginUnanswered(answerMs) : deadlinePassed('beginning', reserveMs)
+      handle = await limits.wait(begun, Math.min(workEndsAtMs, answerByMs), unanswered)
+    } else handle = begun
+    fault = reach('transaction.begun')
+    if (fault !== undefined) await fault
 
-  // What the body started and did not wait for comes before COMMIT too. One that is still under way when the time is over leaves its connection unusable, as in the body.
-  #settle(session: Session<Handle>): Promise<void> | undefined {
-    const settled = this.#step(() => session.settle?.())
-    if (!isPromiseLike(settled)) return undefined
-    return settled.then(
-      () => refusePoisoned(session),
-      (error: unknown) => {
-        throw new BodyFailed(error)
-      },
-    )
-  }
-
-  // COMMIT has a timer of its own, which ends before the reserve. A signal does not end it: its outcome is awaited.
-  #commit(session: Session<Handle>): Promise<Receipt> | Receipt {
-    this.#phase = 'committing'
-    const answer = session.commit()
-    if (!isPromiseLike(answer)) return answer
-    const limitMs = this.#workLeftMs()
-    return bounded({ clock: this.#timer, limitMs, expired: () => new CommitTimedOut(limitMs) }, () => answer)
-  }
-
-  // Undefined: the claim is ours. A record whose memory has ended is taken over, and the index or its version decides who does.
-  #claim(session: Session<Handle>, keyed: Keyed<Result>): Promise<Replay<Result> | undefined> | undefined {
-    const claimed = this.#step(() => session.claim(keyed.id, keyed.draft))
-    return claimed === 'claimed' ? undefined : this.#meet(session, keyed, claimed)
-  }
-
-  async #meet(
-    session: Session<Handle>,
-    keyed: Keyed<Result>,
-    first: Promise<'claimed' | Stored> | Stored,
-  ): Promise<Replay<Result> | undefined> {
-    const { id, draft } = keyed
-    let claimed = await first
-    for (let round = 1; round <= mostClaimRounds; round++) {
-      if (round > 1) claimed = await this.#step(() => session.claim(id, draft))
-      if (claimed === 'claimed') return undefined
-      const met = keyed.meet(claimed)
-      if ('replay' in met) return { value: met.replay }
-      if (await this.#step(() => session.reclaim(id, met.takeOver, draft))) return undefined
+    progress.phase = 'body'
+    if (keyed !== undefined) {
+      if (signal?.aborted) throw signal.reason
+      const answer = session.claim(keyed.id, keyed.draft)
+      const claimed = isPromiseLike(answer) ? await limits.wait(answer, workEndsAtMs, tooLate) : answer
+      const replay = claimed === 'claimed' ? undefined : await meetRecord(session, settings, limits, claimed)
+      if (replay !== undefined) {
+        progress.phase = 'done'
+        await rollBack(session, settings)
+        return { committed: true, value: replay.value as Result, afterCommit: [] }
+      }
+      progress.claimed = true
+      fault = reach('transaction.claimed')
+      if (fault !== undefined) await fault
     }
-    throw new RepriseError('ROW_UNSETTLED', `The record came and went ${mostClaimRounds} times while it was claimed.`)
-  }
 
-  async #replay(session: Session<Handle>, value: Result): Promise<AttemptEnd<Result>> {
-    this.#phase = 'done'
-    await rollBack(session, this.#settings)
-    return { committed: true, value, afterCommit: [] }
-  }
-
-  async #failed(thrown: unknown): Promise<Failed<Result>> {
-    const session = this.#session
-    const phase = this.#phase
-    const error = thrown instanceof BodyFailed ? thrown.thrown : thrown
-    const standing = { phase, poisoned: session?.poisoned, claimed: this.#claimed }
-    const { ruling, shown } = judge(this.#engine, this.#settings, standing, thrown, error)
-    const suppressed: unknown[] = []
-    if (session !== undefined) {
-      session.poison(error)
-      // After it: a body that still runs, and goes on when it hears of this, can do nothing more.
-      if (thrown instanceof BodyFailed) this.#controls.abort(error)
-      // ROLLBACK would have to wait for a step that is still under way, and the caller with it.
-      const sound = ruling.connection === 'keep' && ruling.outcome === 'aborted' && !this.#underWay
-      if (sound) suppressed.push(...(await rollBack(session, this.#settings)))
-      else session.release('discard')
+    let value: Result
+    try {
+      if (signal?.aborted) throw signal.reason
+      const poison = (error: unknown): void => session.poison(error)
+      const open = transactionScope({ domain: engine.name, effects: settings.effects, poison })
+      if (settings.effects.mode !== 'ignore') watchEffects()
+      const scope = openScopes([open, ...(keyed?.scopes?.() ?? [])])
+      const bodyEndsAtMs = clock.monotonicMs() + bodyLimitMs
+      const tooLong = (): unknown => (bodyEndsAtMs <= workEndsAtMs ? bodyTooLong(bodyLimitMs) : tooLate())
+      value = await limits.wait(runBody(scope, body, handle), Math.min(bodyEndsAtMs, workEndsAtMs), tooLong)
+    } catch (error) {
+      // Whether the connection can still be used is for the ruling to say.
+      limits.underWay = false
+      session.bodyThrew?.(error)
+      throw new BodyFailed(error)
+    } finally {
+      controls.over = true
     }
-    return { committed: false, phase, error: shown, ruling, suppressed, trace: session?.trace, result: this.#result }
-  }
+    fault = reach('transaction.body-done')
+    if (fault !== undefined) await fault
 
-  #workLeftMs(): number {
-    const { deadline, reserveMs, clock } = this.#settings
-    return Math.max(0, deadline.expiresAtMs - reserveMs - clock.monotonicMs())
+    if (keyed !== undefined) {
+      const stored = keyed.outcomeOf(value)
+      value = stored.value
+      refusePoisoned(session)
+      if (signal?.aborted) throw signal.reason
+      const recorded = session.record(keyed.id, stored.outcome)
+      if (isPromiseLike(recorded)) await limits.wait(recorded, workEndsAtMs, tooLate)
+      fault = reach('transaction.recorded')
+      if (fault !== undefined) await fault
+    }
+    refusePoisoned(session)
+    if (signal?.aborted) throw signal.reason
+    // What the body started and did not wait for comes before COMMIT too.
+    const settling = session.settle?.()
+    if (settling !== undefined) {
+      await limits.wait(settling, workEndsAtMs, tooLate).catch(bodyFailed)
+      refusePoisoned(session)
+    }
+    fault = reach('transaction.before-commit')
+    if (fault !== undefined) await fault
+
+    progress.result = { value, afterCommit: controls.hooks }
+    progress.phase = 'committing'
+    const commit = session.commit()
+    const commitMs = limits.leftMs()
+    // COMMIT's own time ends before the reserve. A signal does not end the wait for it: its outcome is awaited.
+    const { durability } = isPromiseLike(commit)
+      ? await limits.wait(commit, workEndsAtMs, () => new CommitTimedOut(commitMs), false)
+      : commit
+    if (durability === 'local' && transactionLocal.hasSubscribers) transactionLocal.publish({ domain: engine.name })
+    progress.phase = 'done'
+    session.release('keep')
+    fault = reach('transaction.committed')
+    if (fault !== undefined) await fault
+    return { committed: true, value, afterCommit: controls.hooks }
+  } catch (error) {
+    return await attemptFailed(engine, settings, progress, error)
+  } finally {
+    limits.end()
   }
 }
 
-// What the body started and did not wait for goes on as far as promises take it, and Node 20 tells of its requests, before the body counts as ended. In a microtask again: scopes
-// that end there, one after the other, need not be put to rest in between.
-function whenThrough(end: () => void): void {
-  afterMicrotasks(() => void through.then(end))
+function beginSettings({ keyed, isolation, readOnly, lockWaitMs }: CallSettings, workLeftMs: number): BeginSettings {
+  // Without the reserve: a server that hears nothing more of us ends the transaction while there is still time to see
+  // that it did.
+  const idleMs = Math.ceil(Math.max(1, workLeftMs))
+  const settings = { isolation, readOnly, idleMs, lockWaitMs: Math.min(lockWaitMs, idleMs) }
+  if (keyed === undefined) return { ...settings, traced: true }
+  const { id, draft } = keyed
+  const waitMs = keyed.claimWaitMs?.() ?? lockWaitMs
+  const claim = waitMs < lockWaitMs ? { id, draft, waitMs: Math.max(1, waitMs) } : { id, draft }
+  return { ...settings, traced: false, claim }
 }
 
-const through = Promise.resolve()
+// The scope ends with the body, also where nobody waits for the body any more. What the body started and did not wait
+// for goes on as far as promises take it, and Node 20 tells of its requests, before the body counts as ended.
+async function runBody<Handle, Result>(
+  scope: OpenScope,
+  body: TransactionBody<Handle, Result>,
+  handle: Handle,
+): Promise<Result> {
+  try {
+    return await scope.call(() => Promise.resolve(body(handle)))
+  } finally {
+    await new Promise<void>(afterMicrotasks)
+    scope.end()
+  }
+}
 
-function refusePoisoned<Handle>(session: Session<Handle>): void {
-  const { poisoned } = session
+function refusePoisoned<Handle>({ poisoned }: Session<Handle>): void {
   if (poisoned !== undefined) throw new Swallowed(poisoned.error)
+}
+
+function bodyFailed(error: unknown): never {
+  throw new BodyFailed(error)
+}
+
+/**
+ * A record is there: its outcome is the answer, or its memory has ended and it is taken over, in which case the unique
+ * index or its version decides who does. Undefined: the key is ours.
+ */
+async function meetRecord<Handle>(
+  session: Session<Handle>,
+  { keyed, signal, reserveMs }: CallSettings,
+  limits: StepLimits,
+  first: Stored,
+): Promise<{ readonly value: unknown } | undefined> {
+  if (keyed === undefined) return undefined
+  const { id, draft } = keyed
+  const within = async <Value>(step: () => Promise<Value> | Value): Promise<Value> => {
+    if (signal?.aborted) throw signal.reason
+    const answer = step()
+    const tooLate = (): unknown => deadlinePassed('in its body', reserveMs)
+    return isPromiseLike(answer) ? limits.wait(answer, limits.workEndsAtMs, tooLate) : answer
+  }
+  let claimed: 'claimed' | Stored = first
+  for (let round = 1; round <= mostClaimRounds; round++) {
+    if (round > 1) claimed = await within(() => session.claim(id, draft))
+    if (claimed === 'claimed') return undefined
+    const found = keyed.meet(claimed)
+    if ('replay' in found) return { value: found.replay }
+    const { takeOver } = found
+    if (await within(() => session.reclaim(id, takeOver, draft))) return undefined
+  }
+  throw new RepriseError('ROW_UNSETTLED', `The record came and went ${mostClaimRounds} times while it was claimed.`)
+}
+
+async function attemptFailed<Handle extends TransactionControls, Result>(
+  engine: Engine<Handle>,
+  settings: CallSettings,
+  { session, phase, claimed, controls, limits, result }: Progress<Handle, Result>,
+  thrown: unknown,
+): Promise<FailedAttempt<Result>> {
+  const error = thrown instanceof BodyFailed ? thrown.thrown : thrown
+  const { ruling, shown } = ruleOn(engine, settings, { phase, poisoned: session?.poisoned, claimed, thrown, error })
+  const suppressed: unknown[] = []
+  if (session !== undefined) {
+    session.poison(error)
+    // After it: a body that still runs, and goes on when it hears of this, can do nothing more.
+    if (thrown instanceof BodyFailed) controls.abort(error)
+    // ROLLBACK would have to wait for a step that is still under way, and the caller with it.
+    const sound = ruling.connection === 'keep' && ruling.outcome === 'aborted' && !limits.underWay
+    if (sound) suppressed.push(...(await rollBack(session, settings)))
+    else session.release('discard')
+  }
+  return { committed: false, phase, error: shown, ruling, suppressed, trace: session?.trace, result }
+}
+
+/**
+ * What a body can do beside its statements, as the runner keeps it. A class: an accessor in an object literal would give
+ * each object a shape of its own, which keeps the whole transaction in memory until the next full collection.
+ */
+export class AttemptControls implements TransactionControls {
+  readonly attempt: number
+  readonly deadline: Deadline
+  /** What was asked for after the commit, in order. */
+  readonly hooks: AfterCommit[] = []
+  /** Whether the body has settled: then nothing can be put after the commit any more. */
+  over = false
+  // Made when the body first asks for its signal: most never do, and it costs as much as all other objects of an attempt.
+  #controller: AbortController | undefined
+  #aborted: { readonly reason: unknown } | undefined
+
+  constructor(attempt: number, deadline: Deadline) {
+    this.attempt = attempt
+    this.deadline = deadline
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason)
+    }
+    return this.#controller.signal
+  }
+
+  afterCommit(work: AfterCommit): void {
+    if (typeof work !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'afterCommit needs a function.')
+    if (this.over) {
+      const message = 'The transaction has ended; nothing can be put after its commit any more.'
+      throw new RepriseError('TRANSACTION_OVER', message)
+    }
+    this.hooks.push(work)
+  }
+
+  /** Tells the body to stop. */
+  abort(reason: unknown): void {
+    this.#aborted = { reason }
+    this.#controller?.abort(reason)
+  }
 }

@@ -1,11 +1,11 @@
 // Resolving an ambiguous commit: close it, then read. Looking alone is wrong, since the transaction may commit right after the look.
 
 import type { Engine, Isolation, Manifest, Session, Stored, TransactionControls } from '../../atomicity/index.js'
-import { type Clock, type Deadline, type Random, sleep } from '../../kernel/index.js'
+import { type Clock, type Deadline, inTime, type Random, sleep } from '../../kernel/index.js'
 import { fullJitter } from '../../retry/index.js'
-import { bounded, deadlinePassed } from './bounded.js'
 import { reach } from './fault-points.js'
 import { type Keyed, type Met, plainKey } from './keyed.js'
+import { deadlinePassed } from './limits.js'
 import type { Unresolved } from './resolve-token.js'
 
 /** What became of a transaction, and the value stored with its key where there is one. */
@@ -84,9 +84,8 @@ async function lookOnce<Handle extends TransactionControls>(
   const { resolve } = engine
   if (resolve === undefined) return { outcome: 'unknown', errors: [] }
   const expired = (): unknown => deadlinePassed('being resolved')
-  const outcome = await bounded({ clock, limitMs: leftMs, expired }, () =>
-    resolve.call(engine, unresolved.trace, { waitMs: leftMs, readOnly: false }),
-  )
+  const looked = resolve.call(engine, unresolved.trace, { waitMs: leftMs, readOnly: false })
+  const outcome = await inTime({ clock, limitMs: leftMs, expired }, looked)
   if (outcome === 'committed') return { outcome, stored: undefined, ours: true }
   return outcome === 'aborted' ? { outcome } : { outcome, errors: [] }
 }
@@ -105,7 +104,7 @@ async function closeThenRead<Handle extends TransactionControls>(
   const expired = (): unknown => deadlinePassed('being resolved')
   const within = <Value>(work: (leftMs: number) => PromiseLike<Value>): Promise<Value> => {
     const limitMs = Math.max(0, untilMs - clock.monotonicMs())
-    return bounded({ clock, limitMs, expired }, () => work(limitMs))
+    return inTime({ clock, limitMs, expired }, work(limitMs))
   }
   // The engine keeps to the limit on its own. A second timer here might win against a session that arrives, which nobody would give back.
   const session = await engine.acquire({ waitMs: leftMs, readOnly: false })

@@ -19,6 +19,4 @@ export const transactionFaultPoints = [
 export type TransactionFaultPoint = (typeof transactionFaultPoints)[number]
 
 /** Reaches a fault point; undefined, unless a test armed them. */
-export function reach(point: TransactionFaultPoint): PromiseLike<void> | undefined {
-  return faultPoint(point)
-}
+export const reach: (point: TransactionFaultPoint) => PromiseLike<void> | undefined = faultPoint

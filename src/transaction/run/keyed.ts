@@ -1,7 +1,6 @@
 // A transaction with a key: what it claims, what a record that is there means to it, and what it stores.
 
 import {
-  type BeginSettings,
   type Expected,
   type RecordDraft,
   type RecordOutcome,
@@ -37,13 +36,6 @@ export interface Keyed<Result> {
   scopes?(): readonly ScopeValue[]
   /** What the body's result becomes in the store, and the value that the first caller gets. */
   outcomeOf(value: Result): { readonly outcome: RecordOutcome; readonly value: Result }
-}
-
-/** The claim of a key as a session is told of it when it begins. */
-export function claimOf(keyed: Keyed<unknown>, lockWaitMs: number): NonNullable<BeginSettings['claim']> {
-  const { id, draft } = keyed
-  const waitMs = keyed.claimWaitMs?.() ?? lockWaitMs
-  return waitMs < lockWaitMs ? { id, draft, waitMs: Math.max(1, waitMs) } : { id, draft }
 }
 
 /**

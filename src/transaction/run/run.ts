@@ -1,19 +1,49 @@
-// The runner: repeats whole transactions, never a statement, never from inside an open one, never after an outcome nobody knows.
+// The runner: repeats whole transactions, never a statement, never from inside an open one, never after an outcome nobody
+// knows.
 
 import type { Engine, TransactionControls } from '../../atomicity/index.js'
-import { sleep } from '../../kernel/index.js'
+import { type Deadline, defined, inTime, sleep, systemClock, systemRandom } from '../../kernel/index.js'
 import { afterCommitFailed, transactionAttempt, transactionResolved } from '../../telemetry/index.js'
+import { effectRuleOf } from '../effect-guard/rule.js'
 import { type FailedTransaction, type GivenUp, remember } from '../history.js'
 import { refuseInside } from '../open-transaction.js'
+import type { TransactionDefaults } from '../options.js'
 import { UnknownCommitError } from '../unknown-commit.js'
-import { attemptOnce, type Failed, type TransactionBody } from './attempt.js'
-import { bounded, deadlinePassed, deadlineTooShort } from './bounded.js'
+import { type AfterCommit, attemptOnce, type FailedAttempt, type TransactionBody } from './attempt.js'
 import { type Resolved, resolveOutcome } from './closing.js'
-import type { AfterCommit } from './controls.js'
+import type { Keyed } from './keyed.js'
+import { deadlinePassed, deadlineTooShort } from './limits.js'
 import { printResolveToken, type Unresolved } from './resolve-token.js'
-import type { CallSettings } from './settings.js'
+import { type CallSettings, settingsOfCall, type TransactionSettings } from './settings.js'
 
 const leastAfterCommitMs = 250
+
+/**
+ * Runs transactions whose key means more than a plain one; for the modules above. Throws at once what refuses a signal
+ * that is none.
+ */
+export type KeyedTransactions<Handle> = <Result>(
+  keyed: Keyed<Result>,
+  body: TransactionBody<Handle, Result>,
+  limits: { readonly deadline: Deadline; readonly signal: AbortSignal | undefined },
+) => Promise<Result>
+
+/**
+ * The transactions of a domain, with keys of the caller's own making.
+ *
+ * @param settings What all of them go by: the answer of `readTransactionOptions`.
+ */
+export function keyedTransactions<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  defaults: TransactionDefaults,
+  settings: TransactionSettings,
+): KeyedTransactions<Handle> {
+  const { clock = systemClock, random = systemRandom } = defaults
+  const certain = engine.manifest.commit === 'certain'
+  const shared = { ...settings, effects: effectRuleOf(defaults), clock, random, certain }
+  return (keyed, body, { deadline, signal }) =>
+    runTransaction(engine, settingsOfCall(shared, keyed as Keyed<unknown>, deadline, signal), body)
+}
 
 /** Carries out a transaction: as many attempts as it takes and may have. */
 export async function runTransaction<Handle extends TransactionControls, Result>(
@@ -21,7 +51,11 @@ export async function runTransaction<Handle extends TransactionControls, Result>
   settings: CallSettings,
   body: TransactionBody<Handle, Result>,
 ): Promise<Result> {
-  refuseBeforehand(settings)
+  const { signal, deadline, reserveMs, clock } = settings
+  refuseInside()
+  if (signal?.aborted) throw signal.reason
+  const leftMs = deadline.expiresAtMs - clock.monotonicMs()
+  if (leftMs <= reserveMs) throw leftMs <= 0 ? deadlinePassed('not yet begun') : deadlineTooShort(leftMs, reserveMs)
   const failures: FailedTransaction[] = []
   for (let number = 1; ; number++) {
     const end = await attemptOnce(engine, settings, body, number)
@@ -32,7 +66,9 @@ export async function runTransaction<Handle extends TransactionControls, Result>
     }
     const resolved = end.ruling.outcome === 'aborted' ? undefined : await resolve(engine, settings, end)
     if (resolved?.outcome === 'committed') return committedAfterAll(engine.name, settings, end, resolved)
-    const failure = recordOf(number, end, resolved)
+    const { phase, ruling, error, suppressed } = end
+    const found = defined({ resolved: resolved?.outcome })
+    const failure: FailedTransaction = { attempt: number, phase, ruling, error, suppressed, ...found }
     if (resolved?.outcome === 'unknown') {
       failures.push(failure)
       announce(engine.name, failure, 'unknown')
@@ -51,17 +87,10 @@ export async function runTransaction<Handle extends TransactionControls, Result>
   }
 }
 
-function refuseBeforehand({ signal, deadline, reserveMs, clock }: CallSettings): void {
-  refuseInside()
-  if (signal?.aborted) throw signal.reason
-  const leftMs = deadline.expiresAtMs - clock.monotonicMs()
-  if (leftMs <= reserveMs) throw leftMs <= 0 ? deadlinePassed('not yet begun') : deadlineTooShort(leftMs, reserveMs)
-}
-
 async function resolve<Handle extends TransactionControls, Result>(
   engine: Engine<Handle>,
   settings: CallSettings,
-  end: Failed<Result>,
+  end: FailedAttempt<Result>,
 ): Promise<Resolved> {
   const unresolved = unresolvedOf(settings, end)
   const looked: Resolved =
@@ -78,7 +107,7 @@ async function resolve<Handle extends TransactionControls, Result>(
   return found
 }
 
-function unresolvedOf<Result>({ keyed }: CallSettings, { trace }: Failed<Result>): Unresolved | undefined {
+function unresolvedOf<Result>({ keyed }: CallSettings, { trace }: FailedAttempt<Result>): Unresolved | undefined {
   if (keyed !== undefined) return { id: keyed.id, token: keyed.draft.token }
   return trace === undefined ? undefined : { trace }
 }
@@ -86,7 +115,7 @@ function unresolvedOf<Result>({ keyed }: CallSettings, { trace }: Failed<Result>
 async function committedAfterAll<Result>(
   domain: string,
   settings: CallSettings,
-  { result }: Failed<Result>,
+  { result }: FailedAttempt<Result>,
   { stored, ours }: Resolved & { readonly outcome: 'committed' },
 ): Promise<Result> {
   if (settings.budget !== undefined) creditBudget(domain, settings, true)
@@ -98,7 +127,7 @@ async function committedAfterAll<Result>(
 function unknownCommit<Result>(
   domain: string,
   settings: CallSettings,
-  end: Failed<Result>,
+  end: FailedAttempt<Result>,
   failures: readonly FailedTransaction[],
   errors: readonly unknown[],
 ): UnknownCommitError {
@@ -109,17 +138,11 @@ function unknownCommit<Result>(
   return error
 }
 
-function recordOf<Result>(attempt: number, end: Failed<Result>, resolved: Resolved | undefined): FailedTransaction {
-  const { phase, ruling, error, suppressed } = end
-  const record = { attempt, phase, ruling, error, suppressed }
-  return resolved === undefined ? record : { ...record, resolved: resolved.outcome }
-}
-
 /** The wait before the next attempt, or why there is none. */
 function nextDelayMs<Result>(
   settings: CallSettings,
   number: number,
-  { ruling }: Failed<Result>,
+  { ruling }: FailedAttempt<Result>,
   failures: readonly FailedTransaction[],
 ): number | GivenUp {
   const { attempts, backoff, budget, clock, deadline, reserveMs, random, signal } = settings
@@ -136,7 +159,7 @@ function nextDelayMs<Result>(
 async function pause(settings: CallSettings, delayMs: number, failures: readonly FailedTransaction[]): Promise<void> {
   const { clock, signal } = settings
   try {
-    await sleep(Math.ceil(delayMs), signal === undefined ? { clock } : { clock, signal })
+    await sleep(Math.ceil(delayMs), defined({ clock, signal }))
   } catch (reason) {
     remember(reason, { attempts: failures, because: 'signal' })
     throw reason
@@ -154,8 +177,7 @@ function announce(domain: string, failure: FailedTransaction, stop: GivenUp | un
     help: ruling.help,
     sign: ruling.sign,
     alarm: ruling.alarm,
-    ...(delayMs === undefined ? {} : { delayMs }),
-    ...(stop === undefined ? {} : { stop }),
+    ...defined({ delayMs, stop }),
   })
 }
 
@@ -168,14 +190,16 @@ function creditBudget(domain: string, { budget, clock }: CallSettings, repeated:
   }
 }
 
-// The transaction is committed, and whoever waits for it is not kept waiting much longer than the deadline by what comes after.
+// The transaction is committed, and what comes after does not keep the caller much longer than the deadline.
 async function runAfterCommit(domain: string, settings: CallSettings, hooks: readonly AfterCommit[]): Promise<void> {
   const { clock, deadline } = settings
   const untilMs = Math.max(deadline.expiresAtMs, clock.monotonicMs() + leastAfterCommitMs)
   const expired = (): unknown => deadlinePassed('running what comes after its commit')
   for (const hook of hooks) {
     try {
-      await bounded({ clock, limitMs: untilMs - clock.monotonicMs(), expired }, async () => hook())
+      // An async function, so that a hook that throws at once is a failure of the hook.
+      const run = async (): Promise<unknown> => hook()
+      await inTime({ clock, limitMs: untilMs - clock.monotonicMs(), expired }, run())
     } catch (error) {
       if (afterCommitFailed.hasSubscribers) afterCommitFailed.publish({ domain, error })
     }

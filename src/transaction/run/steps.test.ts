@@ -1,9 +1,8 @@
 import { describe, expect, it, vi } from 'vitest'
 import { scripted } from '../../../test/transaction/scripted-engine.js'
 import { key } from '../../../test/transaction/scripted-world.js'
-import { armFaultPoints, deadlineAfter, seededRandom, sleep } from '../../kernel/index.js'
+import { armFaultPoints, deadlineAfter, seededRandom } from '../../kernel/index.js'
 import { manualClock } from '../../testing/index.js'
-import { bounded } from './bounded.js'
 import { transactionFaultPoints } from './fault-points.js'
 import { type Keyed, parseValue, printValue } from './keyed.js'
 import { parseResolveToken, printResolveToken } from './resolve-token.js'
@@ -128,25 +127,4 @@ describe('a stored value', () => {
       expect(() => printValue(value)).toThrow()
     },
   )
-})
-
-describe('a bounded wait', () => {
-  it('ends with the work, the limit or the signal, whichever is first, and leaves no timer behind', async () => {
-    const clock = manualClock()
-    const expired = () => 'too long'
-    await expect(bounded({ clock, limitMs: 10, expired }, async () => 'done')).resolves.toBe('done')
-    const slow = bounded({ clock, limitMs: 10, expired }, () => sleep(50, { clock }))
-    const ended = expect(slow).rejects.toBe('too long')
-    await clock.advance(10)
-    await ended
-    const controller = new AbortController()
-    const aborted = bounded(
-      { clock, limitMs: 10, expired, signal: controller.signal },
-      () => new Promise(() => undefined),
-    )
-    controller.abort('enough')
-    await expect(aborted).rejects.toBe('enough')
-    await clock.advance(50)
-    expect(clock.pendingTimers).toBe(0)
-  })
 })

@@ -40,7 +40,7 @@ export interface TakeLimits {
   /** Whether it goes before those who are not urgent. Default false. */
   readonly urgent?: boolean
   /** Ends the wait. Default: none. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 /** All connections of one store in this process. */

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Session } from '../../atomicity/index.js'
 import { sleep } from '../../kernel/index.js'
 import { manualClock } from '../../testing/index.js'
-import { rollBack } from './cleaning.js'
+import { rollBack } from './roll-back.js'
 
 function slowSession(delayMs: number, outcome: 'well' | 'badly' = 'well') {
   const clock = manualClock()

@@ -1,59 +1,51 @@
-// What the failure of an attempt means: the engine's table decides, by the phase, and by the first error that the engine raised. Until then the attempt marks what went wrong; callers
-// see the errors that the marks stand for.
+// What the failure of an attempt means: the engine's table decides, by the phase and by the first error that the engine
+// raised. The marks at the end say what went wrong until then; callers see the errors that the marks stand for.
 
 import { type Engine, type Phase, type Ruling, ruleBy, type TransactionControls } from '../../atomicity/index.js'
 import { isRepriseError, RepriseError } from '../../kernel/index.js'
 import { runnerClassification } from '../runner-classification.js'
 import type { CallSettings } from './settings.js'
 
-/** Where an attempt stood when it failed. */
-export interface Standing {
-  /** The phase. */
+/** How an attempt failed. */
+export interface AttemptFailure {
   readonly phase: Phase
   /** The first thing that poisoned its handle, or undefined. */
   readonly poisoned: { readonly error: unknown } | undefined
   /** Whether its key was known to be its own. */
   readonly claimed: boolean
+  /** What was thrown, with the marks of the runner. */
+  readonly thrown: unknown
+  /** What is behind the marks. */
+  readonly error: unknown
 }
 
 /** What a failure means, and the error that is shown if it is the end. */
-export interface Judgement {
-  /** What it means. */
+export interface FailureRuling {
   readonly ruling: Ruling
-  /** The error to show. */
   readonly shown: unknown
 }
 
-/**
- * Judges a failure.
- *
- * @param thrown As it was thrown, with the marks of the runner.
- * @param error What is behind the marks.
- */
-export function judge<Handle extends TransactionControls>(
+/** Rules on a failure. */
+export function ruleOn<Handle extends TransactionControls>(
   engine: Engine<Handle>,
   settings: CallSettings,
-  standing: Standing,
-  thrown: unknown,
-  error: unknown,
-): Judgement {
-  const judged = judgeEngine(engine, settings, standing, thrown, error)
+  failure: AttemptFailure,
+): FailureRuling {
+  const ruled = ruleByEngine(engine, settings, failure)
   const { keyed } = settings
-  if (keyed?.blocked === undefined || standing.claimed || !judged.ruling.blocked) return judged
+  if (keyed?.blocked === undefined || failure.claimed || !ruled.ruling.blocked) return ruled
   // Who waits for a key may have enough of it before the attempts are used up.
-  const ended = keyed.blocked(judged.shown)
-  return ended === undefined ? judged : { ruling: { ...judged.ruling, help: 'permanent' }, shown: ended.refusal }
+  const ended = keyed.blocked(ruled.shown)
+  return ended === undefined ? ruled : { ruling: { ...ruled.ruling, help: 'permanent' }, shown: ended.refusal }
 }
 
 // The first error of the engine decides, also where the body swallowed it or threw another one in its place.
-function judgeEngine<Handle extends TransactionControls>(
+function ruleByEngine<Handle extends TransactionControls>(
   engine: Engine<Handle>,
   settings: CallSettings,
-  { phase, poisoned }: Standing,
-  thrown: unknown,
-  error: unknown,
-): Judgement {
-  if (phase === 'committing') return judgeCommit(engine, settings, error)
+  { phase, poisoned, thrown, error }: AttemptFailure,
+): FailureRuling {
+  if (phase === 'committing') return ruleOnCommit(engine, settings, error)
   if (thrown instanceof Swallowed) return { ruling: engine.classify(thrown.first, phase), shown: thrown.toError() }
   if (poisoned !== undefined) return { ruling: engine.classify(poisoned.error, phase), shown: error }
   if (thrown instanceof BodyFailed) return { ruling: bodyRuling(settings, error), shown: error }
@@ -61,11 +53,11 @@ function judgeEngine<Handle extends TransactionControls>(
 }
 
 // What only read has nothing that could have happened, so there is nothing to find out either.
-function judgeCommit<Handle extends TransactionControls>(
+function ruleOnCommit<Handle extends TransactionControls>(
   engine: Engine<Handle>,
   { readOnly }: CallSettings,
   error: unknown,
-): Judgement {
+): FailureRuling {
   const timedOut = error instanceof CommitTimedOut
   const ruling = timedOut ? ownRuling('commit-timeout', 'committing') : engine.classify(error, 'committing')
   const harmless = readOnly && ruling.outcome === 'unknown'
@@ -75,8 +67,8 @@ function judgeCommit<Handle extends TransactionControls>(
   }
 }
 
-// Without an error of the engine, the body's own decides nothing: it is the caller's, and the transaction is rolled back. One that
-// ran out of time may have a statement under way, so its connection cannot be used again.
+// Without an error of the engine, the body's own decides nothing: it is the caller's, and the transaction is rolled
+// back. One that ran out of time may have a statement under way, so its connection cannot be used again.
 function bodyRuling({ signal }: CallSettings, error: unknown): Ruling {
   const ours = error instanceof RepriseError && (error.code === 'BODY_TIME_LIMIT' || error.code === 'DEADLINE_EXCEEDED')
   const unfinished = ours || signal?.aborted === true
@@ -89,7 +81,6 @@ function ownRuling(sign: string, phase: Phase): Ruling {
 
 /** Marks what the caller's body threw, so that it is not mistaken for an error of a step of ours. */
 export class BodyFailed extends Error {
-  /** What it threw. */
   readonly thrown: unknown
 
   constructor(thrown: unknown) {
@@ -100,7 +91,6 @@ export class BodyFailed extends Error {
 
 /** COMMIT was not answered in time. */
 export class CommitTimedOut extends Error {
-  /** Within this time, in ms. */
   readonly limitMs: number
 
   constructor(limitMs: number) {
@@ -108,7 +98,6 @@ export class CommitTimedOut extends Error {
     this.limitMs = limitMs
   }
 
-  /** What the caller is to see. */
   toError(): RepriseError {
     return new RepriseError('COMMIT_TIMEOUT', `COMMIT was not answered within ${Math.ceil(this.limitMs)} ms.`, {
       details: { limitMs: this.limitMs },
@@ -118,7 +107,6 @@ export class CommitTimedOut extends Error {
 
 /** The body went on after an error that ended its transaction. */
 export class Swallowed extends Error {
-  /** That error. */
   readonly first: unknown
 
   constructor(first: unknown) {
@@ -126,7 +114,6 @@ export class Swallowed extends Error {
     this.first = first
   }
 
-  /** What the caller is to see. */
   toError(): RepriseError {
     // Nothing was swallowed then: an effect that was noticed throws nothing.
     if (isRepriseError(this.first, 'EFFECT_IN_TRANSACTION')) return this.first

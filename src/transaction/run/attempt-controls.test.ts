@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { AttemptControls } from './controls.js'
+import { AttemptControls } from './attempt.js'
 
 describe('the controls of an attempt', () => {
   const made = () => new AttemptControls(1, { expiresAtMs: 10 })
