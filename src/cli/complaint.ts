@@ -1,18 +1,17 @@
-// What a command says of an error, and how it ends by it.
+// The message and the exit code for an error that a command failed with.
 
 import { type ErrorCode, isRepriseError } from '../kernel/index.js'
 import { printable } from './io.js'
 import { UsageError } from './option-table.js'
 
-/** A line about an error, and the code that the command ends with: 1 something failed, 2 used wrongly, 3 there is no such thing. */
+/** The message for an error, and the exit code: 1 for a failure, 2 for wrong use, 3 where there is no such record. */
 export interface Complaint {
   /** One line, fit for a terminal, without passwords. */
   readonly line: string
-  /** The code of the end. */
   readonly exitCode: 1 | 2 | 3
 }
 
-/** What lies with the store or this machine: no other option would help. */
+/** Errors that lie with the store or this machine. No other option would help, so they are no wrong use. */
 const failures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'CONNECT_TIMEOUT',
   'DEADLINE_EXCEEDED',
@@ -30,14 +29,14 @@ const failures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'STORE_CLOSED',
 ])
 
-/** What to say of an error, and how to end. */
+/** The message and the exit code for an error. */
 export function complaintOf(error: unknown): Complaint {
   const code = error instanceof UsageError || isRepriseError(error) ? error.code : undefined
   const line = `${printable(withoutPasswords(messageOf(error)))}${code === undefined ? '' : ` [${code}]`}`
   return { line, exitCode: exitCodeOf(error) }
 }
 
-/** A text without the passwords of addresses in it, wherever the address came from. */
+/** The text with the passwords of addresses removed, wherever the address came from. */
 export function withoutPasswords(text: string): string {
   return text.replace(/:\/\/\S*@/g, '://…@').replace(/([?&]password=)[^&\s]*/gi, '$1…')
 }

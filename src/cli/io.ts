@@ -1,48 +1,50 @@
-// What a command may touch of the world: the terminal and files. Tests hand in their own.
+// What a command may use of the world outside: the terminal, files and the environment. Tests pass their own.
 
 import { access, constants, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-/** The world as a command sees it. */
+/** The terminal, files and environment that a command uses. */
 export interface Io {
-  /** Writes to the standard output. */
   write(text: string): void
-  /** Writes to the standard error. */
+  /** Writes to the standard error output. */
   complain(text: string): void
   /** How wide the terminal is, in characters; undefined if the output is not a terminal. */
   readonly columns: number | undefined
-  /** Whether colours are welcome. */
+  /** Whether the terminal shows colours. */
   readonly color: boolean
-  /** The text of a file. */
   readText(path: string): Promise<string>
-  /** Writes a file. */
   writeText(path: string, text: string): Promise<void>
-  /** Rejects if a file could not be written, and changes nothing. Without it, that is found out when it is written. */
+  /** Rejects if the file could not be written, and changes nothing. Default: that is found out when it is written. */
   checkWritable?(path: string): Promise<void>
-  /** Loads an ESM module from a file. */
   importModule(path: string): Promise<unknown>
   /** A variable of the environment. Default: none is set. */
   environment?(name: string): string | undefined
-  /** Aborted when the user asks the command to end (Ctrl-C, SIGTERM), from the first call on. Default: never. */
+  /** A signal that is aborted when the user asks the command to end (Ctrl-C, SIGTERM). Default: never. */
   untilEnded?(): AbortSignal
-  /** The command is over: from now on such a wish ends the process as usual, also where a module of the user's keeps it alive. */
+  /**
+   * Called when the command is over. From now on Ctrl-C ends the process as usual, even if a module of the user's keeps
+   * it running.
+   */
   over?(): void
-  /** Says how the command ended: 0 well, 1 something failed, 2 used wrongly; more where its help says so. */
+  /** Sets the exit code: 0 for success, 1 for a failure, 2 for wrong use, others where the command's help says so. */
   exit(code: number): void
 }
 
-/** Text of a user's file or module made fit for a terminal: it must neither steer it nor look like further lines. */
+/**
+ * Text from a user's file or module without control characters: it must neither steer the terminal nor look like
+ * several lines.
+ */
 export function printable(text: unknown): string {
   return String(text).replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ')
 }
 
-/** The world of this process. */
+/** The terminal, files and environment of this process. */
 export function processIo(): Io {
   const stdout = process.stdout
   const stderr = process.stderr
   const env = process.env
-  // A reader such as head may leave before the end: no reason to complain.
+  // A reader such as head may close the pipe early. That is no error.
   stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
   })
@@ -51,7 +53,7 @@ export function processIo(): Io {
     write: (text) => void stdout.write(text),
     complain: (text) => void stderr.write(text),
     columns: stdout.isTTY ? stdout.columns || 80 : undefined,
-    // See no-color.org: any value that is not empty says no.
+    // See no-color.org: any value that is not empty turns colours off.
     color: stdout.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb',
     readText: (path) => readFile(path, 'utf8'),
     writeText: (path, text) => writeFile(path, text),
@@ -78,7 +80,8 @@ export function processIo(): Io {
   }
 }
 
-// Asks and does not open: opening would leave an empty file behind when the run is broken off, and end a pipe's reader.
+// Only asks for permission. Opening the file would leave an empty one behind when the run is interrupted, and would end
+// the reader of a pipe.
 async function checkWritable(path: string): Promise<void> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error

@@ -7,15 +7,15 @@ import type { Io } from './io.js'
 export interface Option {
   /** Without dashes. */
   readonly name: string
-  /** What it takes. `maybe-text` is a text that may be missing; `texts` may be given more than once. */
+  /** What kind of value it takes. `maybe-text` may be given without a value; `texts` may be given more than once. */
   readonly kind: 'number' | 'choice' | 'text' | 'maybe-text' | 'texts' | 'flag'
-  /** For a choice: what it may be. */
+  /** For a choice: the allowed values. */
   readonly choices?: readonly string[]
-  /** For a flag: the name of the one that says the opposite. */
+  /** For a flag: the name of the flag that means the opposite. */
   readonly opposite?: string
-  /** How the value is called in the help. */
+  /** What the help calls the value. */
   readonly value?: string
-  /** What it does, and its default. */
+  /** What it does, with the default in parentheses. */
   readonly text: string
 }
 
@@ -39,7 +39,7 @@ export interface Command {
   run(given: GivenOptions, io: Io): Promise<void>
 }
 
-/** The command was used wrongly; the message is a line for the user. */
+/** The command was used wrongly. The message is one line for the user. */
 export class UsageError extends Error {
   override readonly name: string = 'UsageError'
   /** The code of the error, where one of the modules below refused the value. */
@@ -53,7 +53,7 @@ export class UsageError extends Error {
 
 type OptionValue = string | number | boolean | readonly string[]
 
-/** Options as they were given. */
+/** The options of one command line. */
 export class GivenOptions {
   readonly #values: ReadonlyMap<string, OptionValue>
 
@@ -61,32 +61,30 @@ export class GivenOptions {
     this.#values = values
   }
 
-  /** Whether the option was given. */
   has(name: string): boolean {
     return this.#values.has(name)
   }
 
-  /** The value of a number, if given. */
   number(name: string): number | undefined {
     return this.#values.get(name) as number | undefined
   }
 
-  /** The value of a choice or text, if given; a text that may be missing is empty then. */
+  /** The value of a choice or text, if given; empty for a `maybe-text` without a value. */
   text(name: string): string | undefined {
     return this.#values.get(name) as string | undefined
   }
 
-  /** All values of an option that may be given more than once, in order, if any. */
+  /** All values of a `texts` option, in order, if any was given. */
   texts(name: string): readonly string[] | undefined {
     return this.#values.get(name) as readonly string[] | undefined
   }
 
-  /** The value of a flag, if it or its opposite was given. */
+  /** True for the flag, false for its opposite, undefined where neither was given. */
   flag(name: string): boolean | undefined {
     return this.#values.get(name) as boolean | undefined
   }
 
-  /** The numbers that were given, under the names on the right. */
+  /** The numbers that were given. Keys are names of options, values the members they become. */
   numbers<Name extends string>(names: Readonly<Record<string, Name>>): { [Key in Name]?: number } {
     const found: { [Key in Name]?: number } = {}
     for (const [option, name] of Object.entries(names)) {
@@ -97,7 +95,7 @@ export class GivenOptions {
   }
 }
 
-/** Reads a command line against the table. Throws {@link UsageError}. */
+/** Reads a command line. Throws a {@link UsageError} for what the table does not allow. */
 export function readOptions(args: readonly string[], groups: readonly OptionGroup[]): GivenOptions {
   const options = groups.flatMap((group) => group.options)
   const values = new Map<string, OptionValue>()
@@ -142,7 +140,7 @@ function unknown(written: string, options: readonly Option[]): string {
   return `Unknown option: --${written}${nearest === undefined ? '' : `; did you mean --${nearest.name}?`}`
 }
 
-/** How many letters must be added, dropped or changed (Levenshtein, 1965). */
+/** How many letters must be added, dropped or changed to get from one word to the other (Levenshtein, 1965). */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i += 1) {
@@ -161,7 +159,7 @@ export function commandHelp({ about, options, exitCodes }: Command): string {
   return `${about}\n${optionHelp(options)}${exitCodes === undefined ? '' : `\nExit codes: ${exitCodes}\n`}`
 }
 
-/** The options as lines of a help. */
+/** The options as lines of the help. */
 export function optionHelp(groups: readonly OptionGroup[]): string {
   const width = 30
   const line = (option: Option): string => {

@@ -34,8 +34,8 @@ Each command explains itself with --help.
 `
 
 /**
- * Runs a command line (without the program's name). Ends with 0, with 1 if something failed, with 2 if it was used
- * wrongly, or with what the command's help says.
+ * Runs a command line (without the program's name). The exit code is 0, 1 if something failed, 2 if it was used
+ * wrongly, or what the command's help says.
  */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<void> {
   io.exit(0)
@@ -80,7 +80,7 @@ async function dispatch(args: readonly string[], io: Io): Promise<void> {
   )
 }
 
-/** The words after the command's name; a first one without dashes is the value of its argument. */
+/** The words after the command's name. A first word without dashes is the value of the command's argument. */
 function optionsAfter(name: string, { argument }: Command, args: readonly string[]): readonly string[] {
   const words = args.slice(name.split(' ').length)
   const [word, ...others] = words

@@ -1,4 +1,4 @@
-// A barrier: nobody goes on before all have arrived, so that a race really is one, and the test can prove it.
+// A barrier: nobody continues before all have arrived. With it a test can force a race and prove that it happened.
 
 import { type Clock, RepriseError, systemClock } from '../kernel/index.js'
 
@@ -10,17 +10,17 @@ export interface BarrierOptions {
   readonly clock?: Clock
 }
 
-/** A place where parties wait for each other, once. */
+/** A point where parties wait for each other, once. */
 export interface Barrier {
-  /** How many must arrive. */
   readonly parties: number
-  /** How many have arrived. */
+  /** How many have arrived so far. */
   readonly arrived: number
-  /** Whether all had arrived in time: the proof that they raced. */
+  /** Whether all arrived in time, which proves that they raced. */
   readonly opened: boolean
   /**
-   * Waits until all have arrived; answers in which place this one came, the first being 1. Rejects with `DEADLINE_EXCEEDED`, for all who wait and all who come
-   * later, when not all arrived in time, and with `ARGUMENT_INVALID` for one more than was agreed.
+   * Waits until all have arrived. Returns the order of arrival, the first being 1. Rejects with `DEADLINE_EXCEEDED` if
+   * not all arrive in time, for those who wait and those who come later, and with `ARGUMENT_INVALID` if more arrive
+   * than were agreed.
    */
   arrive(): Promise<number>
 }

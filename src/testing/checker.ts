@@ -1,77 +1,87 @@
-// The checker: compares what callers were told with the effects that a ledger counted, and names every intent where the two disagree.
+// The checker: compares what callers were told with the effects that a ledger counted, and reports every intent where
+// the two disagree.
 //
-// Pure, and in one pass over each. The ledger must be written by the effect itself and read from outside; what Reprise wrote proves nothing about
-// Reprise. The kinds of findings follow Jepsen's total-queue checker (lost, duplicated, unexpected), widened by outcomes.
+// Pure, and in one pass over each. The ledger must be written by the effect itself and read directly: records written
+// by Reprise prove nothing about Reprise. The kinds of findings follow Jepsen's total-queue checker (lost, duplicated,
+// unexpected), extended by outcomes.
 
 import { RepriseError } from '../kernel/index.js'
 
-/** What a caller was told about one call: an outcome of a transaction. */
+/** What a caller was told about one call. */
 export type CallVerdict = 'committed' | 'aborted' | 'unknown'
 
 /** One intent, as its callers saw it. */
 export interface IntentRecord {
-  /** Names the intent in the ledger and in findings. */
+  /** The name of the intent in the ledger and in findings. */
   readonly id: string
-  /** The key that its calls carried: all of them together may have one effect. Default: none, and each call may have an effect of its own. */
+  /**
+   * The key that its calls carried; all of them together may have one effect. Default: no key, and each call may have
+   * its own effect.
+   */
   readonly key?: string
-  /** What each call was told, in the order of the calls. A call whose process died is told nothing: `unknown`. */
+  /** What each call was told, in order. For a call whose process died: `unknown`. */
   readonly verdicts: readonly CallVerdict[]
-  /** Every result that was handed out for it, as text. Default: none is compared. */
+  /** Every result that callers received for it, as text. Default: results are not compared. */
   readonly results?: readonly string[]
 }
 
 /** One effect, or one part of an effect, found in the ledger. */
 export interface LedgerEffect {
-  /** The intent that it belongs to. */
   readonly intent: string
-  /** Which part of the effect it is, where an effect has several that must appear together. Default `effect`. */
+  /** The part of the effect, where an effect has several parts that must appear together. Default `effect`. */
   readonly part?: string
-  /** What the effect says its result was, as text. Default: nothing to compare. */
+  /** The result according to the effect, as text. Default: not compared. */
   readonly result?: string
 }
 
-/** What is compared. */
+/** The two sides that are compared. */
 export interface CheckedRun {
-  /** Every intent, once. */
+  /** All intents, each of them once. */
   readonly intents: readonly IntentRecord[]
-  /** Everything the ledger holds. */
   readonly effects: readonly LedgerEffect[]
   /** The parts that every effect must have. Default `['effect']`. */
   readonly parts?: readonly string[]
-  /** Whether faults are over and everything had time to settle, so that an unknown outcome is no longer excused. Default false. */
+  /**
+   * Whether the faults are over and everything had time to settle, so that an unknown outcome counts as a finding.
+   * Default false.
+   */
   readonly healed?: boolean
 }
 
 /**
  * What is wrong with an intent.
  *
- * - `lost`: told committed, and the effect is not there;
- * - `duplicate`: there more often than its calls allow;
- * - `phantom`: told aborted, and the effect is there;
- * - `unexpected`: an effect that nobody wanted;
- * - `torn`: some parts are there more often than others;
- * - `wrong-result`: results that differ from each other or from the ledger's, under one key;
+ * - `lost`: reported as committed, but the effect is missing;
+ * - `duplicate`: more effects than its calls allow;
+ * - `phantom`: reported as aborted, but the effect is there;
+ * - `unexpected`: an effect without an intent;
+ * - `torn`: some parts appear more often than others;
+ * - `wrong-result`: under one key, results differ from each other or from the ledger's;
  * - `stuck`: still unknown after everything healed.
  */
 export type FindingKind = 'lost' | 'duplicate' | 'phantom' | 'unexpected' | 'torn' | 'wrong-result' | 'stuck'
 
-/** One disagreement. */
+/** One disagreement between callers and ledger. */
 export interface CheckFinding {
-  /** What is wrong. */
   readonly kind: FindingKind
-  /** With which intent. */
   readonly intent: string
-  /** One sentence for people. */
+  /** One sentence that describes it. */
   readonly says: string
 }
 
-/** The checker's answer. */
+/** The result of a check. */
 export interface CheckReport {
-  /** Every disagreement, in the order of the intents, then what nobody wanted. Empty: the run was sound. */
+  /**
+   * Every disagreement: first in the order of the intents, then unexpected effects. Empty means that the run was
+   * correct.
+   */
   readonly findings: readonly CheckFinding[]
-  /** How many intents ended with which last verdict, so that a test can prove that it met what it wanted to meet. */
+  /**
+   * How many intents ended with which last verdict, so that a test can prove that it met the outcomes it was written
+   * for.
+   */
   readonly endedAs: Readonly<Record<CallVerdict, number>>
-  /** How many calls were told `unknown`, also where a later call settled it. */
+  /** How many calls were told `unknown`, including those that a later call settled. */
   readonly unknownCalls: number
 }
 
@@ -162,7 +172,7 @@ function allowed({ key, verdicts }: IntentRecord): { readonly atLeast: number; r
     const maybe = verdicts.filter((verdict) => verdict === 'unknown').length
     return { atLeast: committed, atMost: committed + (verdicts.length === 0 ? 1 : maybe) }
   }
-  // Under a key the last call has closed those before it: when it was told aborted, none of them can have had an effect.
+  // Under a key, the last call decides: if it was told `aborted`, none of the calls before it can have had an effect.
   const atMost = committed === 0 && verdicts.at(-1) === 'aborted' ? 0 : 1
   return { atLeast: Math.min(committed, 1), atMost }
 }

@@ -1,23 +1,24 @@
-// Fault points in a test's hands: stop at one, fail at one, act at the n-th time, and know which were reached.
+// Controls fault points from a test: stop at one, fail at one, act at the n-th time, and see which were reached.
 //
-// A child process takes its faults from the environment variable REPRISE_FAULT, so that a test can kill it exactly there.
+// A child process reads its faults from the environment variable REPRISE_FAULT, so that a test can kill it at an exact
+// point.
 
 import { writeSync } from 'node:fs'
 import { armFaultPoints, RepriseError, systemClock } from '../kernel/index.js'
 
-/** Which time of reaching a point counts. */
+/** At which of its visits a point acts. */
 export interface AtOptions {
-  /** The n-th time, the first being 1. Default 1. */
+  /** The visit that acts, the first being 1. Default 1. */
   readonly nth?: number
-  /** How many times in a row. Default 1; `Infinity` is for ever. */
+  /** How many visits in a row act. Default 1; `Infinity` for all. */
   readonly times?: number
 }
 
-/** A point at which the code under test stands still. */
+/** A point at which the code under test waits. */
 export interface StoppedAt {
-  /** Settles when the code has arrived. */
+  /** Resolves when the code has arrived at the point. */
   readonly reached: Promise<void>
-  /** Lets it go on. */
+  /** Lets the code continue. */
   release(): void
 }
 
@@ -27,20 +28,19 @@ export interface FaultPoints {
   readonly reached: readonly string[]
   /** How often a point was reached. */
   count(point: string): number
-  /** Does something at a point; what it throws or rejects with is thrown there. */
+  /** Runs a function at a point. What it throws is thrown there. */
   at(point: string, work: (point: string) => void | PromiseLike<void>, options?: AtOptions): void
-  /** Fails at a point. Default error: an {@link InjectedFault}. */
+  /** Throws an error at a point. Default: an {@link InjectedFault}. */
   throwAt(point: string, error?: unknown, options?: AtOptions): void
-  /** Stands still at a point until it is released. */
+  /** Waits at a point until it is released. */
   stopAt(point: string, options?: AtOptions): StoppedAt
-  /** Disarms all points, and lets go whoever stands still. */
+  /** Disarms all points and releases what waits at one. */
   disarm(): void
 }
 
-/** What a fault point throws unless it is told otherwise: nothing that any classifier knows. */
+/** The error that a fault point throws by default. No classifier knows it. */
 export class InjectedFault extends Error {
   override readonly name: string = 'InjectedFault'
-  /** Where it was thrown. */
   readonly point: string
 
   constructor(point: string) {
@@ -60,7 +60,8 @@ interface Rule {
 const maxReached = 10_000
 
 /**
- * Arms the fault points of this process and records every point that is reached. Whatever armed them before is disarmed.
+ * Arms the fault points of this process and records every point that is reached. Whatever armed them before is
+ * disarmed.
  *
  * @example
  * ```ts
@@ -83,7 +84,7 @@ export function faultPoints(): FaultPoints {
     reached.push(point)
     if (reached.length > maxReached) reached.shift()
     counts.set(point, (counts.get(point) ?? 0) + 1)
-    // All rules count before one of them acts: an action may wait, and others may come by meanwhile.
+    // All rules count the visit before the first one acts: an action may wait, and other visits may come in between.
     const due = rules.filter((rule) => isDue(rule, point))
     for (const rule of due) await rule.work(point)
   })
@@ -135,17 +136,21 @@ function isDue(rule: Rule, point: string): boolean {
 }
 
 /**
- * What a child process does at a fault point: end by SIGKILL; stand still by SIGSTOP until somebody sends SIGCONT, as a whole process; throw an
- * {@link InjectedFault}; or wait there for ever, while the rest of the process goes on.
+ * What a child process does at a fault point: `kill` ends it by SIGKILL; `stop` stops the whole process by SIGSTOP
+ * until somebody sends SIGCONT; `throw` throws an {@link InjectedFault}; `hang` waits there for ever while the rest of
+ * the process goes on.
  */
 export type ChildFault = 'kill' | 'stop' | 'throw' | 'hang'
 
-/** An environment in which a child that calls {@link armFromEnvironment} does something at the n-th reaching of a point. Default the first. */
+/**
+ * The environment for a child that calls {@link armFromEnvironment} and has a fault at the n-th visit of a point.
+ * Default: the first.
+ */
 export function faultEnvironment(point: string, fault: ChildFault, nth = 1): { readonly REPRISE_FAULT: string } {
   return { REPRISE_FAULT: `${point}:${nth}=${fault}` }
 }
 
-/** The environment for a child that is to end by SIGKILL at the n-th reaching of a point. Default the first. */
+/** The environment for a child that is killed by SIGKILL at the n-th visit of a point. Default: the first. */
 export function killAt(point: string, nth = 1): { readonly REPRISE_FAULT: string } {
   return faultEnvironment(point, 'kill', nth)
 }
@@ -153,9 +158,10 @@ export function killAt(point: string, nth = 1): { readonly REPRISE_FAULT: string
 const faultText = /^(?<point>[^:=,\s]+)(?::(?<nth>[1-9]\d{0,8}))?=(?<fault>kill|stop|throw|hang)$/
 
 /**
- * Arms the fault points of this process as its environment says: REPRISE_FAULT is `point=fault` or `point:n=fault`, several of them with commas between.
- * Answers undefined where the variable is not set, and refuses what it cannot read with `ARGUMENT_INVALID`. Before a fault happens the child writes a line
- * `reprise-fault <point>:<n>=<fault>` to stderr, so that whoever started it can wait for that.
+ * Arms the fault points of this process from its environment: REPRISE_FAULT is `point=fault` or `point:n=fault`,
+ * several of them separated by commas. Returns undefined if the variable is not set; refuses what it cannot read with
+ * `ARGUMENT_INVALID`. Before a fault happens, the process writes a line `reprise-fault <point>:<n>=<fault>` to stderr,
+ * so that the parent can wait for it.
  */
 export function armFromEnvironment(
   setting: string | undefined = process.env['REPRISE_FAULT'],
@@ -192,7 +198,7 @@ const inThisProcess: Readonly<Record<ChildFault, (point: string) => void | Promi
   hang: () => forEver(),
 }
 
-// A timer keeps the process alive; a promise alone would let it end.
+// The timer keeps the process alive; a pending promise alone would let it exit.
 function forEver(): Promise<void> {
   const again = (): void => void systemClock.setTimer(3_600_000, again)
   again()

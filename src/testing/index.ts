@@ -1,4 +1,5 @@
-// What tests need: time and chance in their own hands, races that are races, faults that happen where they say, and a checker that counts effects.
+// What tests need: a clock and randomness under their control, real races, faults at exact points, and a checker that
+// compares promised outcomes with actual effects.
 
 export { type Random, seededRandom } from '../kernel/index.js'
 export { type Barrier, type BarrierOptions, barrier } from './barrier.js'

@@ -1,4 +1,4 @@
-// A clock for tests: time stands still until the test moves it, and then timers fire in their order at once.
+// A clock for tests: time stands still until the test moves it, and timers fire in order without any waiting.
 
 import {
   type CancelTimer,
@@ -9,27 +9,31 @@ import {
   RepriseError,
 } from '../kernel/index.js'
 
-/** Where a manual clock begins, and how much it does at once. */
+/** Where a manual clock begins, and its limit. */
 export interface ManualClockOptions {
   /** The wall time at the start, in ms since 1970. Default 2025-01-01T00:00Z. */
   readonly wallMs?: number
   /** The monotonic time at the start, in ms. Default 0. */
   readonly monotonicMs?: number
-  /** How many timers one call may fire before it is taken for an endless loop. Default 100,000. */
+  /** How many timers one call may fire before it counts as an endless loop. Default 100,000. */
   readonly maxFires?: number
 }
 
 /** A clock that a test moves by hand. */
 export interface ManualClock extends Clock {
   /**
-   * Moves time on and fires the timers that fall due on the way, each at its own instant, those of one instant in the order of their
-   * setting. Before and after each the code that waits gets its turn, so that it can sleep again within the same span. Calls made at
-   * the same time follow one another. Rejects with what a timer's function throws, and with `ARGUMENT_INVALID` after `maxFires` timers.
+   * Moves time forward and fires the timers that are due on the way, each at its own time; timers of the same time fire
+   * in the order in which they were set. Code that waits can run before and after each timer, so it can sleep again
+   * within the same span. Calls made at the same time run one after another. Rejects with what a timer's function
+   * throws, and with `ARGUMENT_INVALID` after `maxFires` timers.
    */
   advance(duration: Duration): Promise<void>
-  /** Moves time on to the earliest pending timer and fires what is due at that instant; false, and no move, where none is pending. */
+  /**
+   * Moves time forward to the earliest pending timer and fires all timers of that time. Returns false, without moving
+   * time, if no timer is pending.
+   */
   runToNext(): Promise<boolean>
-  /** Sets the wall clock, forward or back. Monotonic time and timers do not notice. */
+  /** Sets the wall clock, forward or back. Monotonic time and timers are not affected. */
   setWallMs(wallMs: number): void
   /** How many timers are set and have neither fired nor been cancelled. */
   readonly pendingTimers: number
@@ -119,7 +123,7 @@ export function manualClock(options: ManualClockOptions = {}): ManualClock {
   }
 }
 
-// After all timers of the same instant, found by halving.
+// The index after all timers that are due at the same time or earlier, by binary search.
 function placeOf(timers: readonly Timer[], dueMs: number): number {
   let low = 0
   let high = timers.length

@@ -114,7 +114,7 @@ interface Obstacle {
   readonly exitCode: 1 | 3
 }
 
-// Every case counts effects. What stands in the way of that is said once, and not once for each case.
+// Every case counts effects. If that is impossible, it is reported once and not for each case.
 async function obstacleTo(client: HttpCaseClient): Promise<Obstacle | undefined> {
   try {
     for (let at = 0; at < client.places; at += 1) {

@@ -1,4 +1,4 @@
-// The report of a conformance run, for people: what failed first, with what was seen.
+// The report of a conformance run as text: first what failed, with what was seen.
 
 import type { HttpCaseFacts, HttpCaseOutcome } from '../../testing/index.js'
 

@@ -76,7 +76,7 @@ async function runJitter(given: GivenOptions, io: Io): Promise<void> {
   })
 }
 
-// As the simulator has it; said here before a run, and for all numbers of the list at once.
+// The simulator's own limit. Checked here so that it is refused before the run, for the whole list at once.
 const mostClients = 10_000
 
 function clientsOf(text: string): number[] {
@@ -118,7 +118,7 @@ function jitterText(rows: readonly Row[], io: Io): string {
   return `${fitted(table, columns)}${plot}\n${fitted(advice, columns)}`
 }
 
-/** The table for a terminal that is too narrow for it: a list for each kind. */
+/** For a terminal that is too narrow for the table: a list for each kind of backoff. */
 function lists(rows: readonly Row[]): string {
   const lines = rows.flatMap(({ name, results }) => [
     `${name}: calls, time`,
@@ -127,7 +127,7 @@ function lists(rows: readonly Row[]): string {
   return `${lines.join('\n')}\n`
 }
 
-// A name, a bar and a number of calls.
+// Room for a name, a bar and a number of calls.
 const leastBarColumns = 30
 
 /** Calls of the largest fleet as bars. */

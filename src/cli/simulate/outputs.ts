@@ -1,4 +1,4 @@
-// Where results go beside the terminal: an SVG file, JSON in a file or on the standard output.
+// Where results go besides the terminal: an SVG file, JSON in a file or on the standard output.
 
 import type { Io } from '../io.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
@@ -21,7 +21,10 @@ export const outputOptions: readonly OptionGroup[] = [
   },
 ]
 
-/** Refuses files that could not be written, and names that mean something else to other programs, before a run that would be for nothing. */
+/**
+ * Refuses files that could not be written, and `-`, which other programs take for the standard output. Checked before
+ * the run, so that no run is lost.
+ */
 export async function checkOutputs(given: GivenOptions, io: Io): Promise<void> {
   if (given.text('svg') === '-') throw new UsageError('--svg takes the name of a file; the standard output is not one')
   if (given.text('json') === '-')
@@ -36,14 +39,14 @@ export async function checkOutputs(given: GivenOptions, io: Io): Promise<void> {
   }
 }
 
-/** Why something of the user's failed: the system's code for it, else its own words. */
+/** Why a file or module of the user's failed: the system's error code, else the message. */
 export function said(error: unknown): string {
   if (!(error instanceof Error)) return 'it threw'
   const { code } = error as { readonly code?: unknown }
   return typeof code === 'string' ? code : error.message
 }
 
-/** Writes what was asked for. */
+/** Writes the files that the options ask for. */
 export async function writeOutputs(
   given: GivenOptions,
   io: Io,
@@ -53,7 +56,7 @@ export async function writeOutputs(
   const jsonFile = given.text('json')
   if (svgFile !== undefined) await io.writeText(svgFile, svgChart(chart))
   if (jsonFile === undefined) return
-  // JSON has no Infinity: a limit that is absent is null there.
+  // JSON has no Infinity: a limit that is not set becomes null.
   const text = `${JSON.stringify(json, undefined, 2)}\n`
   if (jsonFile === '') io.write(text)
   else await io.writeText(jsonFile, text)

@@ -1,11 +1,11 @@
-// Budgets of other clients on the command line, to compare with.
+// Retry budgets of other libraries as options, to compare with ours.
 
 import type { QuotaBudgetOptions } from '../../simulator/index.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 
 const names = { 'quota-capacity': 'capacity', 'quota-cost': 'cost', 'quota-gain': 'gain' } as const
 
-/** Options of budgets that other clients have. */
+/** Options for the retry budgets of other libraries. */
 export const peerOptions: readonly OptionGroup[] = [
   {
     title: 'Budget of other clients, in place of the policy\u2019s',
@@ -23,7 +23,7 @@ export const peerOptions: readonly OptionGroup[] = [
   },
 ]
 
-/** The budget in place of the policy's, if there is one. */
+/** The budget that replaces the policy's, or `none`. */
 export function peerBudgetOf(given: GivenOptions): QuotaBudgetOptions | 'none' {
   const kind = given.text('peer-budget') ?? 'none'
   if (kind !== 'none') {

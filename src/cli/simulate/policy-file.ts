@@ -1,4 +1,4 @@
-// A user's own policy from a file: JSON of its data, a gRPC service config, or a module that exports it.
+// Reads a user's own policy from a file: its data as JSON, a gRPC service config, or a module that exports it.
 
 import { isRepriseError } from '../../kernel/index.js'
 import { type PolicyData, policyFrom } from '../../retry/index.js'
@@ -17,9 +17,9 @@ export async function givenPolicy(given: GivenOptions, io: Io): Promise<PolicyDa
 }
 
 /**
- * Reads a policy's data, and refuses what cannot be as `policyFrom` does. What is missing in JSON has its usual value, as in
- * the options of `retryPolicy`; a budget that is null or false is none. A module's policy is whole, and taken as it is, and
- * so is that of a gRPC service config, whose `method` is the first with a policy unless it is named.
+ * Reads a policy's data; refuses invalid values as `policyFrom` does. Members that are missing in JSON have the
+ * defaults of `retryPolicy`; a budget of null or false means none. A policy from a module or a gRPC service config is
+ * complete and taken as it is. Of a service config, `method` chooses the method; default: the first one with a policy.
  */
 export async function readPolicyFile(path: string, io: Io, method?: string): Promise<PolicyData> {
   const isModule = /\.[cm]?js$/.test(path)
@@ -41,7 +41,7 @@ export async function readPolicyFile(path: string, io: Io, method?: string): Pro
 
 const members: readonly string[] = [...Object.keys(usualPolicy), 'breaker', 'deadlineMs', 'hedgeAfterMs']
 
-/** The data of a policy with what is missing. A member that would change nothing is a mistake. */
+/** The data of a policy, completed with the defaults. Refuses unknown members, since they would change nothing. */
 function completed(data: object): PolicyData {
   const stray = Object.keys(data).find((name) => !members.includes(name))
   if (stray !== undefined) throw new UsageError(`a policy has no ${stray}`, 'POLICY_INVALID')

@@ -1,10 +1,11 @@
-// A policy on the command line: the options have the names of the policy's data, and go over those of a file.
+// A policy as options of the command line, named like the members of the policy's data. They override those of a policy
+// file.
 
 import { defined } from '../../kernel/index.js'
 import { type BackoffData, type BreakerData, type BudgetData, type PolicyData, policyFrom } from '../../retry/index.js'
 import { type GivenOptions, type Option, type OptionGroup, UsageError } from '../option-table.js'
 
-/** Which method of a gRPC service config is meant. */
+/** Chooses a method of a gRPC service config. */
 export const methodOption: Option = {
   name: 'method',
   kind: 'text',
@@ -82,7 +83,9 @@ export const policyOptions: readonly OptionGroup[] = [
   },
 ]
 
-/** What a policy is without options; those of `retryPolicy`, and a time-out, since the simulated service needs one. */
+/**
+ * The policy without any options: the defaults of `retryPolicy`, and a time-out, since the simulated service needs one.
+ */
 export const usualPolicy: PolicyData = {
   name: 'policy',
   attempts: 3,
@@ -94,7 +97,10 @@ export const usualPolicy: PolicyData = {
   layer: 'inherit',
 }
 
-/** The policy of a file, or the usual one, with what the options change. Refuses what cannot be as `retryPolicy` does. */
+/**
+ * The policy of a file, or the usual one, with the changes of the options. Refuses invalid values as `retryPolicy`
+ * does.
+ */
 export function policyWith(given: GivenOptions, file: PolicyData = usualPolicy): PolicyData {
   const { backoff, budget, breaker, hedgeAfterMs, ...rest } = file
   const changed: PolicyData = {
@@ -116,7 +122,7 @@ export function policyWith(given: GivenOptions, file: PolicyData = usualPolicy):
 
 function backoffWith(given: GivenOptions, before: BackoffData): BackoffData {
   const kind = (given.text('backoff') as BackoffData['kind'] | undefined) ?? before.kind
-  // A growth that was meant for another kind would be a surprise.
+  // A multiplier that was meant for another kind is not taken over.
   const start: BackoffData = kind === before.kind ? before : { kind, baseMs: before.baseMs, capMs: before.capMs }
   const data: BackoffData = {
     ...start,
@@ -177,7 +183,7 @@ function breakerWith(given: GivenOptions, before: BreakerData | undefined): Brea
   } as BreakerData
 }
 
-/** An option that changes nothing is a mistake: it belongs to another kind. */
+/** Refuses an option that belongs to another kind than the chosen one, since it would change nothing. */
 function refuseOthers(
   given: GivenOptions,
   part: string,

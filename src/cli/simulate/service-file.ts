@@ -1,10 +1,10 @@
-// A gRPC service config as a policy file: which of its methods is meant, and what it says about it.
+// Reads a policy out of a gRPC service config: chooses the method and takes its settings.
 
 import { policyFromServiceConfig } from '../../grpc/index.js'
 import type { PolicyData } from '../../retry/index.js'
 import { UsageError } from '../option-table.js'
 
-/** The parts of a service config that are read here, once it has been found valid. */
+/** The parts of a valid service config that are read here. */
 interface ServiceConfig {
   readonly methodConfig?: readonly MethodConfig[]
 }
@@ -16,17 +16,17 @@ interface MethodConfig {
   readonly hedgingPolicy?: unknown
 }
 
-/** Whether the data is a gRPC service config and not that of a policy. */
+/** Whether the data is a gRPC service config rather than the data of a policy. */
 export function isServiceConfig(data: object): boolean {
   return 'methodConfig' in data || 'retryThrottling' in data
 }
 
 /**
- * The policy of a method, `package.Service/Method`; the first that has a retry or hedging policy if none is named. The
- * `timeout` of a method is the deadline of its calls, as in gRPC; without `retryThrottling` there is no budget, as there.
+ * The policy of a method, `package.Service/Method`. Default: the first method with a retry or hedging policy. As in
+ * gRPC, the `timeout` of a method is the deadline of its calls, and without `retryThrottling` there is no budget.
  */
 export function policyOfService(config: object, method: string | undefined): PolicyData {
-  // Finds it valid as a whole, or refuses it.
+  // Refuses the config if any part of it is invalid.
   policyFromServiceConfig(config, method ?? '/')
   const entries = (config as ServiceConfig).methodConfig ?? []
   const full = method?.replace(/^\//, '') ?? firstWithPolicy(entries)
@@ -50,7 +50,7 @@ function firstWithPolicy(entries: readonly MethodConfig[]): string | undefined {
   return named === undefined ? undefined : namesOf(named)[0]
 }
 
-/** The most exact name wins, and of equals the first. */
+/** The most exact name wins; among equals, the first. */
 function entryOf(entries: readonly MethodConfig[], full: string): MethodConfig | undefined {
   const candidates = [full, full.replace(/[^/]*$/, ''), '/']
   return candidates
@@ -58,7 +58,7 @@ function entryOf(entries: readonly MethodConfig[], full: string): MethodConfig |
     .find((entry) => entry !== undefined)
 }
 
-// The JSON form of a proto3 Duration: decimal seconds and an s.
+// A proto3 Duration in JSON: decimal seconds followed by an s.
 function deadlineOf({ timeout }: MethodConfig): number | undefined {
   if (timeout === undefined) return undefined
   const [, seconds] = (typeof timeout === 'string' && /^(\d{1,8}(?:\.\d{1,9})?)s$/.exec(timeout)) || []

@@ -121,7 +121,7 @@ function sceneOf(given: GivenOptions): Omit<StormOptions, 'policy'> {
   }
 }
 
-/** Plays the run: in a terminal as a plot that grows (unless there is no room for one), else quietly and then as a table. */
+/** Runs the simulation. In a terminal wide enough the plot grows while it runs; without a terminal a table follows. */
 function play(storm: Storm, io: Io, quiet: boolean): StormReport {
   const { columns } = io
   if (quiet || columns === undefined || columns < leastFrameColumns) {
@@ -136,7 +136,7 @@ function play(storm: Storm, io: Io, quiet: boolean): StormReport {
     series.push(second)
     if (series.length % 2 !== 0 && series.length !== storm.settings.seconds) continue
     const lines = stormFrame(storm.settings, series, columns, io.color)
-    // Back to the first line of the frame before, and over it.
+    // Moves the cursor back to the first line of the previous frame, to draw over it.
     io.write(`${drawn === 0 ? '' : `\u001b[${drawn}F`}${lines.map((line) => `${line}\u001b[K\n`).join('')}`)
     drawn = lines.length
   }

@@ -1,4 +1,4 @@
-// A storm in words, as a table, as a frame for the terminal and as a chart.
+// The result of a storm simulation as text, as a table, as a frame for the terminal and as a chart.
 
 import {
   hiddenCapacity,
@@ -26,10 +26,10 @@ function budgetWords({ policy, peerBudget }: StormSettings): string {
   return `ratio budget ${percent(budget.ratio)}`
 }
 
-// What a policy is called that was given no name.
+// Default names, which are not worth printing.
 const nameless = ['policy', 'retry']
 
-/** The policy in a few words, its name first if it has one. */
+/** The policy in a few words, beginning with its name if it has one. */
 export function policyWords(settings: StormSettings): string {
   const { policy, clients, guarded } = settings
   const { name, attempts, backoff, breaker } = policy
@@ -45,7 +45,7 @@ export function policyWords(settings: StormSettings): string {
   ].join(', ')
 }
 
-/** The scene in a few words. */
+/** The service and its load in a few words. */
 export function sceneWords(settings: StormSettings): string {
   const { load, capacity, triggerCapacity, triggerAtSeconds, seed } = settings
   const trigger =
@@ -77,7 +77,7 @@ export function verdictLine({ findings, settings }: StormReport): string {
   return `${storm}${storm === '' ? 'DOWN: ' : ''}${recovery}; ${hint}.`
 }
 
-// Why there was none, where the scene says so.
+// Explains why nothing happened, where the trigger comes after the end of the run.
 function noTriggerWords({ triggerAtSeconds, triggerSeconds, seconds }: StormSettings): string {
   if (triggerSeconds === 0 || triggerAtSeconds < seconds) return ''
   return `; the trigger (--trigger-at) lies after the end of the run (--seconds)`
@@ -104,7 +104,7 @@ export function summary(report: StormReport): string {
   ].join('\n')
 }
 
-/** The seconds as a table of about fifteen rows, means over each row. */
+/** The run as a table of about fifteen rows, each the mean of some seconds. */
 export function secondsTable({ series }: StormReport): string {
   const step = Math.max(1, Math.ceil(series.length / 15))
   const rows = [['seconds', 'offered/s', 'attempts/s', 'load', 'goodput/s', 'queue', 'tokens']]
@@ -129,7 +129,10 @@ export function secondsTable({ series }: StormReport): string {
 /** The narrowest terminal that a frame can be drawn in, in characters. */
 export const leastFrameColumns = 16
 
-/** The run so far as lines for a terminal; as many for every frame of a run, none of them as wide as the terminal. */
+/**
+ * The run so far as lines for a terminal. Every frame of a run has the same number of lines, all narrower than the
+ * terminal.
+ */
 export function stormFrame(
   settings: StormSettings,
   series: readonly StormSecond[],
@@ -180,7 +183,7 @@ export function stormFrame(
   ]
 }
 
-// In a narrow terminal the names have a line of their own, so that the bar keeps its length.
+// In a narrow terminal the words STORM and METASTABLE get a line of their own, so that the bar keeps its length.
 function progressLines(settings: StormSettings, series: readonly StormSecond[], columns: number): string[] {
   const { seconds } = settings
   const { storm, metastableAtSecond } = stormFindings(settings, series)
@@ -194,7 +197,7 @@ function progressLines(settings: StormSettings, series: readonly StormSecond[], 
 
 const narrow = 40
 
-// The word stands where there is room for it: after the mark, else before it.
+// The word `trigger` goes after the mark if there is room, else before it.
 function triggerMark(settings: StormSettings, bars: number, room: number): string {
   if (settings.triggerSeconds === 0) return ''
   const column = (second: number): number => Math.min(bars, Math.round((second / settings.seconds) * bars))

@@ -1,14 +1,13 @@
 // Line charts as SVG text: panels under one another that share the x axis. Readable on a light and on a dark page.
 
-/** A line of a chart. */
 interface ChartLine {
-  /** Its name in the legend. */
+  /** The name in the legend. */
   readonly name: string
-  /** Its colour, 0 to 5. */
+  /** An index into the colours below, 0 to 5. */
   readonly color: number
-  /** Whether it is dashed. Default false. */
+  /** Default false. */
   readonly dashed?: boolean
-  /** Its points, from left to right. */
+  /** From left to right. */
   readonly points: readonly (readonly [x: number, y: number])[]
 }
 
@@ -16,15 +15,13 @@ interface ChartLine {
 interface ChartPanel {
   /** What the y axis counts. */
   readonly title: string
-  /** Whether the y axis grows by powers of ten; values are above 0 then. Default false. */
+  /** Whether the y axis is logarithmic; all values must be above 0 then. Default false. */
   readonly logarithmic?: boolean
-  /** The lines. */
   readonly lines: readonly ChartLine[]
 }
 
 /** A chart. */
 export interface Chart {
-  /** The heading. */
   readonly title: string
   /** Lines under the heading, at most two. */
   readonly subtitles: readonly string[]
@@ -32,7 +29,7 @@ export interface Chart {
   readonly xTitle: string
   /** The first and the last x. */
   readonly xRange: readonly [number, number]
-  /** A stretch of x to shade, and its name. Default: none. */
+  /** A range of x to shade, and its name in the legend. Default: none. */
   readonly shade?: { readonly from: number; readonly to: number; readonly name: string }
   /** From top to bottom. */
   readonly panels: readonly ChartPanel[]
@@ -115,7 +112,7 @@ function shaded(from: number, to: number, y: number): string {
 }
 
 function legend({ title, lines }: ChartPanel, y: number, shadeName: string | undefined): string {
-  // Widths of letters are unknown here; seven units a letter leave room enough.
+  // The widths of letters are unknown here; seven units a letter are enough.
   let x = left + title.length * 7 + 24
   const entry = (sign: string, name: string): string => {
     const text = `${sign}<text x="${x + 28}" y="${y}">${escaped(name)}</text>`
@@ -151,7 +148,7 @@ function yScale({ logarithmic, lines }: ChartPanel): Scale {
   return { ticks: powers, share: (value) => (Math.log10(value) - first) / (last - first) }
 }
 
-/** Round numbers from one value to another, about as many as asked for: 1, 2 or 5 times a power of ten apart. */
+/** Round numbers between two values, about as many as asked for: multiples of 1, 2 or 5 times a power of ten. */
 export function ticks(from: number, to: number, about: number): number[] {
   const rough = (to - from || 1) / about
   const power = 10 ** Math.floor(Math.log10(rough))
@@ -176,6 +173,6 @@ const at = (value: number): string => String(Math.round(value * 10) / 10)
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
 function escaped(text: string): string {
-  // Control characters are not XML.
+  // Control characters are not allowed in XML.
   return text.replace(/[&<>"]/g, (mark) => entities[mark] as string).replace(/\p{Cc}/gu, ' ')
 }

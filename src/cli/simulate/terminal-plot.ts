@@ -1,47 +1,45 @@
-// Bars in a terminal, out of block characters: one column for one or more seconds, eight steps to a line.
+// Bar charts for a terminal, drawn with block characters: one column for one or more seconds, eight steps to a line.
 
 import { short } from './svg-chart.js'
 
-/** Colours of a terminal, by their number. */
+/** Terminal colours by their ANSI number. */
 export type TerminalColor = 31 | 32 | 33 | 34 | 35 | 36 | 90
 
-/** Text in a colour, if colours are welcome. */
+/** The text in a colour, if the terminal shows colours. */
 export function colored(text: string, color: TerminalColor, welcome: boolean): string {
   return welcome ? `\u001b[${color}m${text}\u001b[0m` : text
 }
 
 /** What a panel of bars is drawn from. */
 export interface BarPanel {
-  /** Its heading. */
   readonly title: string
   /** One value for each second; undefined where nothing was measured. */
   readonly values: readonly (number | undefined)[]
-  /** How many values there will be in the end. */
+  /** How many values there will be at the end of the run. */
   readonly length: number
-  /** Lines of bars. */
+  /** How many lines the bars have. */
   readonly rows: number
   /** Width in characters, labels included. */
   readonly columns: number
-  /** Colour of the bars. */
   readonly color: TerminalColor
-  /** The least that the top of the panel stands for; bars above raise it. */
+  /** The lowest value for the top of the scale; higher bars raise it. Default 0. */
   readonly atLeast?: number
 }
 
-/** Characters before the bars: the label and the axis. */
+/** How many characters stand before the bars: the label and the axis. */
 export const labelWidth = 8
 
 const eighths = ' ▁▂▃▄▅▆▇█'
 
-/** A heading for this many characters: the part before its comma where the whole is too long, and cut where that is. */
+/** The heading within this many characters: cut at its comma if it is too long, and then to the width. */
 export function heading(title: string, columns: number): string {
   const fits = title.length <= columns ? title : title.replace(/,.*/, '')
   return fits.slice(0, Math.max(0, columns))
 }
 
 /**
- * Text for a terminal this wide: longer lines are broken at spaces, and go on a little to the right. As it is without a
- * terminal.
+ * The text for a terminal this wide: longer lines are broken at spaces and continued with an indent. Unchanged without
+ * a terminal.
  */
 export function fitted(text: string, columns: number | undefined): string {
   if (columns === undefined) return text
@@ -56,7 +54,7 @@ function broken(line: string, columns: number): string[] {
   const lines: string[] = []
   let rest = line
   while (rest.length > columns) {
-    // A space right after the last place that fits is as good; spaces at the start of a line are no place to break.
+    // A space right after the last column may be used too. Leading spaces are no place to break a line.
     const [start = ''] = /^\s*/.exec(rest) ?? []
     const space = rest.lastIndexOf(' ', columns)
     const end = space > start.length ? space : columns
@@ -66,7 +64,7 @@ function broken(line: string, columns: number): string[] {
   return [...lines, rest]
 }
 
-/** The mean of each of the columns that stand for the values so far. */
+/** The mean value of each column, for the values so far. */
 export function resampled(values: readonly (number | undefined)[], length: number, columns: number): number[] {
   const count = Math.min(length, columns)
   const means: number[] = []
@@ -96,13 +94,13 @@ export function barPanel(panel: BarPanel, withColor: boolean): string[] {
   return lines
 }
 
-/** A bar that shows how much of a whole is done, 0 to 1. */
+/** A progress bar; `share` is from 0 to 1. */
 export function progressBar(share: number, columns: number): string {
   const full = Math.round(share * columns)
   return '█'.repeat(full) + '░'.repeat(Math.max(0, columns - full))
 }
 
-/** Text columns: the first to the left, numbers to the right. */
+/** A text table: the first column aligned to the left, the others to the right. */
 export function textTable(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)))
   const line = (row: readonly string[]): string =>

@@ -1,4 +1,4 @@
-// `reprise doctor`: what in a store's live settings would break a promise.
+// `reprise doctor`: which live settings of a store would break a guarantee.
 
 import type { Io } from '../io.js'
 import type { Command, GivenOptions } from '../option-table.js'

@@ -1,4 +1,4 @@
-// How commands about a store answer: lines for people, JSON for machines.
+// How the commands print: text for people, JSON for programs.
 
 import type { StoredRecord } from '../../atomicity/index.js'
 import { isoTime } from '../../kernel/index.js'
@@ -17,12 +17,12 @@ export function writeAnswer(
   io.write(given.has('json') ? `${JSON.stringify(answer.json)}\n` : answer.text)
 }
 
-/** A moment as people read it (ISO 8601, UTC), or a dash. */
+/** A time as ISO 8601 in UTC, or a dash. */
 export function moment(atMs: number | undefined): string {
   return atMs === undefined ? '-' : isoTime(atMs)
 }
 
-/** A record as JSON. The outcome itself is left out unless it is asked for: it may be private. */
+/** A record as JSON. The outcome and the input are left out unless asked for, since they may be private. */
 export function recordJson(id: string, record: StoredRecord, withValue: boolean): Readonly<Record<string, unknown>> {
   const { value, input, ...rest } = record
   return {

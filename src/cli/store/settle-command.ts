@@ -1,4 +1,4 @@
-// `reprise settle`: a person decides what became of an operation whose outcome is unknown, with a reason.
+// `reprise settle`: a person decides an unknown outcome, and says why.
 
 import { didNotHappen, fail, failedFinally, happened, type Settlement, settle } from '../../idempotency/index.js'
 import type { Duration } from '../../kernel/index.js'

@@ -1,4 +1,4 @@
-// `reprise sweep`: drives claims whose owner is gone to an outcome, by the operations of the user's own module.
+// `reprise sweep`: finishes claims whose owner is gone, with the operations of the user's own module.
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Records } from '../../atomicity/index.js'
@@ -95,7 +95,7 @@ function sweepAll(module: Readonly<Record<string, unknown>>, given: GivenOptions
   return Promise.all([...byStore.values()].map(sweepOne))
 }
 
-// A count alone would not say why, and a pass that failed has none.
+// The counts do not say why a record failed, and a pass that failed as a whole has no counts.
 function tellOfError(io: Io, { domain, operation, what, error }: OperationSweepEvent): void {
   if (what !== 'error') return
   io.complain(`${domain}: ${operation === undefined ? '' : `${operation}: `}${complaintOf(error).line}\n`)

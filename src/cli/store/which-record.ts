@@ -1,4 +1,4 @@
-// Which record a command means: by operation, scope and key, or by the name under which it is stored.
+// Which record a command is about: by operation, scope and key, or by the id under which it is stored.
 
 import { operationId } from '../../idempotency/index.js'
 import { parseKey, type StoredKey, scope } from '../../identity/index.js'
@@ -25,7 +25,7 @@ export const recordOptions: OptionGroup = {
   ],
 }
 
-/** The record's name; undefined: none was named. */
+/** The id of the record; undefined where none was named. */
 export function recordNamed(given: GivenOptions): StoredKey | undefined {
   const [operation, key, id] = [given.text('operation'), given.text('key'), given.text('id')]
   const parts = given.texts('scope')

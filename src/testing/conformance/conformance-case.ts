@@ -1,4 +1,5 @@
-// Conformance cases as data: a stable id, a title that says MUST or SHOULD, and what a store must be able to do for it to apply.
+// Conformance cases as data: a stable id, a title that says MUST or SHOULD, and the capabilities that a store needs for
+// it.
 
 import type { Manifest, Rows, StoredRecord, TransactionControls } from '../../atomicity/index.js'
 import type { Operations } from '../../idempotency/index.js'
@@ -6,19 +7,19 @@ import type { StoredKey } from '../../identity/index.js'
 import type { Clock } from '../../kernel/index.js'
 import type { Domain } from '../../transaction/index.js'
 
-/** What the body of a conformance case works with; every store's handle fits. */
+/** The transaction handle of a conformance case; the handle of every store fits. */
 export interface ConformanceHandle extends TransactionControls, Rows {
-  /** Scopes errors: what failed inside is undone, and the transaction goes on. */
+  /** Undoes the work inside if it fails; the transaction goes on. */
   savepoint<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** A domain object under test: transactions, operations, and the records beside them. */
+/** The domain under test: transactions, operations and their records. */
 export interface ConformanceDomain extends Domain<ConformanceHandle>, Operations<ConformanceHandle> {}
 
 /**
- * One store under test, fresh for each case. It holds two tables that the case may use through the handle, and read through the back door:
- * `effects` (`intent` text, no unique index) and `items` (`id` text primary key, `state` text, `last_command` text, `version` integer, `token` text,
- * `amount` integer).
+ * One store under test, fresh for each case. It has two tables that a case may use through the handle and read
+ * directly: `effects` (`intent` text, no unique index) and `items` (`id` text primary key, `state` text, `last_command`
+ * text, `version` integer, `token` text, `amount` integer).
  */
 export interface StoreWorld {
   /** The domain under test. Its pool holds at least 2 and at most `connections` connections. */
@@ -26,53 +27,51 @@ export interface StoreWorld {
   /** How many transactions that write can be open at once. */
   readonly connections: number
   /**
-   * Another domain object on the same data, with connections of its own, and a clock of its own where one is given: another process. A store that only this process can open, as its
-   * manifest says by `reach`, has no other: it hands out `db`.
+   * Another domain on the same data, with its own connections and, if given, its own clock, like another process. A
+   * store that only one process can open, according to `reach` of its manifest, returns `db`.
    */
   second(defaults?: { readonly clock?: Clock }): Promise<ConformanceDomain>
-  /** Writes one effect of an intent, with an ordinary insert, through the handle. */
+  /** Writes one effect of an intent through the handle, with an ordinary insert. */
   effect(tx: ConformanceHandle, intent: string): Promise<void>
-  /** Does something that the engine answers with an error. */
+  /** Runs a statement that the engine rejects with an error. */
   offend(tx: ConformanceHandle): Promise<void>
-  /** How many effects of an intent are there, read past the adapter. */
+  /** How many effects of an intent there are, read directly from the database. */
   effectsOf(intent: string): Promise<number>
-  /** One item, read past the adapter. */
+  /** One item, read directly from the database. */
   item(id: string): Promise<Readonly<Record<string, unknown>> | undefined>
-  /** Puts a record there as it is, whatever its format and times are, past the adapter. */
+  /** Writes a record as it is, whatever its format and times, directly into the database. */
   putRecord(id: StoredKey, record: StoredRecord): Promise<void>
-  /** Puts an item there, past the adapter. */
+  /** Writes an item directly into the database. */
   putItem(item: ConformanceItem): Promise<void>
 }
 
 /** A row of the table `items`. */
 export interface ConformanceItem {
-  /** Primary key. */
   readonly id: string
-  /** A state, for transitions. */
   readonly state?: string
-  /** A number to count with. Default 0. */
+  /** Default 0. */
   readonly amount?: number
 }
 
-/** One case: what a store must do. It imports no test runner, and throws when the store does otherwise. */
+/** One case: something that a store must do. It needs no test runner, and throws when the store fails it. */
 export interface ConformanceCase {
   /** Stable, such as `store.transaction.03`. */
   readonly id: string
   /** Begins with MUST or SHOULD. */
   readonly title: string
-  /** Undefined: it applies. Otherwise the fact of the manifest because of which the store refuses it; `refusal` is run then. */
+  /** Why a store with this manifest refuses the case; `refusal` is run then. Undefined: the case applies. */
   readonly deniedBy?: (manifest: Manifest) => string | undefined
-  /** Checks the behaviour. */
   run(world: StoreWorld): Promise<void>
-  /** Checks that a store whose manifest denies the case refuses it in words. */
+  /** Checks that a store whose manifest denies the case refuses it with an error. */
   refusal?(world: StoreWorld): Promise<void>
 }
 
-/** What became of a case. */
+/** The result of a case. */
 export type CaseOutcome = 'passed' | `refused: ${string}`
 
 /**
- * Runs one case on a store: the case itself, or its refusal where the manifest denies it. Throws when the store fails it.
+ * Runs one case on a store: the case itself, or its refusal where the manifest denies it. Throws when the store fails
+ * it.
  *
  * @example
  * ```ts

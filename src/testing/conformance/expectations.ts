@@ -1,11 +1,11 @@
-// What conformance cases say when a store does otherwise. No test runner is needed to run them.
+// The checks of conformance cases. They need no test runner.
 
 /** A store failed a conformance case. */
 export class ConformanceFailure extends Error {
   override readonly name: string = 'ConformanceFailure'
 }
 
-/** Fails the case unless both are the same, compared as JSON. */
+/** Fails the case unless both values are the same, compared as JSON. */
 export function same(actual: unknown, wanted: unknown, what: string): void {
   const [is, should] = [show(actual), show(wanted)]
   if (is !== should) throw new ConformanceFailure(`${what}: ${is}, and should be ${should}`)
@@ -16,7 +16,10 @@ export function holds(condition: boolean, what: string): void {
   if (!condition) throw new ConformanceFailure(`${what} does not hold`)
 }
 
-/** The error that work ends with; fails the case when it ends well. With a code: fails it unless the error has that code. */
+/**
+ * The error that the work fails with. Fails the case if the work succeeds, or if a code is given and the error has
+ * another one.
+ */
 export async function failing(work: PromiseLike<unknown>, code?: string): Promise<unknown> {
   let value: unknown
   try {

@@ -1,14 +1,13 @@
-// A gate that opens when enough have arrived, so that a race is one.
+// A gate that opens when enough have arrived, to force a race.
 
-/** A gate. */
+/** A point where several wait until enough have arrived. */
 export interface Gate {
-  /** How many have arrived. */
   readonly arrived: number
   /** Arrives, and waits until the gate opens. */
   arrive(): Promise<void>
   /** Waits until that many have arrived. */
   waiting(count: number): Promise<void>
-  /** Opens it for all who wait and all who come, however few have arrived. */
+  /** Opens the gate for everybody, however few have arrived. */
   open(): void
 }
 

@@ -1,4 +1,5 @@
-// What every store must do with the marker of a key: marker and effect in one commit, the unique index deciding.
+// What every store must do with the marker of a key: it is committed together with the effect, and the unique index
+// decides who is first.
 
 import { type Key, type Scope, scope } from '../../identity/index.js'
 import type { ConformanceCase, ConformanceHandle } from './conformance-case.js'
@@ -58,7 +59,7 @@ export const keyCases: readonly ConformanceCase[] = [
       const callers = 6
       const domains = [db, await second()]
       let runs = 0
-      // The winner's body waits until all the others have called.
+      // The body of the first caller waits until all the others have called.
       const { results } = await race(callers, ({ number, call, body, meet }) => {
         const pay = async (tx: ConformanceHandle): Promise<number> => {
           await effect(tx, 'a')

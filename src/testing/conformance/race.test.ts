@@ -85,7 +85,8 @@ describe('a store that says that writers run side by side', () => {
   it('and never has a conflict is caught', async () => {
     const world = sideBySide(await memoryWorld())
     await expect(outcome('store.rows.09', world)).rejects.toThrow('somebody had to decide again does not hold')
-    // Both bodies are run once, side by side, and the sum is right nevertheless: nobody can have read before the other wrote.
+    // Both bodies are run once, side by side, and the sum is right nevertheless: nobody can have read before the other
+    // wrote.
     const handle = { readRow: async () => ({ amount: 0 }), updateRows: async () => 1 }
     const transact = ((body: (tx: unknown) => unknown) => body(handle)) as unknown as StoreWorld['db']['transact']
     const db = { ...world.db, transact }

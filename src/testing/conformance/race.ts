@@ -1,18 +1,21 @@
-// A race that proves that it was one: everybody starts together, and the last one began before the first one had ended.
+// A race with proof: all start together, and the last one must begin before the first one has ended.
 
 import type { Manifest } from '../../atomicity/index.js'
 import { ConformanceFailure } from './expectations.js'
 import { gate } from './gate.js'
 
-/** What must overlap: bodies where the store runs writers side by side, else only the calls, because bodies take turns. */
+/**
+ * What must overlap: the bodies if the store runs writers in parallel, else only the calls, because bodies run one by
+ * one.
+ */
 export type Overlap = 'bodies' | 'calls'
 
-/** What a store with this manifest can overlap. */
+/** What can overlap in a store with this manifest. */
 export function overlapOf({ writers }: Manifest): Overlap {
   return writers === 'many' ? 'bodies' : 'calls'
 }
 
-/** One of those who race. */
+/** One participant of a race. */
 export interface Racer {
   /** Its number, from 0. */
   readonly number: number
@@ -20,19 +23,22 @@ export interface Racer {
   call<Result>(start: () => Promise<Result>): Promise<Result>
   /** Runs a body of that call, which ends when its work ends. */
   body<Result>(work: () => Promise<Result>): Promise<Result>
-  /** For a body: waits until every racer is there, in its own body or at least in its call. Only the first time: a repeat goes on at once. */
+  /**
+   * For a body: waits until every racer has entered its body, or at least made its call. Only the first time: a
+   * repeated body goes on at once.
+   */
   meet(): Promise<void>
 }
 
 /** How a race ended. */
 export interface RaceEnd<Result> {
-  /** What each racer answered, by its number. */
+  /** What each racer returned, by its number. */
   readonly results: readonly Result[]
-  /** How many bodies were run by all of them together, repeats included. */
+  /** How many bodies were run in all, repeats included. */
   readonly bodies: number
 }
 
-/** Lets that many race. Fails the case when they did not overlap; otherwise hands out the first error of a racer. */
+/** Runs that many racers. Fails the case if they did not overlap; otherwise throws the first error of a racer. */
 export async function race<Result>(
   count: number,
   work: (racer: Racer) => Promise<Result>,
@@ -78,7 +84,7 @@ export async function race<Result>(
       return await work(racerOf(number))
     } finally {
       end()
-      // Whoever has not come by now does not come any more, or comes too late: nobody waits for it.
+      // Those who have not arrived by now come too late: nobody waits for them.
       for (const waited of [called, inside]) waited.open()
     }
   })

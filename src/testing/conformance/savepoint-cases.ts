@@ -7,7 +7,7 @@ import type { ConformanceCase, StoreWorld } from './conformance-case.js'
 import { failing, holds, same } from './expectations.js'
 import { gate } from './gate.js'
 
-/** For cases that need savepoints: what denies them, and how a store without them refuses. */
+/** For cases that need savepoints: which manifest denies them, and how a store without savepoints refuses. */
 export const needsSavepoints: Pick<ConformanceCase, 'deniedBy' | 'refusal'> = {
   deniedBy: ({ savepoints, because }) => (savepoints ? undefined : (because.savepoints ?? 'no savepoints')),
   async refusal({ db }) {
@@ -18,7 +18,7 @@ export const needsSavepoints: Pick<ConformanceCase, 'deniedBy' | 'refusal'> = {
   },
 }
 
-// The savepoint is half done when the body returns.
+// The body returns while its savepoint is still running.
 async function leaveOpen({ db, effect, effectsOf }: StoreWorld, options: TransactOptions): Promise<void> {
   let finish: () => void = () => undefined
   const finished = new Promise<void>((resolve) => {
@@ -35,7 +35,7 @@ async function leaveOpen({ db, effect, effectsOf }: StoreWorld, options: Transac
           await finished
           await effect(tx, 'c')
         })
-        // Whoever forgets a savepoint does not hear of its failure; it is looked at below.
+        // The body does not wait for the savepoint, so its failure is checked below.
         forgotten.catch(() => undefined)
       })
     }, options),
@@ -64,7 +64,7 @@ export const openSavepointCases: readonly ConformanceCase[] = [
   },
 ]
 
-/** Runs the work, and fails the case when a rejection was left to the process meanwhile, which would end one that does not listen. */
+/** Runs the work, and fails the case if it left a rejection unhandled, which would end the process. */
 async function raisingNothing(work: () => Promise<void>): Promise<void> {
   const raised: unknown[] = []
   const onRaised = (reason: unknown): void => {
@@ -81,7 +81,7 @@ async function raisingNothing(work: () => Promise<void>): Promise<void> {
   same(raised.length, 0, 'rejections that were left to the process')
 }
 
-/** Cases of the group `store.transaction` about what the body forgot. */
+/** Cases of the group `store.transaction` about work that the body does not wait for. */
 export const forgottenCases: readonly ConformanceCase[] = [
   {
     id: 'store.transaction.19',
@@ -91,7 +91,8 @@ export const forgottenCases: readonly ConformanceCase[] = [
         const error = await failing(
           db.transact(async (tx) => {
             await effect(tx, 'a')
-            // The handle's own promise: what a function of the body's own makes of it is not the store's to hear of.
+            // The promise of the handle itself: a promise that the body derived from it would be out of the store's
+            // reach.
             void tx.readRow('no_such_table', { id: 'x' })
             return 'success'
           }),

@@ -1,4 +1,4 @@
-// What every store must do with a transaction: all of it or nothing, and nothing after its end.
+// What every store must do with a transaction: commit all of it or nothing, and accept nothing after its end.
 
 import { openTransaction, transactionHistoryOf } from '../../transaction/index.js'
 import type { ConformanceCase, ConformanceHandle } from './conformance-case.js'

@@ -1,4 +1,4 @@
-// One connection through the proxy: two sockets, the exchange between them, and the fault that ends or holds it.
+// One connection through the proxy: two sockets, the messages between them, and the fault that breaks or delays it.
 
 import { connect, type Socket } from 'node:net'
 import { type Clock, sleep } from '../../kernel/index.js'
@@ -6,20 +6,20 @@ import type { Armed, FaultMoment } from './faults.js'
 import { type Frame, FrameReader, startupCode, startupCodes } from './frames.js'
 import { type Group, StatementReader } from './statements.js'
 
-/** What has become of a connection. `open`: messages pass. `cut`, `black-hole`, `kept`, `late`: by a fault. `closed`: both sides are gone. */
+/**
+ * The state of a connection. `open`: messages pass. `cut`, `black-hole`, `kept`, `late`: after a fault. `closed`: both
+ * sockets are closed.
+ */
 export type ConnectionState = 'open' | 'cut' | 'black-hole' | 'kept' | 'late' | 'closed'
 
 /** What a connection needs of its proxy. */
 export interface ConnectionContext {
-  /** The connection's number. */
   readonly id: number
-  /** Where the server is. */
   readonly upstream: { readonly host: string; readonly port: number }
-  /** Whether requests for encryption are refused here, or passed to the server. */
+  /** Whether requests for encryption are refused by the proxy or passed to the server. */
   readonly encryption: 'refuse' | 'pass'
-  /** The time of delays and records. */
   readonly clock: Clock
-  /** Called with the texts of each group, and once for the opening; answers the faults that choose it. */
+  /** Returns the faults for a group of statements, or for the opening of the connection. */
   faultsOn(candidates: readonly string[] | 'startup'): readonly Armed[]
 }
 
@@ -29,10 +29,10 @@ interface Exchange {
   answerBegan: boolean
 }
 
-// Messages of the server that belong to no statement: notices, settings, notifications.
+// Messages of the server that do not answer a statement: notices, settings, notifications.
 const asides = new Set(['N', 'S', 'A'])
 
-/** A connection of a client, passed on to the server. */
+/** A client's connection, passed on to the server. */
 export class ProxiedConnection {
   readonly #context: ConnectionContext
   readonly #client: Socket
@@ -40,7 +40,7 @@ export class ProxiedConnection {
   readonly #fromClient = new FrameReader('startup')
   readonly #fromServer = new FrameReader('frames')
   readonly #statements = new StatementReader()
-  /** What the server has been sent and has not answered to the end. */
+  /** What the server was sent and has not completely answered. */
   readonly #exchanges: Exchange[] = []
   #state: ConnectionState = 'open'
   #hold: Promise<void> | undefined
@@ -48,7 +48,7 @@ export class ProxiedConnection {
   #lateIsSent = false
   #bytesToServer = 0
   #bytesToClient = 0
-  /** Settles when both sockets are gone. */
+  /** Resolves when both sockets are closed. */
   readonly gone: Promise<void>
 
   constructor(client: Socket, context: ConnectionContext) {
@@ -80,19 +80,19 @@ export class ProxiedConnection {
     return this.#bytesToClient
   }
 
-  /** Ends both sides now. */
+  /** Closes both sockets now. */
   destroy(): void {
     this.#client.destroy()
     this.#server.destroy()
   }
 
-  /** Ends what a fault left open: at once, or after a late delivery has been answered. */
+  /** Closes what a fault left open: at once, or after a late delivery has been answered. */
   heal(): void {
     if (this.#state === 'late') this.#client.destroy()
     else if (this.#state !== 'open') this.destroy()
   }
 
-  // Chunks are handled one after another, also where a fault makes one wait; meanwhile the socket is not read.
+  // Chunks are handled one after another, even if a fault makes one wait. Meanwhile the socket is not read.
   #listen(from: Socket, reader: FrameReader, handle: (frame: Frame) => void | Promise<void>, to: Socket): void {
     let work: Promise<void> = Promise.resolve()
     const inOrder = (step: () => void | Promise<void>): void => {
@@ -111,7 +111,7 @@ export class ProxiedConnection {
     })
     from.on('end', () => inOrder(() => void (this.#state === 'open' && to.end())))
     from.on('error', () => {
-      // The other side learns of it in the same way, unless a fault has parted the two.
+      // The other side is reset too, unless a fault has separated the two.
       if (this.#state === 'open') to.resetAndDestroy()
     })
     from.on('close', () => inOrder(() => void (this.#state === 'open' && to.end())))
@@ -153,7 +153,7 @@ export class ProxiedConnection {
     await room
   }
 
-  // After a request for encryption comes another first message; after the opening, frames.
+  // A request for encryption is followed by another first message; the opening is followed by frames.
   async #startup(frame: Frame): Promise<void> {
     const code = startupCode(frame)
     if (code === startupCodes.ssl || code === startupCodes.gss) {
@@ -175,7 +175,7 @@ export class ProxiedConnection {
       return
     }
     if (this.#fromServer.mode === 'byte') {
-      // Agreed: from here on nothing can be read, so everything is passed on as it is.
+      // The server agreed to encryption: from here on everything is passed on unread.
       const mode = frame.type === 'N' ? 'frames' : 'raw'
       this.#fromServer.mode = mode
       if (mode === 'raw') this.#fromClient.mode = 'raw'
@@ -197,7 +197,7 @@ export class ProxiedConnection {
     await room
   }
 
-  // A ReadyForQuery ends one group that asked for it, and those before it that did not.
+  // A ReadyForQuery ends the first group that asked for one, and the groups before it.
   #answeredToTheEnd(): Exchange[] {
     const last = this.#exchanges.findIndex(({ group }) => group.endsReady)
     return this.#exchanges.splice(0, last + 1)
@@ -211,7 +211,7 @@ export class ProxiedConnection {
     this.#late?.deliveryIsOver()
   }
 
-  /** Lets a moment of an exchange pass, or carries out the fault that waits for it; false: the exchange is over. */
+  /** Carries out the fault for this moment of an exchange, if there is one. False: nothing more is passed on. */
   async #passes(exchange: Exchange, at: FaultMoment): Promise<boolean> {
     const armed = exchange.faults.find((candidate) => candidate.live && candidate.fault.at === at)
     if (armed === undefined) return this.#state === 'open'
@@ -237,7 +237,7 @@ export class ProxiedConnection {
     return false
   }
 
-  /** Nothing passes for a while. */
+  /** Lets nothing pass for a while. */
   async #still(delayMs: number): Promise<void> {
     const hold = sleep(delayMs, { clock: this.#context.clock, keepAlive: false })
     this.#hold = hold
@@ -271,7 +271,7 @@ export class ProxiedConnection {
   }
 }
 
-/** Settles when a socket has passed on what it was given, or never will. */
+/** Resolves when the socket has sent what it was given, or is closed. */
 function roomIn(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

@@ -5,65 +5,63 @@ import { demandKnown, RepriseError } from '../../kernel/index.js'
 /**
  * A moment in the exchange of one statement.
  *
- * - `before-forward`: the client has sent it, the server has got nothing of it;
- * - `after-forward`: all of it is on its way to the server, no answer has been read;
- * - `before-answer`: the server's answer has begun to arrive (notices apart), the client has got nothing of it;
- * - `between-answers`: everything up to CommandComplete, or an error, has been passed on, ReadyForQuery has not;
- * - `after-answers`: ReadyForQuery has been passed on too.
+ * - `before-forward`: the client has sent it, the server has received none of it;
+ * - `after-forward`: all of it was sent to the server, no answer has been read;
+ * - `before-answer`: the server's answer (apart from notices) begins to arrive, the client has received none of it;
+ * - `between-answers`: everything up to CommandComplete, or an error, was passed on, but not ReadyForQuery;
+ * - `after-answers`: ReadyForQuery was passed on too.
  */
 export type FaultMoment = 'before-forward' | 'after-forward' | 'before-answer' | 'between-answers' | 'after-answers'
 
 /**
  * What happens to the connection.
  *
- * - `fin`: the client's side is closed in good order, after what was passed on. The server's side as `server` says;
- * - `rst`: the client's side is reset. The server's side as `server` says;
- * - `half-open`: `fin` for the client, and the server is never told: its session stays until `heal` or `close`;
- * - `black-hole`: nothing passes any more in either direction, and nobody is told until `heal` or `close`;
+ * - `fin`: the client's side is closed in the regular way, after what was passed on; `server` says what happens to the
+ *   server's side;
+ * - `rst`: the client's side is reset; `server` says what happens to the server's side;
+ * - `half-open`: `fin` for the client, while the server's session stays open until `heal` or `close`;
+ * - `black-hole`: nothing passes any more in either direction, and nothing is closed until `heal` or `close`;
  * - `delay`: nothing passes for `delayMs`, then everything does;
- * - `late`, only `before-forward`: the client's side is closed (`fin`) now, the statement is delivered `delayMs` later, and the server's side is
- *   closed once it has answered.
+ * - `late`, only `before-forward`: the client's side is closed (`fin`) now, the statement is delivered `delayMs` later,
+ *   and the server's side is closed once it has answered.
  */
 export type FaultActionName = 'fin' | 'rst' | 'black-hole' | 'delay' | 'late' | 'half-open'
 
-/** What the proxy does, and when. */
+/** A fault: which statement, when, and what happens. */
 export interface ProxyFault {
   /**
-   * Which statement: a predicate on its text; the n-th since the fault was armed, the first being 1; or the opening of a connection, whose answer ends
-   * with the first ReadyForQuery and which numbers and predicates leave out.
+   * Which statement: a predicate on its text; its number since the fault was armed, the first being 1; or `startup`,
+   * the opening of a connection up to the first ReadyForQuery. Numbers and predicates do not count the opening.
    */
   readonly statement: number | 'startup' | ((text: string) => boolean)
-  /** Which of those that are chosen, the first being 1. Without meaning beside a number. Default 1. */
+  /** Which of the chosen statements, the first being 1. Has no meaning if `statement` is a number. Default 1. */
   readonly nth?: number
   /** How many in a row. Default 1. */
   readonly times?: number
-  /** When in the statement's exchange. */
   readonly at: FaultMoment
-  /** What happens. */
   readonly action: FaultActionName
   /**
-   * For `delay` and `late`: how long, in ms; default 100. For `rst` between or after answers: how long the client has to read what was passed on, because
-   * a reset may overtake it; default 10.
+   * For `delay` and `late`: how long, in ms; default 100. For `rst` between or after answers: how long the client gets
+   * to read what was passed on, since a reset may overtake it; default 10.
    */
   readonly delayMs?: number
   /**
-   * For `fin` and `rst`: what becomes of the server's side. `close`: closed in good order, after what was forwarded; `reset`: reset at once, which may
-   * overtake what was forwarded; `keep`: left open until `heal` or `close`. Default `close`.
+   * For `fin` and `rst`: what happens to the server's side. `close`: closed in the regular way, after what was
+   * forwarded; `reset`: reset at once, which may overtake what was forwarded; `keep`: left open until `heal` or
+   * `close`. Default `close`.
    */
   readonly server?: 'close' | 'reset' | 'keep'
 }
 
 /** The record of a fault that happened. */
 export interface Fired {
-  /** When in the exchange. */
   readonly at: FaultMoment
-  /** What was done. */
   readonly action: FaultActionName
-  /** The texts that the struck group executes; none for the opening of a connection. */
+  /** The texts of the statements that it hit; empty for the opening of a connection. */
   readonly texts: readonly string[]
   /** The connection's number, the first of the proxy being 1. */
   readonly connection: number
-  /** When, on the proxy's monotonic clock, in ms. */
+  /** The time on the proxy's monotonic clock, in ms. */
   readonly atMs: number
   /** Bytes that had been passed to the server by then. */
   readonly bytesToServer: number
@@ -71,21 +69,20 @@ export interface Fired {
   readonly bytesToClient: number
 }
 
-/** A fault that waits for its statement, or has met it. */
+/** A fault that waits for its statement or has already happened. */
 export interface ArmedFault {
-  /** What was armed. */
   readonly fault: ProxyFault
   /** Every time it happened, in order. */
   readonly fired: readonly Fired[]
-  /** Settles when it happens for the first time; never, if it does not. */
+  /** Resolves when it happens for the first time. */
   readonly first: Promise<Fired>
-  /** For `late`: settles when the server has answered what was delivered late, or can no longer answer. */
+  /** For `late`: resolves when the server has answered what was delivered late, or can no longer answer. */
   readonly delivered: Promise<void>
-  /** Takes it back. */
+  /** Keeps it from happening again. */
   disarm(): void
 }
 
-/** An armed fault from the inside. */
+/** An armed fault, as the proxy sees it. */
 export class Armed implements ArmedFault {
   readonly fault: ProxyFault
   readonly fired: Fired[] = []
@@ -107,7 +104,7 @@ export class Armed implements ArmedFault {
     })
   }
 
-  /** Counts the texts of a group, or the opening of a connection, and says whether it is the chosen one. */
+  /** Counts the statements of a group, or the opening of a connection, and returns whether the fault hits it. */
   chooses(candidates: readonly string[] | 'startup'): boolean {
     if (!this.#live) return false
     const { statement } = this.fault
@@ -117,7 +114,6 @@ export class Armed implements ArmedFault {
     return matching.map(() => this.#isNext()).includes(true)
   }
 
-  /** Counts one more of those that can be chosen. */
   #isNext(): boolean {
     const { statement, nth = 1, times = 1 } = this.fault
     const from = typeof statement === 'number' ? statement : nth
@@ -125,13 +121,11 @@ export class Armed implements ArmedFault {
     return this.#seen >= from && this.#seen < from + times
   }
 
-  /** Writes down that it happened. */
   happened(fired: Fired): void {
     this.fired.push(fired)
     this.#tellFirst(fired)
   }
 
-  /** Says that a late delivery is over. */
   deliveryIsOver(): void {
     this.#tellDelivered()
   }
@@ -140,7 +134,7 @@ export class Armed implements ArmedFault {
     this.#live = false
   }
 
-  /** Whether it still waits for a statement or for its moment. */
+  /** False once it has been disarmed. */
   get live(): boolean {
     return this.#live
   }
@@ -164,7 +158,7 @@ const faultNames = Object.keys({
   server: 1,
 } satisfies Record<keyof ProxyFault, 1>)
 
-// A fault with a misspelt member would strike elsewhere or never, and the test would prove nothing.
+// A fault with a misspelt member would happen elsewhere or never, and the test would prove nothing.
 function checkFault(fault: ProxyFault): void {
   demandKnown(fault, faultNames, 'fault')
   const { statement, nth = 1, times = 1, at, action, delayMs = 0, server = 'close' } = fault

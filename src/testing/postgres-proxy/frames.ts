@@ -1,7 +1,7 @@
-// The frames of PostgreSQL's wire protocol 3, cut out of a stream whatever its chunks are.
+// Reads the frames of PostgreSQL's wire protocol 3 out of a stream of chunks.
 //
-// Source: PostgreSQL documentation, "Message Formats". A frame is a type byte and a length of four bytes that counts itself;
-// the first message of a client has no type byte.
+// Source: PostgreSQL documentation, "Message Formats". A frame is a type byte and a length of four bytes that counts
+// itself; the first message of a client has no type byte.
 
 import { RepriseError } from '../../kernel/index.js'
 
@@ -13,10 +13,13 @@ export interface Frame {
   readonly bytes: Buffer
 }
 
-/** How the next bytes are to be read: as a first message, as one answer byte to a request for encryption, as frames, or not at all. */
+/**
+ * How the next bytes are read: as a client's first message, as one byte that answers a request for encryption, as
+ * frames, or not at all (`raw`).
+ */
 export type FrameMode = 'startup' | 'byte' | 'frames' | 'raw'
 
-/** The longest message that is kept whole, in bytes. */
+/** The longest message that is accepted, in bytes. */
 export const maxFrameBytes: number = 64 * 1024 * 1024
 
 /** Codes in place of a protocol version in a client's first message. */
@@ -31,7 +34,6 @@ export const startupCode = (frame: Frame): number => frame.bytes.readInt32BE(4)
 
 /** Reads one direction of a connection. */
 export class FrameReader {
-  /** How the next bytes are read. */
   mode: FrameMode
   #rest: Buffer = Buffer.alloc(0)
 
@@ -39,12 +41,13 @@ export class FrameReader {
     this.mode = mode
   }
 
-  /** Adds what arrived. */
   push(chunk: Buffer): void {
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
   }
 
-  /** The next whole message, or undefined until more arrives. Refuses what cannot be a message with `ARGUMENT_INVALID`. */
+  /**
+   * The next whole message, or undefined until more arrives. Refuses what cannot be a message with `ARGUMENT_INVALID`.
+   */
   next(): Frame | undefined {
     const length = this.#lengthOfNext()
     if (length === undefined || this.#rest.length < length) return undefined
@@ -61,7 +64,7 @@ export class FrameReader {
     const before = this.mode === 'frames' ? 1 : 0
     if (available < before + 4) return undefined
     const length = this.#rest.readInt32BE(before)
-    // A first message also holds a version or a code.
+    // A first message also contains a version or a code.
     if (length < (before === 1 ? 4 : 8) || length > maxFrameBytes) {
       throw new RepriseError('ARGUMENT_INVALID', 'The bytes are not messages of the PostgreSQL protocol.', {
         details: { maxFrameBytes },
@@ -71,7 +74,7 @@ export class FrameReader {
   }
 }
 
-/** The text up to the next zero byte from `start` on, and where the one after it begins. */
+/** The text from `start` up to the next zero byte, and the position after it. */
 export function zeroEnded(bytes: Buffer, start: number): { readonly text: string; readonly next: number } {
   const found = bytes.indexOf(0, start)
   const end = found < 0 ? bytes.length : found

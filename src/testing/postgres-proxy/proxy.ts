@@ -1,57 +1,53 @@
-// The proxy: listens on a loopback port, passes every connection to a PostgreSQL server, and does what its faults say.
+// The proxy: listens on a loopback port, passes every connection to a PostgreSQL server, and carries out the faults.
 
 import { createServer, type Server } from 'node:net'
 import { type Clock, demandKnown, RepriseError, sleep, systemClock } from '../../kernel/index.js'
 import { type ConnectionState, ProxiedConnection } from './connection.js'
 import { Armed, type ArmedFault, type Fired, type ProxyFault } from './faults.js'
 
-/** Where a proxy stands. */
+/** Where a proxy listens, and which server it passes connections to. */
 export interface PostgresProxyOptions {
-  /** The server. Its address is asked for at every new connection, so a getter can follow a failover. */
+  /** The server. The address is read for every new connection, so a getter can follow a failover. */
   readonly upstream: { readonly host: string; readonly port: number }
   /** The port to listen on, on 127.0.0.1. Default: a free one. */
   readonly port?: number
   /**
-   * What becomes of requests for encryption: `refuse` answers them with no, so that everything can be read; `pass` lets the server decide, and an encrypted
-   * connection is passed on unread, out of reach of every fault. Default `refuse`.
+   * How requests for encryption are handled. `refuse`: they are refused, so that all messages can be read. `pass`: the
+   * server decides, and an encrypted connection is passed on unread, so no fault can hit it. Default `refuse`.
    */
   readonly encryption?: 'refuse' | 'pass'
-  /** The clock of delays and records. Default the system's. */
+  /** The clock for delays and recorded times. Default: the system's. */
   readonly clock?: Clock
 }
 
 /** A connection, as a test sees it. */
 export interface ProxyConnection {
-  /** Its number, the first being 1. */
+  /** The number of the connection, the first being 1. */
   readonly id: number
-  /** What has become of it. */
   readonly state: ConnectionState
-  /** Bytes passed to the server. */
   readonly bytesToServer: number
-  /** Bytes passed to the client. */
   readonly bytesToClient: number
 }
 
-/** A wire-aware proxy in front of a PostgreSQL server. */
+/** A proxy in front of a PostgreSQL server that understands its protocol. */
 export interface PostgresProxy {
-  /** Where it listens: always 127.0.0.1. */
+  /** Always 127.0.0.1. */
   readonly host: string
-  /** The port it listens on. */
   readonly port: number
-  /** Every connection that is not closed, in the order of their arrival. */
+  /** Every connection that is not closed, in the order of arrival. */
   readonly connections: readonly ProxyConnection[]
-  /** Every fault that happened, in order: the proof that a test met what it says it met. */
+  /** Every fault that happened, in order: the proof that a test met what it claims to have met. */
   readonly fired: readonly Fired[]
   /** The texts of the last 10,000 statements that clients sent, in order. */
   readonly statements: readonly string[]
-  /** Arms a fault. The first armed one wins where two choose the same moment. */
+  /** Arms a fault. If two faults choose the same moment, the one armed first happens. */
   arm(fault: ProxyFault): ArmedFault
   /**
-   * Ends the time of faults: disarms all, waits for late deliveries (at most 30 s), and closes whatever a fault left open. Open connections stay.
-   * From here on a test may demand that everything settles.
+   * Ends all faults: disarms them, waits for late deliveries (at most 30 s) and closes whatever a fault left open. Open
+   * connections stay open. After this a test may expect that everything settles.
    */
   heal(): Promise<void>
-  /** Ends every connection and stops listening, within 5 s. */
+  /** Closes every connection and stops listening, within 5 s. */
   close(): Promise<void>
 }
 
@@ -143,7 +139,7 @@ export async function postgresProxy(options: PostgresProxyOptions): Promise<Post
 function checkOptions(options: PostgresProxyOptions): void {
   demandKnown(options, ['upstream', 'port', 'encryption', 'clock'], 'options')
   const { upstream, port = 0, encryption = 'refuse', clock = systemClock } = options
-  // Only that it is there: its members may be getters that follow a failover, and be known later.
+  // Only checks that they exist: host and port may be getters that follow a failover and are known later.
   if (typeof upstream !== 'object' || upstream === null || !('host' in upstream) || !('port' in upstream))
     throw invalid('upstream')
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw invalid('port')

@@ -1,20 +1,23 @@
-// Statements on the wire: what a client sends, grouped into what the server answers as one, with the text of each statement.
+// Follows the messages of a client and groups them into what the server answers together, with the text of each
+// statement.
 
 import { type Frame, zeroEnded } from './frames.js'
 
 /** What goes to the server at once: a simple query, or the extended messages up to their Sync or Flush. */
 export interface Group {
-  /** All of its messages, in order. */
   readonly bytes: Buffer
-  /** The texts that it executes. A simple query is one text, also where it holds several statements. Empty for other messages. */
+  /**
+   * The texts that it executes. A simple query is one text, even if it contains several statements. Empty for other
+   * messages.
+   */
   readonly texts: readonly string[]
-  /** Whether the server answers; it does not answer parts of a copy, a password, or the end. */
+  /** Whether the server answers. It does not answer parts of a copy, a password, or the end of the session. */
   readonly answered: boolean
   /** Whether its answer ends with ReadyForQuery. */
   readonly endsReady: boolean
 }
 
-// Names of statements and portals that a connection may have at once; the oldest are forgotten first.
+// How many names of statements and portals are remembered for a connection; the oldest are dropped first.
 const maxNames = 10_000
 
 /** Follows the messages of one client. */
@@ -24,7 +27,7 @@ export class StatementReader {
   #frames: Buffer[] = []
   #texts: string[] = []
 
-  /** Adds a message; answers the group that it completes. */
+  /** Adds a message. Returns the group that it completes, if any. */
   take({ type, bytes }: Frame): Group | undefined {
     this.#frames.push(bytes)
     switch (type) {
@@ -81,17 +84,18 @@ function remember(names: Map<string, string>, name: string, text: string): void 
   if (names.size > maxNames && oldest !== undefined) names.delete(oldest)
 }
 
-// Comments, quoted names and texts, dollar quotes: nothing in them is a statement. Block comments are taken without nesting.
+// Comments, quoted names, strings and dollar quotes: nothing inside them is a statement. Nested block comments are not
+// supported.
 const quoted =
   /--[^\n]*|\b[eE]'(?:[^'\\]|\\[\s\S]|'')*'|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$/g
 
-/** The statements of a text, without their comments and quoted parts: enough to tell their kinds. */
+/** The statements of a text, without comments and quoted parts. Enough to tell what kind they are. */
 export function statementsOf(text: string): string[] {
   const bare = text.replace(quoted, (part) => (part.startsWith('-') || part.startsWith('/') ? ' ' : "''"))
   return bare.split(';').flatMap((statement) => statement.trim() || [])
 }
 
-/** Whether a text commits the open transaction: COMMIT or END is one of its statements. For the `statement` of a fault. */
+/** Whether a text commits the open transaction, that is, contains COMMIT or END. For the `statement` of a fault. */
 export function commits(text: string): boolean {
   return statementsOf(text).some((statement) => /^(commit|end)\b(?!\s+prepared)/i.test(statement))
 }

@@ -1,4 +1,4 @@
-// The client of the HTTP cases: plain node:http, so that two fields of one name, bare connections and exact bytes are possible.
+// The client of the HTTP cases: plain node:http, since it must send two fields of one name and exact bytes.
 
 import { type IncomingMessage, request as openRequest, type RequestOptions } from 'node:http'
 import { request as openSecureRequest } from 'node:https'
@@ -7,74 +7,69 @@ import { ConformanceFailure } from '../expectations.js'
 
 /** A request of a case. */
 export interface SubjectRequest {
-  /** The method. Default `POST`. */
+  /** Default `POST`. */
   readonly method?: string
   /** Path and query: `/charges?account=7`. */
   readonly path: string
-  /** The `Idempotency-Key` field as it is to be sent; a list sends as many fields. Default: none. */
+  /** The value of `Idempotency-Key`; a list sends several fields. Default: none. */
   readonly key?: string | readonly string[]
-  /** The body, as it is; undefined sends none. */
+  /** Default: no body. */
   readonly body?: string | Uint8Array
-  /** The media type. Default `application/json` where there is a body. */
+  /** The media type. Default `application/json` if there is a body. */
   readonly type?: string
-  /** More fields. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Which process answers, from 0. Default: they take turns. */
+  /** Which process gets it, the first being 0. Default: they take turns. */
   readonly at?: number
 }
 
-/** What came back. */
+/** An answer of the server. */
 export interface SubjectAnswer {
-  /** The status. */
   readonly status: number
-  /** The bytes of the body. */
   readonly body: Buffer
   /** From the first byte sent to the last received, in ms. */
   readonly tookMs: number
-  /** Every value of a field; the name in any case. */
+  /** All values of a header field; upper and lower case do not matter. */
   fields(name: string): readonly string[]
-  /** The value of a field, several joined by a comma; undefined where there is none. */
+  /** The value of a header field, several joined by a comma; undefined if there is none. */
   header(name: string): string | undefined
-  /** The body as JSON; undefined where it is none. */
+  /** The parsed body; undefined if it is not JSON. */
   json(): unknown
 }
 
-/** Somebody on whose behalf requests are made. */
+/** A user of the server. */
 export interface SubjectUser {
-  /** The name. */
   readonly name: string
   /** Sends a request. Fails the case when no answer comes in time. */
   send(request: SubjectRequest): Promise<SubjectAnswer>
-  /** `POST` with a key and a body of JSON. */
+  /** Sends a `POST` with a key and a JSON body. */
   post(path: string, key: string | readonly string[] | undefined, body?: unknown): Promise<SubjectAnswer>
-  /** How many effects this user has. */
   effects(): Promise<number>
 }
 
 /** What a case works with. */
 export interface HttpCaseClient {
-  /** How many processes of the subject there are on one store. */
+  /** How many processes of the server share the store. */
   readonly places: number
-  /** A user that nobody has used before; with a name, that one. */
+  /** A new user; with a name, that user. */
   user(name?: string): SubjectUser
-  /** Nobody: requests without `Authorization`. */
+  /** Sends requests without credentials. */
   readonly nobody: Pick<SubjectUser, 'send' | 'post'>
-  /** A key that nobody has used before. */
+  /** A new key. */
   key(): string
-  /** The same client for one case: it knows which of its requests are under way. */
+  /** The same client for one case, which keeps track of the requests that are still running. */
   forCase(): HttpCaseClient & {
-    /** Settles when all requests of the case have ended, however they did. */
+    /** Resolves when all requests of the case have ended. */
     idle(): Promise<void>
   }
 }
 
-/** How a subject is reached. */
+/** How the server is reached. */
 export interface HttpCaseClientOptions {
-  /** Its address, or those of its processes that share a store: `http://127.0.0.1:8080`. */
+  /** The address of the server, or of several processes that share a store: `http://127.0.0.1:8080`. */
   readonly urls: readonly string[]
-  /** The fields that name a user; `{user}` stands for the name. Default `{ Authorization: 'Bearer {user}' }`. */
+  /** The header fields that name a user; `{user}` stands for the name. Default `{ Authorization: 'Bearer {user}' }`. */
   readonly credentials?: Readonly<Record<string, string>>
-  /** More fields for every request, also those of nobody. */
+  /** More header fields for every request, including those without credentials. */
   readonly headers?: Readonly<Record<string, string>>
   /** How long one answer may take, in ms. Default 15,000. */
   readonly limitMs?: number
@@ -82,7 +77,7 @@ export interface HttpCaseClientOptions {
 
 const largestAnswer = 16_777_216
 
-/** A client for a subject. */
+/** A client for a server under test. */
 export function httpCaseClient(options: HttpCaseClientOptions): HttpCaseClient {
   const { credentials = { Authorization: 'Bearer {user}' }, headers = {}, limitMs = 15_000 } = options
   const urls = options.urls.map((url) => new URL(url))
@@ -98,7 +93,7 @@ export function httpCaseClient(options: HttpCaseClientOptions): HttpCaseClient {
   const clientOf = (underWay: Set<Promise<unknown>>): ReturnType<HttpCaseClient['forCase']> => {
     const sendAs = (name: string | undefined, request: SubjectRequest): Promise<SubjectAnswer> => {
       const sent = exchangeAs(name, request)
-      // A case that fails early leaves requests behind; that they end badly then is nobody's concern.
+      // A case that fails early leaves requests behind. Their errors no longer matter.
       const end = sent.catch(() => undefined).finally(() => underWay.delete(end))
       underWay.add(end)
       return sent

@@ -1,13 +1,14 @@
-// HTTP conformance cases as data: what a server that takes Idempotency-Key must do, seen from outside, whatever it is written in.
+// HTTP conformance cases as data: what a server that accepts Idempotency-Key must do, seen from outside, whatever
+// language it is written in.
 
 import { ConformanceFailure } from '../expectations.js'
 import type { HttpCaseClient } from './http-case-client.js'
 import { type HttpCheck, httpCheck } from './http-check.js'
 
-/** What must be in the tester's hands beside the address: only tests that start the subject themselves can run such a case. */
+/** What a test must control besides the address. Only tests that start the server themselves can run such a case. */
 export type HttpControl = 'kill' | 'freeze' | 'clock' | 'store' | 'configuration' | 'logs'
 
-/** What all cases say of themselves. */
+/** What all cases have in common. */
 export interface HttpCaseFacts {
   /** Stable: `http-20`, its relatives `http-20b`, `http-20c`, … */
   readonly id: string
@@ -17,35 +18,36 @@ export interface HttpCaseFacts {
   readonly proves: string
 }
 
-/** A case that anybody can run against an address. It needs no test runner, and throws when the subject does otherwise. */
+/** A case that can be run against any address. It needs no test runner, and throws when the server fails it. */
 export interface HttpCase extends HttpCaseFacts {
-  /** The routes that it uses, each a method and a path. A subject that answers 404 or 405 to one of them does not offer the case. */
+  /**
+   * The routes that it uses, each as a method and a path. A server that answers 404 or 405 to one of them does not
+   * offer the case.
+   */
   readonly routes: readonly string[]
   /** How many processes on one store it needs. Default 1. */
   readonly places?: number
-  /** Checks the behaviour. */
   run(client: HttpCaseClient, check: HttpCheck): Promise<void>
 }
 
-/** A case that only the owner of the subject can run, since it ends processes, moves clocks or stops stores. */
+/** A case that needs control over the server, since it ends processes, moves clocks or stops stores. */
 export interface ControlledHttpCase extends HttpCaseFacts {
-  /** What it needs in the tester's hands. */
   readonly needs: readonly HttpControl[]
 }
 
-/** What became of a case. */
+/** The result of a case. */
 export type HttpCaseOutcome =
   | { readonly outcome: 'passed' }
   | { readonly outcome: 'failed'; readonly why: string }
   | { readonly outcome: 'not offered'; readonly why: string }
 
-/** Runs cases against a subject, and remembers which routes it has. */
+/** Runs cases against a server, and remembers which routes it has. */
 export interface HttpCaseRunner {
-  /** Runs one case. Rejects only when something other than the subject breaks. */
+  /** Runs one case. Rejects only if something other than the server fails. */
   run(subject: HttpCase): Promise<HttpCaseOutcome>
 }
 
-/** A runner for a client. */
+/** A runner that uses this client. */
 export function httpCaseRunner(client: HttpCaseClient): HttpCaseRunner {
   const offers = new Map<string, Promise<boolean>>()
   const offered = (route: string): Promise<boolean> => {
@@ -73,7 +75,7 @@ export function httpCaseRunner(client: HttpCaseClient): HttpCaseRunner {
   }
 }
 
-// With a user and a key of its own, so that it changes no count of a case. Query and path are those of the shortest possible visit.
+// Uses a user and a key of its own, so that it changes no count of a case, and the quickest possible request.
 async function probe(client: HttpCaseClient, route: string): Promise<boolean> {
   const [method = 'POST', path = '/'] = route.split(' ', 2)
   const visited = path.replace(':account', `probe-${client.key()}`)

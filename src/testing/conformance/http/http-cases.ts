@@ -1,4 +1,4 @@
-// All HTTP cases that anybody can run, in the order of their groups.
+// All HTTP cases that need only an address, in the order of their groups.
 
 import { comparisonCases } from './cases/comparison-cases.js'
 import { concurrencyCases } from './cases/concurrency-cases.js'
@@ -10,7 +10,7 @@ import { outcomeCases } from './cases/outcome-cases.js'
 import { replayCases } from './cases/replay-cases.js'
 import type { HttpCase } from './http-case.js'
 
-/** Every HTTP case that needs no more than an address. */
+/** Every HTTP case that can be run against any address. */
 export const httpCases: readonly HttpCase[] = [
   ...headerCases,
   ...keyFormCases,

@@ -1,4 +1,4 @@
-// What the HTTP cases say of answers: each check fails the case with what was seen, and never with a body or a key.
+// The checks of the HTTP cases. Their messages tell what was seen, but never a body or a key.
 
 import { holds, same } from '../expectations.js'
 import type { SubjectAnswer, SubjectUser } from './http-case-client.js'
@@ -9,21 +9,22 @@ export interface HttpCheck {
   status(answer: SubjectAnswer, wanted: number | readonly number[], what: string): void
   /** The answer is a success, and does not say that it is a replay. */
   first(answer: SubjectAnswer, what: string): void
-  /** The answer has the status and the very bytes of an earlier one. Whether it says so is another matter: see {@link marked}. */
+  /**
+   * The answer has the status and the exact bytes of an earlier one. Whether it is marked as a replay is checked by
+   * {@link marked}.
+   */
   replay(answer: SubjectAnswer, earlier: SubjectAnswer, what: string): void
   /** The answer says `Idempotent-Replayed: true`. */
   marked(answer: SubjectAnswer, what: string): void
   /** The answer does not say that it is a replay. */
   unmarked(answer: SubjectAnswer, what: string): void
-  /** A refusal as the draft asks for: this status, and a problem (RFC 9457) with a type, or a link that describes it. */
+  /** A refusal as the draft requires: this status, and a problem (RFC 9457) with a type or a link that describes it. */
   problem(answer: SubjectAnswer, wanted: number | readonly number[], what: string): void
-  /** A refusal that may be repeated says when: `Retry-After`, at least 1 second. */
+  /** A refusal that may be repeated says when: `Retry-After` of at least 1 second. */
   retryAfter(answer: SubjectAnswer, what: string): void
-  /** The user has so many effects. */
   effects(user: SubjectUser, wanted: number, what?: string): Promise<void>
-  /** Both are the same, compared as JSON. */
+  /** Both values are the same, compared as JSON. */
   same(actual: unknown, wanted: unknown, what: string): void
-  /** The condition holds. */
   holds(condition: boolean, what: string): void
 }
 
@@ -31,7 +32,7 @@ const isMarked = (answer: SubjectAnswer): boolean => answer.header('Idempotent-R
 
 const mark = ' marked as a replay'
 
-/** What is said of an answer: its status, and the kind of its problem. */
+/** An answer in words: its status, and the type of its problem. */
 function describeAnswer(answer: SubjectAnswer): string {
   const type = (answer.json() as { readonly type?: unknown } | undefined)?.type
   const isProblem = answer.header('Content-Type')?.startsWith('application/problem+json') === true
@@ -42,7 +43,7 @@ function describeAnswer(answer: SubjectAnswer): string {
 const isWanted = (status: number, wanted: number | readonly number[]): boolean =>
   typeof wanted === 'number' ? status === wanted : wanted.includes(status)
 
-/** The checks. */
+/** The checks that every case gets. */
 export const httpCheck: HttpCheck = {
   status(answer, wanted, what) {
     const words = typeof wanted === 'number' ? String(wanted) : wanted.join(' or ')

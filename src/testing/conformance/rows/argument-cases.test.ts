@@ -1,4 +1,5 @@
-// The cases about arguments catch a store that sends what it should have refused, and one that is poisoned by a refusal.
+// The cases about arguments catch a store that sends what it should have refused, and one that is poisoned by a
+// refusal.
 
 import { describe, expect, it } from 'vitest'
 import { memoryWorld } from '../../../../test/stores/conformance/memory-world.js'

@@ -1,22 +1,26 @@
-// What every store must do with odd arguments: the same, before anything is sent, so that the transaction goes on.
+// What every store must do with invalid arguments: refuse them all alike before anything is sent, so that the
+// transaction can go on.
 
 import { statSync } from 'node:fs'
 import type { Rows } from '../../../atomicity/index.js'
 import type { ConformanceCase, ConformanceHandle, StoreWorld } from '../conformance-case.js'
 import { failing, holds, same } from '../expectations.js'
 
-/** Rows, with arguments that their types forbid. */
+/** The row functions, with arguments that their types forbid. */
 type OddRows = { readonly [Name in keyof Rows]: (...values: readonly unknown[]) => Promise<unknown> }
 
 type OddCall = readonly [what: string, call: (tx: OddRows) => Promise<unknown>]
 
-/** What an item holds, without what drivers add to it. */
+/** The members of an item, without what drivers add to them. */
 async function contents({ item }: StoreWorld): Promise<readonly unknown[]> {
   const row = await item('x')
   return ['state', 'last_command', 'version', 'token', 'amount'].map((column) => String(row?.[column]))
 }
 
-/** Makes every call in one transaction, each refused with the code, and commits an effect after them: nothing was sent, and nothing poisoned. */
+/**
+ * Makes every call in one transaction. Each must be refused with the code, and an effect committed after them shows
+ * that nothing was sent.
+ */
 async function refuseAll(world: StoreWorld, calls: readonly OddCall[], code = 'ARGUMENT_INVALID'): Promise<void> {
   const { db, effect, effectsOf, putItem } = world
   await putItem({ id: 'x', state: 'new', amount: 1 })
@@ -32,7 +36,7 @@ async function refuseAll(world: StoreWorld, calls: readonly OddCall[], code = 'A
   same(await contents(world), before, 'the row')
 }
 
-/** Values that no column holds, by what they are. */
+/** Values that no column can store, with their names. */
 const oddValues = (): readonly (readonly [what: string, value: unknown])[] => [
   ['undefined', undefined],
   ['a date', statSync('.').mtime],

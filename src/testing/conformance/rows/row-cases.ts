@@ -1,4 +1,4 @@
-// What every store must do with writes that can be repeated, the meaning of "0 rows" told apart each time.
+// What every store must do with repeatable writes; each case tells apart what "0 rows" means.
 
 import type { Match, Row } from '../../../atomicity/index.js'
 import type { Domain } from '../../../transaction/index.js'
@@ -10,7 +10,9 @@ import { rowArgumentCases } from './argument-cases.js'
 
 type Db = Domain<ConformanceHandle>
 
-/** Two transactions that write at once; where the store runs them side by side, both are open before either writes. */
+/**
+ * Two transactions that write at the same time. If the store runs them in parallel, both are open before either writes.
+ */
 async function raceOfTwo<Result>(
   first: Db,
   second: Db,
@@ -171,7 +173,7 @@ export const rowCases: readonly ConformanceCase[] = [
       const domains = [db, await second()]
       const [racers, most] = [8, 20]
       let [mismatches, heats] = [0, 0]
-      // Where writers run side by side, heats are run until somebody was too late at least once.
+      // Where writers run in parallel, this is repeated until somebody was too late at least once.
       for (; heats === 0 || (mismatches === 0 && overlapOf(db.manifest) === 'bodies' && heats < most); heats++) {
         const id = `heat-${heats}`
         await putItem({ id, amount: 0 })

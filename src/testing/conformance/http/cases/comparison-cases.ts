@@ -1,8 +1,8 @@
-// Group B, third part: what counts as the same request, however it is written.
+// Group B, third part: which requests count as the same.
 
 import type { HttpCase } from '../http-case.js'
 
-/** Two ways to send one request: the second is a repeat. */
+/** Two ways to write one request: the second counts as a repeat. */
 function alike(one: string, other: string, otherType?: string): HttpCase['run'] {
   return async (client, check) => {
     const [user, key] = [client.user(), client.key()]
@@ -19,7 +19,7 @@ function alike(one: string, other: string, otherType?: string): HttpCase['run'] 
   }
 }
 
-/** Two requests that differ: the second is refused, and the record of the first stays as it is. */
+/** Two different requests under one key: the second is refused, and the record of the first stays. */
 function different(...pairs: readonly (readonly [one: string, other: string])[]): HttpCase['run'] {
   return async (client, check) => {
     for (const [place, [one, other]] of pairs.entries()) {
@@ -37,7 +37,7 @@ function different(...pairs: readonly (readonly [one: string, other: string])[])
 const part = (boundary: string, amount: number): string =>
   `--${boundary}\r\nContent-Disposition: form-data; name="amount"\r\n\r\n${amount}\r\n--${boundary}--\r\n`
 
-/** Cases on requests that are compared. */
+/** Cases about comparing requests. */
 export const comparisonCases: readonly HttpCase[] = [
   {
     id: 'http-24',

@@ -1,11 +1,12 @@
-// Groups D and E as far as they show from outside: the same request many times at once, and handlers that take longer than a lease.
+// Groups D and E, the part that is visible from outside: the same request many times at once, and handlers that take
+// longer than a lease.
 
 import { sleep } from '../../../../kernel/index.js'
 import type { HttpCase } from '../http-case.js'
 import type { SubjectAnswer } from '../http-case-client.js'
 import type { HttpCheck } from '../http-check.js'
 
-/** Of many at once, one was carried out; the others were refused for now, or got its answer. */
+/** Of many requests at once, one was carried out; the others were refused for now or got its answer. */
 function oneCarriedOut(answers: readonly SubjectAnswer[], check: HttpCheck): void {
   const successes = answers.filter(({ status }) => status === 201)
   for (const answer of answers) {
@@ -20,7 +21,7 @@ function oneCarriedOut(answers: readonly SubjectAnswer[], check: HttpCheck): voi
   )
 }
 
-/** That many at once. */
+/** Sends that many requests at once. */
 function many(path: string, count: number): HttpCase['run'] {
   return async (client, check) => {
     const [user, key] = [client.user(), client.key()]
@@ -32,7 +33,7 @@ function many(path: string, count: number): HttpCase['run'] {
   }
 }
 
-/** Cases on requests at the same time. */
+/** Cases about concurrent requests. */
 export const concurrencyCases: readonly HttpCase[] = [
   {
     id: 'http-45',

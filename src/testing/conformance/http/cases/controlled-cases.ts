@@ -1,8 +1,9 @@
-// Cases for which the tester must hold the subject in its hands: processes that end or stand still, clocks, stores, configuration, logs.
+// Cases for which the test must control the server: end or stop processes, move clocks, stop stores, change the
+// configuration, read logs.
 
 import type { ControlledHttpCase } from '../http-case.js'
 
-/** Cases that only a test which starts the subject can run. Reprise's own tests run each of them. */
+/** Cases that only a test which starts the server can run. Reprise's own tests run each of them. */
 export const controlledHttpCases: readonly ControlledHttpCase[] = [
   {
     id: 'http-08e',

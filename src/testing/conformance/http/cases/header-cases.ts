@@ -6,7 +6,7 @@ import type { HttpCheck } from '../http-check.js'
 
 const charge = '{"amount":5}'
 
-/** Fields that must be refused, before anything happens. */
+/** Header fields that must be refused before anything happens. */
 function refused(values: (key: string) => readonly (string | readonly string[])[]): HttpCase['run'] {
   return async (client, check) => {
     const user = client.user()
@@ -18,7 +18,9 @@ function refused(values: (key: string) => readonly (string | readonly string[])[
   }
 }
 
-/** Forms of one key: whichever comes first, the second is the same request, or refused; never another one. */
+/**
+ * Two forms of one key: the second is a repeat of the first or is refused, but never carried out as another request.
+ */
 function oneKey(forms: (key: string) => readonly [string, string]): HttpCase['run'] {
   return async (client, check) => {
     const user = client.user()
@@ -26,7 +28,7 @@ function oneKey(forms: (key: string) => readonly [string, string]): HttpCase['ru
     const first = await user.post('/charges', one)
     const second = await user.post('/charges', other)
     if (first.status === 400 || second.status === 400) {
-      // A strict subject takes one form only.
+      // A strict server accepts only one of the forms.
       check.holds(first.status !== second.status, 'one of the two forms is taken')
     } else check.replay(second, first, 'the other form of the same key')
     await check.effects(user, 1)
@@ -40,7 +42,7 @@ async function missing(client: HttpCaseClient, check: HttpCheck, method: string,
   await check.effects(user, 0)
 }
 
-/** Cases on the field. */
+/** Cases about the header field. */
 export const headerCases: readonly HttpCase[] = [
   {
     id: 'http-01',

@@ -1,12 +1,14 @@
-// Group G as far as it shows from outside: whose key it is.
+// Group G, the part that is visible from outside: whose key it is.
 
 import type { HttpCase } from '../http-case.js'
 import type { SubjectUser } from '../http-case-client.js'
 
-/** What separates parts where somebody joins them. Not every subject takes every one of them in the name of a user. */
+/**
+ * Characters that somebody might use to join user and key. Not every server allows all of them in the name of a user.
+ */
 const separators = ['-', '_', '.', '~', '+', '/', ':', '|']
 
-/** A user's key and body in the hands of another. */
+/** Another user sends the same key and body. */
 function ownedBy(path: string): HttpCase['run'] {
   return async (client, check) => {
     const [ann, bob, key] = [client.user(), client.user(), client.key()]

@@ -1,10 +1,10 @@
-// Group A, second half: which keys are keys, and on which methods they count.
+// Group A, second half: which keys are valid, and for which methods they count.
 
 import type { HttpCase } from '../http-case.js'
 
 const charge = '{"amount":5}'
 
-/** Fields that must be refused, before anything happens. */
+/** Header fields that must be refused before anything happens. */
 function refused(values: (key: string) => readonly (string | readonly string[])[]): HttpCase['run'] {
   return async (client, check) => {
     const user = client.user()
@@ -16,7 +16,7 @@ function refused(values: (key: string) => readonly (string | readonly string[])[
   }
 }
 
-/** Cases on keys. */
+/** Cases about keys. */
 export const keyFormCases: readonly HttpCase[] = [
   {
     id: 'http-08',

@@ -3,7 +3,10 @@
 import type { HttpCase } from '../http-case.js'
 import type { SubjectRequest } from '../http-case-client.js'
 
-/** Two requests under one key that are about different things: refused, or carried out on its own; never answered by the other. */
+/**
+ * Two requests under one key that concern different things: the second is refused or carried out by itself, but never
+ * answered with the first one's answer.
+ */
 function apart(one: SubjectRequest, other: SubjectRequest): HttpCase['run'] {
   return async (client, check) => {
     const [user, key] = [client.user(), client.key()]
@@ -20,7 +23,7 @@ function apart(one: SubjectRequest, other: SubjectRequest): HttpCase['run'] {
   }
 }
 
-/** Cases on requests that differ under one key. */
+/** Cases about different requests under one key. */
 export const mismatchCases: readonly HttpCase[] = [
   {
     id: 'http-20',
@@ -67,7 +70,7 @@ export const mismatchCases: readonly HttpCase[] = [
       const refusals = [user.post(path, key, { amount: 6 }), user.post(path, key, { amount: 7 })]
       const first = await running
       const answers = await Promise.all(refusals)
-      // Whoever came first is the original: its answer is the success, and every other is a refusal.
+      // The request that came first is the original: it succeeds, and all others are refused.
       const all = [first, ...answers]
       check.same(all.filter(({ status }) => status === 201).length, 1, 'successes')
       for (const answer of all) check.status(answer, [201, 409, 422], 'each')

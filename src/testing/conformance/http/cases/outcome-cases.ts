@@ -3,7 +3,9 @@
 import type { HttpCase } from '../http-case.js'
 import type { SubjectAnswer, SubjectUser } from '../http-case-client.js'
 
-/** Sends until the answer is not `passing` any more: a subject may count first times in each of its processes. */
+/**
+ * Sends the request until the answer is no longer `passing`: a server may count the attempts in each of its processes.
+ */
 async function past(
   user: SubjectUser,
   path: string,
@@ -22,7 +24,7 @@ async function past(
 const is = (status: number) => (answer: SubjectAnswer) => answer.status === status
 const isServerError = ({ status }: SubjectAnswer): boolean => status >= 500
 
-/** Answers that leave the key free: after them the request is carried out, and remembered. */
+/** Answers that leave the key free: afterwards the request is carried out and remembered. */
 function releases(path: string, passing: (answer: SubjectAnswer) => boolean, what: string): HttpCase['run'] {
   return async (client, check) => {
     const [user, key] = [client.user(), client.key()]
@@ -35,7 +37,7 @@ function releases(path: string, passing: (answer: SubjectAnswer) => boolean, wha
   }
 }
 
-/** A refusal for good is remembered. */
+/** A final refusal is remembered. */
 function final(path: string, status: number): HttpCase['run'] {
   return async (client, check) => {
     const [user, key] = [client.user(), client.key()]
@@ -47,7 +49,7 @@ function final(path: string, status: number): HttpCase['run'] {
   }
 }
 
-/** What may be answered about an outcome that nobody knows. */
+/** What a server may answer while the outcome is unknown. */
 function holdsBack(path: string): HttpCase['run'] {
   return async (client, check) => {
     const [user, key] = [client.user(), client.key()]
@@ -56,7 +58,7 @@ function holdsBack(path: string): HttpCase['run'] {
     await check.effects(user, 1, 'effects after the first')
     for (let number = 1; number <= 4; number += 1) {
       const again = await user.post(path, key)
-      // A subject that has found out meanwhile may say what became of it.
+      // A server that has found out in the meantime may answer with the outcome.
       if (again.status >= 300) check.status(again, [409, 425, 500, 503], `retry ${number}`)
     }
     await check.effects(user, 1)

@@ -1,9 +1,9 @@
-// Group B, first half: the first request, and what its repeats get.
+// Group B, first part: the first request, and what its repeats get.
 
 import type { HttpCase } from '../http-case.js'
 import type { SubjectAnswer } from '../http-case-client.js'
 
-/** The first answer is a success, and a repeat has its status and bytes; more can be checked of both. */
+/** The first answer is a success, and a repeat has its status and bytes. Further checks may be given. */
 function repeats(
   path: string,
   status: number | readonly number[],
@@ -25,14 +25,14 @@ const sameField = (name: string) => (first: SubjectAnswer, again: SubjectAnswer)
   [again.header(name) === first.header(name), `the same ${name}`] as const,
 ]
 
-/** The length is told truly, or the body is framed otherwise; never both. */
+/** Content-Length is right, or the body is framed in another way, but never both. */
 function framing(answer: SubjectAnswer): boolean {
   const [lengths, encoding] = [answer.fields('Content-Length'), answer.header('Transfer-Encoding')]
   if (lengths.length === 0) return true
   return encoding === undefined && lengths.length === 1 && Number(lengths[0]) === answer.body.length
 }
 
-/** Cases on first requests and repeats. */
+/** Cases about first requests and repeats. */
 export const replayCases: readonly HttpCase[] = [
   {
     id: 'http-15',
