@@ -88,25 +88,29 @@ export class Armed implements ArmedFault {
   readonly fired: Fired[] = []
   readonly first: Promise<Fired>
   readonly delivered: Promise<void>
+  /** False once it has been disarmed. */
+  live = true
+  /** Called when the server has answered what was delivered late, or can no longer answer. */
+  deliveryIsOver: () => void = () => undefined
+  readonly #record: (fired: Fired) => void
   #tellFirst: (fired: Fired) => void = () => undefined
-  #tellDelivered: () => void = () => undefined
   #seen = 0
-  #live = true
 
-  constructor(fault: ProxyFault) {
+  constructor(fault: ProxyFault, record: (fired: Fired) => void) {
     checkFault(fault)
     this.fault = fault
+    this.#record = record
     this.first = new Promise((resolve) => {
       this.#tellFirst = resolve
     })
     this.delivered = new Promise((resolve) => {
-      this.#tellDelivered = resolve
+      this.deliveryIsOver = resolve
     })
   }
 
   /** Counts the statements of a group, or the opening of a connection, and returns whether the fault hits it. */
   chooses(candidates: readonly string[] | 'startup'): boolean {
-    if (!this.#live) return false
+    if (!this.live) return false
     const { statement } = this.fault
     if (candidates === 'startup') return statement === 'startup' && this.#isNext()
     if (statement === 'startup') return false
@@ -123,20 +127,12 @@ export class Armed implements ArmedFault {
 
   happened(fired: Fired): void {
     this.fired.push(fired)
+    this.#record(fired)
     this.#tellFirst(fired)
   }
 
-  deliveryIsOver(): void {
-    this.#tellDelivered()
-  }
-
   disarm(): void {
-    this.#live = false
-  }
-
-  /** False once it has been disarmed. */
-  get live(): boolean {
-    return this.#live
+    this.live = false
   }
 }
 

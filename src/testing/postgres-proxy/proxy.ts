@@ -1,7 +1,7 @@
 // The proxy: listens on a loopback port, passes every connection to a PostgreSQL server, and carries out the faults.
 
 import { createServer, type Server } from 'node:net'
-import { type Clock, demandKnown, RepriseError, sleep, systemClock } from '../../kernel/index.js'
+import { type Clock, demandKnown, inTime, RepriseError, systemClock } from '../../kernel/index.js'
 import { type ConnectionState, ProxiedConnection } from './connection.js'
 import { Armed, type ArmedFault, type Fired, type ProxyFault } from './faults.js'
 
@@ -94,12 +94,8 @@ export async function postgresProxy(options: PostgresProxyOptions): Promise<Post
   })
   const port = await listen(server, options.port ?? 0)
 
-  const within = async (limitMs: number, ends: Promise<unknown>): Promise<void> => {
-    const over = new AbortController()
-    const limit = sleep(limitMs, { clock, signal: over.signal, keepAlive: false }).catch(() => undefined)
-    await Promise.race([ends, limit])
-    over.abort()
-  }
+  const within = (limitMs: number, ends: Promise<unknown>): Promise<unknown> =>
+    inTime({ clock, limitMs }, ends).catch(() => undefined)
   return {
     host: '127.0.0.1',
     port,
@@ -114,7 +110,7 @@ export async function postgresProxy(options: PostgresProxyOptions): Promise<Post
       }))
     },
     arm(fault) {
-      const one = new RecordedFault(fault, fired)
+      const one = new Armed(fault, (event) => fired.push(event))
       armed.add(one)
       return one
     },
@@ -149,21 +145,6 @@ function checkOptions(options: PostgresProxyOptions): void {
 
 function invalid(option: string): RepriseError {
   return new RepriseError('ARGUMENT_INVALID', `The option ${option} is not valid.`, { details: { option } })
-}
-
-/** A fault that also writes into the proxy's own record. */
-class RecordedFault extends Armed {
-  readonly #record: Fired[]
-
-  constructor(fault: ProxyFault, record: Fired[]) {
-    super(fault)
-    this.#record = record
-  }
-
-  override happened(fired: Fired): void {
-    this.#record.push(fired)
-    super.happened(fired)
-  }
 }
 
 function listen(server: Server, port: number): Promise<number> {

@@ -2,7 +2,7 @@
 
 import { type IncomingMessage, request as openRequest, type RequestOptions } from 'node:http'
 import { request as openSecureRequest } from 'node:https'
-import { systemClock, uuidv4 } from '../../../kernel/index.js'
+import { defined, systemClock, uuidv4, waitFor } from '../../../kernel/index.js'
 import { ConformanceFailure } from '../expectations.js'
 
 /** A request of a case. */
@@ -101,7 +101,7 @@ export function httpCaseClient(options: HttpCaseClientOptions): HttpCaseClient {
     const personOf = (name: string | undefined): Pick<SubjectUser, 'send' | 'post'> => ({
       send: (request) => sendAs(name, request),
       post: (path, key, body = { amount: 5 }) =>
-        sendAs(name, { path, ...(key === undefined ? {} : { key }), body: JSON.stringify(body) }),
+        sendAs(name, { path, ...defined({ key }), body: JSON.stringify(body) }),
     })
     return {
       places: urls.length,
@@ -142,32 +142,27 @@ function exchange(base: URL, request: SubjectRequest, limitMs: number): Promise<
     agent: false, // A connection that is kept may be closed by the other side just as it is used again.
   }
   const startMs = systemClock.monotonicMs()
-  return new Promise((resolve, reject) => {
+  const failure = (why: string, cause?: unknown): ConformanceFailure =>
+    new ConformanceFailure(`${method} ${path.split('?', 1)[0]}: ${why}`, { cause })
+  const expired = (): ConformanceFailure => failure(`no answer within ${limitMs} ms`)
+  return waitFor({ limitMs, expired }, (resolve, reject) => {
     const outgoing = open(at)
-    const fail = (why: string, cause?: unknown): void => {
-      cancel()
-      reject(new ConformanceFailure(`${method} ${path.split('?', 1)[0]}: ${why}`, { cause }))
-      outgoing.destroy()
-    }
-    const cancel = systemClock.setTimer(limitMs, () => fail(`no answer within ${limitMs} ms`))
     outgoing.on('error', (error: NodeJS.ErrnoException) =>
-      fail(`no answer: ${error.code ?? 'the connection failed'}`, error),
+      reject(failure(`no answer: ${error.code ?? 'the connection failed'}`, error)),
     )
     outgoing.on('response', (incoming) => {
       const parts: Buffer[] = []
       let size = 0
       incoming.on('data', (part: Buffer) => {
         size += part.length
-        if (size > largestAnswer) fail(`the answer has more than ${largestAnswer} bytes`)
+        if (size > largestAnswer) reject(failure(`the answer has more than ${largestAnswer} bytes`))
         else parts.push(part)
       })
-      incoming.on('error', (error) => fail('the answer was cut off', error))
-      incoming.on('end', () => {
-        cancel()
-        resolve(answerOf(incoming, Buffer.concat(parts), systemClock.monotonicMs() - startMs))
-      })
+      incoming.on('error', (error) => reject(failure('the answer was cut off', error)))
+      incoming.on('end', () => resolve(answerOf(incoming, Buffer.concat(parts), systemClock.monotonicMs() - startMs)))
     })
     outgoing.end(bytes)
+    return () => void outgoing.destroy()
   })
 }
 

@@ -4,7 +4,6 @@ import { comparisonCases } from './cases/comparison-cases.js'
 import { concurrencyCases } from './cases/concurrency-cases.js'
 import { headerCases } from './cases/header-cases.js'
 import { isolationCases } from './cases/isolation-cases.js'
-import { keyFormCases } from './cases/key-form-cases.js'
 import { mismatchCases } from './cases/mismatch-cases.js'
 import { outcomeCases } from './cases/outcome-cases.js'
 import { replayCases } from './cases/replay-cases.js'
@@ -13,7 +12,6 @@ import type { HttpCase } from './http-case.js'
 /** Every HTTP case that can be run against any address. */
 export const httpCases: readonly HttpCase[] = [
   ...headerCases,
-  ...keyFormCases,
   ...replayCases,
   ...mismatchCases,
   ...comparisonCases,

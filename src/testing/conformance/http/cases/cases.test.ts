@@ -5,14 +5,12 @@ import { concurrencyCases } from './concurrency-cases.js'
 import { controlledHttpCases } from './controlled-cases.js'
 import { headerCases } from './header-cases.js'
 import { isolationCases } from './isolation-cases.js'
-import { keyFormCases } from './key-form-cases.js'
 import { mismatchCases } from './mismatch-cases.js'
 import { outcomeCases } from './outcome-cases.js'
 import { replayCases } from './replay-cases.js'
 
 const groups = {
   headerCases,
-  keyFormCases,
   replayCases,
   mismatchCases,
   comparisonCases,

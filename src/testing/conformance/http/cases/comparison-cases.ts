@@ -1,19 +1,15 @@
 // Group B, third part: which requests count as the same.
 
 import type { HttpCase } from '../http-case.js'
+import type { SubjectAnswer, SubjectRequest } from '../http-case-client.js'
 
 /** Two ways to write one request: the second counts as a repeat. */
-function alike(one: string, other: string, otherType?: string): HttpCase['run'] {
+function alike(one: string, other: string, otherType = 'application/json'): HttpCase['run'] {
   return async (client, check) => {
     const [user, key] = [client.user(), client.key()]
     const first = await user.send({ path: '/charges', key, body: one })
     check.first(first, 'the first')
-    const again = await user.send({
-      path: '/charges',
-      key,
-      body: other,
-      ...(otherType === undefined ? {} : { type: otherType }),
-    })
+    const again = await user.send({ path: '/charges', key, body: other, type: otherType })
     check.replay(again, first, 'the same request, written otherwise')
     await check.effects(user, 1)
   }
@@ -34,8 +30,13 @@ function different(...pairs: readonly (readonly [one: string, other: string])[])
   }
 }
 
-const part = (boundary: string, amount: number): string =>
-  `--${boundary}\r\nContent-Disposition: form-data; name="amount"\r\n\r\n${amount}\r\n--${boundary}--\r\n`
+const form = (boundary: string, amount: number): SubjectRequest => ({
+  path: '/multipart',
+  body: `--${boundary}\r\nContent-Disposition: form-data; name="amount"\r\n\r\n${amount}\r\n--${boundary}--\r\n`,
+  type: `multipart/form-data; boundary=${boundary}`,
+})
+
+const takesNoForms = ({ status }: SubjectAnswer): boolean => status === 400 || status === 415
 
 /** Cases about comparing requests. */
 export const comparisonCases: readonly HttpCase[] = [
@@ -116,18 +117,10 @@ export const comparisonCases: readonly HttpCase[] = [
     routes: ['POST /multipart'],
     async run(client, check) {
       const [user, key] = [client.user(), client.key()]
-      const send = (boundary: string) =>
-        user.send({
-          path: '/multipart',
-          key,
-          body: part(boundary, 5),
-          type: `multipart/form-data; boundary=${boundary}`,
-        })
-      const first = await send('one-4711')
-      if (first.status === 400 || first.status === 415)
-        return check.effects(user, 0, 'effects of a form that is refused')
+      const first = await user.send({ ...form('one-4711', 5), key })
+      if (takesNoForms(first)) return check.effects(user, 0, 'effects of a form that is refused')
       check.first(first, 'the first')
-      check.replay(await send('another-0815'), first, 'the same form')
+      check.replay(await user.send({ ...form('another-0815', 5), key }), first, 'the same form')
       await check.effects(user, 1)
     },
   },
@@ -138,17 +131,10 @@ export const comparisonCases: readonly HttpCase[] = [
     routes: ['POST /multipart'],
     async run(client, check) {
       const [user, key] = [client.user(), client.key()]
-      const send = (amount: number) =>
-        user.send({
-          path: '/multipart',
-          key,
-          body: part('one-4711', amount),
-          type: 'multipart/form-data; boundary=one-4711',
-        })
-      const first = await send(5)
-      if (first.status === 400 || first.status === 415) return
+      const first = await user.send({ ...form('one-4711', 5), key })
+      if (takesNoForms(first)) return
       check.first(first, 'the first')
-      check.status(await send(6), 422, 'another form')
+      check.status(await user.send({ ...form('one-4711', 6), key }), 422, 'another form')
       await check.effects(user, 1)
     },
   },
