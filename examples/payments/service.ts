@@ -161,7 +161,6 @@ async function send(answer: Answer | Response, request: IncomingMessage, respons
   const { status, headers, body } = await finish(answerOf(answer), Number.MAX_SAFE_INTEGER)
   response.statusCode = status
   for (const [name, value] of headers) response.appendHeader(name, value)
-  const bytes = Buffer.from((body ?? '') as string)
-  response.setHeader('content-length', bytes.length)
-  response.end(request.method === 'HEAD' ? undefined : bytes)
+  response.setHeader('content-length', (body as Uint8Array).length)
+  response.end(request.method === 'HEAD' ? undefined : body)
 }

@@ -28,7 +28,6 @@ type Compare = (signal: AbortSignal) => PromiseLike<Comparison<unknown>> | Compa
 const brand = Symbol.for('reprise.guard')
 
 class MadeGuard {
-  readonly [brand] = true
   readonly rung: Rung
   readonly key: Key | undefined
   readonly compare: Compare | undefined
@@ -37,6 +36,10 @@ class MadeGuard {
     this.rung = rung
     this.key = key
     this.compare = compare
+  }
+
+  get [brand](): true {
+    return true
   }
 }
 

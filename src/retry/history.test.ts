@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { unclassified } from './classify/classifier.js'
 import { historyOf, remember } from './history.js'
-import { permanent, type Verdict } from './verdict.js'
+import { permanent, unclassified, type Verdict } from './verdict.js'
 
 describe('historyOf', () => {
   const failedWith = (verdict: Verdict) => [{ number: 1, verdict, error: undefined, failedAtMs: 0 }]

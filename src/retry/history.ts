@@ -1,6 +1,6 @@
 // What became of each attempt, kept beside the error that the caller's own function threw, not inside it.
 
-import type { StopReason } from './decide.js'
+import type { StopReason } from './decide-repeat.js'
 import type { Verdict } from './verdict.js'
 
 /** One failed attempt. */

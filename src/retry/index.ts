@@ -14,14 +14,7 @@ export {
   grpcBackoff,
   noJitter,
 } from './backoff.js'
-export {
-  type Classifier,
-  defaultClassifier,
-  firstOf,
-  forCodes,
-  unclassified,
-  when,
-} from './classify/default-classifier.js'
+export { defaultClassifier } from './classify/default-classifier.js'
 export {
   type HttpClassifierOptions,
   type HttpFacts,
@@ -31,7 +24,13 @@ export {
   httpVerdict,
 } from './classify/http.js'
 export { abortClassifier, networkClassifier } from './classify/network.js'
-export { type Decision, decide, type Facts, type PolicyRules, type StopReason } from './decide.js'
+export {
+  decideRepeat,
+  type PolicyRules,
+  type RepeatDecision,
+  type RepeatFacts,
+  type StopReason,
+} from './decide-repeat.js'
 export {
   atomic,
   type Comparison,
@@ -46,9 +45,16 @@ export {
   sequenced,
 } from './guard.js'
 export { type AttemptRecord, historyOf, type RetryHistory } from './history.js'
-export type { HedgeOptions, PolicyData, Resolution, RetryPolicyOptions, RunOptions } from './options.js'
+export type {
+  Attempt,
+  Body,
+  HedgeOptions,
+  PolicyData,
+  Resolution,
+  RetryPolicyOptions,
+  RunOptions,
+} from './options.js'
 export { type LiveOptions, policyFrom, type RetryPolicy, retry, retryPolicy } from './policy.js'
-export type { Attempt, Body } from './run/attempt.js'
 export { ownedByCaller, sameLayer } from './run/layers.js'
 export {
   type Breaker,
@@ -79,13 +85,18 @@ export {
 export { type PerTargetOptions, perTarget } from './target/targets.js'
 export { UnknownOutcomeError } from './unknown-outcome.js'
 export {
+  type Classifier,
   discard,
   failedBecause,
+  firstOf,
+  forCodes,
   type Happened,
   type Help,
   permanent,
   type ReturnedVerdict,
   transient,
+  unclassified,
   type Verdict,
   type VerdictExtra,
+  when,
 } from './verdict.js'

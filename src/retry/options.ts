@@ -1,5 +1,6 @@
 // What a policy and a call can be told, and what a policy is as plain data.
 
+import type { Key } from '../identity/index.js'
 import {
   type Clock,
   type Deadline,
@@ -10,11 +11,27 @@ import {
   RepriseError,
 } from '../kernel/index.js'
 import type { Backoff, BackoffData } from './backoff.js'
-import type { Classifier } from './classify/default-classifier.js'
 import type { AttemptRecord } from './history.js'
 import type { Breaker, BreakerData } from './target/breaker.js'
 import type { Budget, BudgetData } from './target/budget.js'
-import type { Verdict } from './verdict.js'
+import type { Classifier, ReturnedVerdict, Verdict } from './verdict.js'
+
+/** What the body is told about the attempt it makes. */
+export interface Attempt {
+  /** Which call this is; the first is 1. */
+  readonly number: number
+  /** The key to send: the guard's, the same in every attempt. */
+  readonly key: Key | undefined
+  /** When nobody waits any more; undefined without a deadline. */
+  readonly deadline: Deadline | undefined
+  /** Aborts when the attempt is over: its time-out, the deadline, the caller's own signal, or a hedge that won. */
+  readonly signal: AbortSignal
+}
+
+/** The caller's function. It returns its result, or its verdict on a failure as a value. */
+export type Body<Result> = (
+  attempt: Attempt,
+) => Result | ReturnedVerdict<Result> | PromiseLike<Result | ReturnedVerdict<Result>>
 
 /** How a policy hedges: it sends another attempt while the first is still out. Only ever under a guard. */
 export interface HedgeOptions {

@@ -1,20 +1,36 @@
 // A policy lives per process and target: how often to try, how long to wait, when to stop. It is also plain data.
 
-import { type Duration, durationMs, RepriseError, systemClock, systemRandom } from '../kernel/index.js'
+import { currentDeadline, withIntent } from '../identity/index.js'
+import {
+  type Deadline,
+  type Duration,
+  durationMs,
+  earlier,
+  RepriseError,
+  systemClock,
+  systemRandom,
+} from '../kernel/index.js'
+import { retryRefused } from '../telemetry/index.js'
 import { backoffFrom, fullJitter } from './backoff.js'
-import { type Classifier, firstOf } from './classify/classifier.js'
 import { defaultClassifier } from './classify/default-classifier.js'
 import { httpClassifierFor } from './classify/http.js'
 import { demandObject, demandOnly } from './demand.js'
 import { type Guard, isGuard, notAGuard } from './guard.js'
-import { demandPolicyOptions, type PolicyData, type RetryPolicyOptions, type RunOptions } from './options.js'
-import type { Body } from './run/attempt.js'
-import type { Machinery } from './run/call.js'
-import { registerLayer, sameLayer } from './run/layers.js'
-import { execute } from './run/run.js'
-import { Timeouts } from './run/timeouts.js'
+import {
+  type Body,
+  demandPolicyOptions,
+  demandRunOptions,
+  type PolicyData,
+  type RetryPolicyOptions,
+  type RunOptions,
+} from './options.js'
+import { Call, type PolicySettings } from './run/call.js'
+import { hedged } from './run/hedge.js'
+import { ownedAbove, registerLayer, sameLayer } from './run/layers.js'
+import { deadlineExceeded, Timeouts } from './run/timeouts.js'
 import { belongsTo, breakerFrom } from './target/breaker.js'
 import { budgetFrom, tokenBudget } from './target/budget.js'
+import { type Classifier, firstOf, ownErrorClassifier } from './verdict.js'
 
 /** A policy. Make one per target and keep it: budget and breaker live in it. */
 export interface RetryPolicy {
@@ -51,8 +67,7 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
   const ms = (duration: Duration | undefined): number | undefined =>
     duration === undefined ? undefined : durationMs(duration, { minMs: 1 })
   const budget = options.budget === false ? undefined : (options.budget ?? tokenBudget())
-  const attemptTimeoutMs = ms(options.attemptTimeout)
-  const machinery: Machinery = {
+  const settings: PolicySettings = {
     name,
     rules: {
       attempts,
@@ -63,56 +78,55 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
     },
     breaker: options.breaker,
     deadlineMs: ms(options.deadline),
-    attemptTimeoutMs,
-    hedgeAfterMs: hedge === undefined ? undefined : durationMs(hedge.after, { minMs: 1 }),
+    attemptTimeoutMs: ms(options.attemptTimeout),
+    hedgeAfterMs: hedge && durationMs(hedge.after, { minMs: 1 }),
     classify: classifierOf(options),
     layer,
     own: { depth: 1, declared: attempts },
     innermost,
     clock,
     random: options.random ?? systemRandom,
-    plain: options.deadline === undefined && hedge === undefined,
-    timeouts: attemptTimeoutMs === undefined ? undefined : new Timeouts(clock, attemptTimeoutMs),
+    timeouts: new Timeouts(clock),
     discards: 0,
   }
   if (options.breaker !== undefined) belongsTo(options.breaker, name)
   if (attempts > 1) registerLayer()
-  return new Policy(machinery)
+  return new Policy(settings)
 }
 
 // Dates in Retry-After are compared with the policy's own clock.
 function classifierOf({ classify, clock }: RetryPolicyOptions): Classifier {
-  const own = classify === undefined ? [] : [classify]
+  const given = classify === undefined ? [] : [classify]
   const http = clock === undefined ? [] : [httpClassifierFor({ clock })]
-  return own.length + http.length === 0 ? defaultClassifier : firstOf(...own, ...http, defaultClassifier)
+  return firstOf(ownErrorClassifier, ...given, ...http, defaultClassifier)
 }
 
 class Policy implements RetryPolicy {
-  readonly #machinery: Machinery
+  readonly #settings: PolicySettings
 
-  constructor(machinery: Machinery) {
-    this.#machinery = machinery
+  constructor(settings: PolicySettings) {
+    this.#settings = settings
   }
 
   get name(): string {
-    return this.#machinery.name
+    return this.#settings.name
   }
 
   get discards(): number {
-    return this.#machinery.discards
+    return this.#settings.discards
   }
 
   run<Result>(guard: Guard, body: Body<Result>, options?: RunOptions<Result>): Promise<Result> {
     if (!isGuard(guard)) return Promise.reject(notAGuard())
-    return execute(this.#machinery, guard, body, options)
+    return makeCall(this.#settings, guard, body, options)
   }
 
   once<Result>(body: Body<Result>, options?: RunOptions<Result>): Promise<Result> {
-    return execute(this.#machinery, undefined, body, options)
+    return makeCall(this.#settings, undefined, body, options)
   }
 
   toJSON(): PolicyData {
-    const { name, rules, breaker, deadlineMs, attemptTimeoutMs, hedgeAfterMs, layer, innermost } = this.#machinery
+    const { name, rules, breaker, deadlineMs, attemptTimeoutMs, hedgeAfterMs, layer, innermost } = this.#settings
     const { attempts, backoff, budget, minimumRemainderMs, maxRetryAfterMs } = rules
     return {
       name,
@@ -129,6 +143,68 @@ class Policy implements RetryPolicy {
       ...(innermost && { innermost }),
     }
   }
+}
+
+function makeCall<Result>(
+  settings: PolicySettings,
+  guard: Guard | undefined,
+  body: Body<Result>,
+  options: RunOptions<Result> | undefined,
+): Promise<Result> {
+  try {
+    if (typeof body !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'The body is no function.')
+    const ambient = currentDeadline()
+    const { deadlineMs, hedgeAfterMs } = settings
+    if (options === undefined && ambient === undefined && deadlineMs === undefined && hedgeAfterMs === undefined)
+      return new Call(settings, guard, body, undefined, undefined, ownedAbove(settings), false).attempt(1)
+    return makeLimitedCall(settings, guard, body, options, ambient)
+  } catch (error) {
+    // Breaker and clock may be the user's.
+    return Promise.reject(error)
+  }
+}
+
+function makeLimitedCall<Result>(
+  settings: PolicySettings,
+  guard: Guard | undefined,
+  body: Body<Result>,
+  options: RunOptions<Result> | undefined,
+  ambient: Deadline | undefined,
+): Promise<Result> {
+  if (options !== undefined) demandRunOptions(options)
+  if (options?.signal?.aborted) {
+    if (retryRefused.hasSubscribers) retryRefused.publish({ policy: settings.name, by: 'signal' })
+    throw options.signal.reason
+  }
+  const deadline = deadlineOf(settings, options?.deadline, ambient)
+  // On the way inwards a deadline only shrinks: what the body calls is to see one that this call brought. Async, since some
+  // work (a query, a lazy promise) starts only when it is awaited.
+  const inward: Body<Result> =
+    deadline === undefined || deadline === ambient
+      ? body
+      : (attempt) => withIntent({ deadline }, async () => body(attempt))
+  const isOwned = ownedAbove(settings)
+  // A precondition that fails under a hedge may be the other hedge's success, which nobody can tell while that one is out.
+  const hedges = settings.hedgeAfterMs !== undefined && guard !== undefined && guard.rung !== 'conditional' && !isOwned
+  const call = new Call(settings, guard, inward, options, deadline, isOwned, hedges)
+  if (!call.isUseful()) {
+    call.refused('deadline')
+    throw deadlineExceeded()
+  }
+  return hedges ? hedged(call) : call.attempt(1)
+}
+
+function deadlineOf(
+  { deadlineMs, clock }: PolicySettings,
+  given: Duration | Deadline | undefined,
+  ambient: Deadline | undefined,
+): Deadline | undefined {
+  const own = deadlineMs === undefined ? undefined : { expiresAtMs: clock.monotonicMs() + deadlineMs }
+  const called =
+    given === undefined || typeof given === 'object' ? given : { expiresAtMs: clock.monotonicMs() + durationMs(given) }
+  const earliest = earlier(earlier(own, called), ambient)
+  // A point that never comes is no deadline, and no timer can be set for it.
+  return earliest?.expiresAtMs === Number.POSITIVE_INFINITY ? undefined : earliest
 }
 
 /** What plain data cannot hold. */

@@ -1,4 +1,4 @@
-// The clients of the storm model. Every decision is made by the code that real calls use: `decide`, with a backoff, a budget
+// The clients of the storm model. Every decision is made by the code that real calls use: `decideRepeat`, with a backoff, a budget
 // and a breaker for each client, told of results in the runner's order.
 
 import type { Random } from '../kernel/index.js'
@@ -7,10 +7,10 @@ import {
   backoffFrom,
   breakerFrom,
   budgetFrom,
-  type Decision,
-  decide,
-  type Facts,
+  decideRepeat,
   type PolicyRules,
+  type RepeatDecision,
+  type RepeatFacts,
 } from '../retry/index.js'
 import { type Allowance, quotaBudget } from './peer-quota.js'
 import type { StormSettings } from './storm-settings.js'
@@ -55,11 +55,11 @@ export class StormFleet {
   }
 
   /** An attempt failed: what the client does now. Every failure of the model is transient. */
-  failed(client: number, pass: number, facts: Facts): Decision {
+  failed(client: number, pass: number, facts: RepeatFacts): RepeatDecision {
     const { rules, breaker } = this.#client(client)
     breaker?.failed(pass, facts.nowMs)
     rules.budget?.failed(facts.nowMs, facts.failures > 1)
-    return decide(rules, facts, this.#random)
+    return decideRepeat(rules, facts, this.#random)
   }
 
   /** What is left in the budgets, as a mean over the clients; undefined without budgets. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { defaultClassifier, unclassified } from './default-classifier.js'
+import { unclassified } from '../verdict.js'
+import { defaultClassifier } from './default-classifier.js'
 
 describe('defaultClassifier', () => {
   it('knows answers, networks and aborts, and leaves the rest unclassified', () => {

@@ -6,7 +6,7 @@
 import { readRetryAfter } from '../../identity/index.js'
 import { type Clock, demandKnown, systemClock } from '../../kernel/index.js'
 import type { Verdict } from '../verdict.js'
-import { type Classifier, firstOf } from './classifier.js'
+import { type Classifier, firstOf } from '../verdict.js'
 
 /** What is known of an answer. */
 export interface HttpFacts {

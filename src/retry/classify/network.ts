@@ -8,8 +8,7 @@
 // refused may be the second one, after the first had its effect: for what must not be repeated, use the HTTP client, or
 // fetch with `redirect: 'manual'`.
 
-import { permanent, transient } from '../verdict.js'
-import { alongCauses, type Classifier, type ErrorFacts } from './classifier.js'
+import { alongCauses, type Classifier, type ErrorFacts, permanent, transient } from '../verdict.js'
 
 /** The calls of the operating system that come before the first byte. */
 const beforeSending = /^(connect|bind|getaddrinfo)$/

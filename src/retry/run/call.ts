@@ -1,84 +1,500 @@
-// One call of a policy, as runner, failures and hedges share it.
+// One call of a policy: makes attempts until one succeeds or no other may follow, and says what the caller gets.
+//
+// Nearly every call succeeds at once. On that way no clock is read, no signal is made, and nothing is awaited: an async
+// function keeps a place for each of its variables over every await, which costs more than all that is done here.
 
-import { type Clock, type Deadline, type Random, RepriseError } from '../../kernel/index.js'
-import { retryRefused } from '../../telemetry/index.js'
-import type { Classifier } from '../classify/default-classifier.js'
-import type { PolicyRules } from '../decide.js'
-import type { Guard } from '../guard.js'
-import type { RunOptions } from '../options.js'
+import type { Key } from '../../identity/index.js'
+import {
+  type Clock,
+  type Deadline,
+  inTime,
+  isRepriseError,
+  type Random,
+  RepriseError,
+  waitFor,
+} from '../../kernel/index.js'
+import { type RetryRefusedEvent, retryAttempt, retryRefused } from '../../telemetry/index.js'
+import { decideRepeat, type PolicyRules, type RepeatDecision, type StopReason } from '../decide-repeat.js'
+import { comparisonOf, type Guard } from '../guard.js'
+import { type AttemptRecord, remember } from '../history.js'
+import type { Attempt, Body, Resolution, RunOptions } from '../options.js'
 import type { Breaker } from '../target/breaker.js'
-import type { Body } from './attempt.js'
-import type { Layer } from './layers.js'
-import type { CallLimits } from './limits.js'
-import type { Timeouts } from './timeouts.js'
+import { UnknownOutcomeError } from '../unknown-outcome.js'
+import {
+  type Classifier,
+  isReturnedVerdict,
+  type ReturnedVerdict,
+  soundVerdict,
+  transient,
+  unclassified,
+  type Verdict,
+} from '../verdict.js'
+import { callAtOnce, callInScope, endLayer, entersContext, type Layer, openLayer } from './layers.js'
+import { deadlineExceeded, type LimitedCall, type Timeouts, timedOut, Wait } from './timeouts.js'
 
-/** A policy as the runner sees it: options resolved, nothing optional left to default. */
-export interface Machinery extends Layer {
-  /** What decides after a failure. */
+/** A policy as its calls see it: options resolved, nothing left to default. */
+export interface PolicySettings extends Layer {
   readonly rules: PolicyRules
-  /** What stops calling a target that keeps failing. */
   readonly breaker: Breaker | undefined
-  /** How long a whole call may take, in ms. */
   readonly deadlineMs: number | undefined
-  /** How long one attempt may take, in ms. */
   readonly attemptTimeoutMs: number | undefined
-  /** How long to wait for an attempt before sending the next, in ms. */
   readonly hedgeAfterMs: number | undefined
-  /** What failures mean. */
   readonly classify: Classifier
-  /** Time. */
   readonly clock: Clock
-  /** Chance. */
   readonly random: Random
-  /** Whether nothing but the rules, the breaker and the time-out bears on a call. */
-  readonly plain: boolean
-  /** The attempts that are out, where they have a time-out. */
-  readonly timeouts: Timeouts | undefined
+  readonly timeouts: Timeouts
   /** How many times a verdict said to discard. */
   discards: number
 }
 
-/** One call of a policy. */
-export interface Call<Result> {
-  /** The policy. */
-  readonly machinery: Machinery
-  /** What makes a repeat harmless; undefined: nothing does. */
-  readonly guard: Guard | undefined
-  /** The caller's function. */
-  readonly body: Body<Result>
-  /** What the caller said about this call. */
-  readonly options: RunOptions<Result> | undefined
-  /** When nobody waits any more. */
+/** An attempt in the hands of its call. */
+export class RunningAttempt implements Attempt {
+  readonly number: number
+  readonly key: Key | undefined
   readonly deadline: Deadline | undefined
-  /** What may end the call from outside; undefined where nothing may. */
-  readonly limits: CallLimits | undefined
-  /** Whether a layer around this one repeats. */
-  readonly owned: boolean
+  #wait: Wait | undefined
+  // Making a controller costs several microseconds, more than everything else on the way of a call that succeeds.
+  #controller: AbortController | undefined
+  #over: { readonly reason: unknown } | undefined
+
+  constructor(number: number, key: Key | undefined, deadline: Deadline | undefined) {
+    this.number = number
+    this.key = key
+    this.deadline = deadline
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController()
+    if (this.#over !== undefined) this.#controller.abort(this.#over.reason)
+    return this.#controller.signal
+  }
+
+  /** Says by what the wait for it is limited. */
+  limit(wait: Wait): void {
+    this.#wait = wait
+  }
+
+  /** Tells the body that its attempt is over, and lets go of the limits. */
+  abort(reason: unknown): void {
+    if (this.#over !== undefined) return
+    this.#over = { reason }
+    this.#wait?.release()
+    this.#controller?.abort(reason)
+  }
 }
 
-/**
- * Tells budget and breaker of a success. The clock is read only for those that mind the time.
- *
- * @param isRepeat Whether the budget has been told of an earlier attempt of the same call.
- */
-export function succeeded({ rules, breaker, clock }: Machinery, pass: number, isRepeat: boolean): void {
-  if (breaker !== undefined) breaker.succeeded(pass, breaker.data.kind === 'window' ? clock.monotonicMs() : 0)
-  const { budget } = rules
-  if (budget !== undefined) budget.succeeded(budget.data.kind === 'token' ? 0 : clock.monotonicMs(), isRepeat)
+/** How an attempt failed: it threw, or it returned its verdict as a value. */
+export type Failure<Result> =
+  | { readonly returned: true; readonly verdict: Verdict; readonly value: Result }
+  | { readonly returned: false; readonly error: unknown; readonly verdict?: Verdict }
+
+/** A call that ends with a value although an attempt failed. */
+export interface EndValue<Result> {
+  readonly value: Result
 }
 
-/** The refusal of a call whose target is left alone. */
-export function breakerOpen(policy: string): RepriseError {
-  if (retryRefused.hasSubscribers) retryRefused.publish({ policy, by: 'breaker' })
-  return new RepriseError('BREAKER_OPEN', 'The breaker is open; the target was not called.')
+/** How long somebody may look at the world where the call has no deadline, in ms. */
+const maxLookMs = 60_000
+
+/** What went wrong in a call so far. */
+interface Failures<Result> {
+  readonly records: AttemptRecord[]
+  /** What the latest failure meant. */
+  verdict: Verdict
+  latest: Failure<Result> | undefined
+  /** The latest that may have had an effect. */
+  latestMaybe: Failure<Result> | undefined
+  /** What was thrown while somebody looked at the world. */
+  suppressed: readonly unknown[]
+  /** Whether the budget has been told of this call: it counts once, however many of its attempts report. */
+  isCounted: boolean
+  /** In a hedged call: whether the budget has said yes to a repeat that is not sent yet. Failures until then share it. */
+  isPaid: boolean
+  /** The latest wait that was a step of the backoff, in ms. */
+  delayMs: number
+  /** The failures before the latest pushback, after which the backoff starts anew. */
+  before: number
+  deadlineError: RepriseError | undefined
 }
 
-/** Whether the call is a layer. What repeats nothing that may have happened multiplies nothing, and leaves repeats to those inside. */
-export function isLayer({ rules }: Machinery, guard: Guard | undefined): boolean {
-  return guard !== undefined && rules.attempts > 1
+/** One call of a policy, from its first attempt to its end. */
+export class Call<Result> implements LimitedCall {
+  readonly settings: PolicySettings
+  readonly guard: Guard | undefined
+  readonly body: Body<Result>
+  readonly deadline: Deadline | undefined
+  readonly #options: RunOptions<Result> | undefined
+  readonly #isOwned: boolean
+  readonly #isHedged: boolean
+  // Made by the first failure: most calls have none.
+  #failures: Failures<Result> | undefined
+
+  /**
+   * @param isOwned Whether a layer around this one repeats.
+   * @param isHedged Whether several attempts may be out at a time, and the next goes without a wait of our own.
+   */
+  constructor(
+    settings: PolicySettings,
+    guard: Guard | undefined,
+    body: Body<Result>,
+    options: RunOptions<Result> | undefined,
+    deadline: Deadline | undefined,
+    isOwned: boolean,
+    isHedged: boolean,
+  ) {
+    this.settings = settings
+    this.guard = guard
+    this.body = body
+    this.deadline = deadline
+    this.#options = options
+    this.#isOwned = isOwned
+    this.#isHedged = isHedged
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#options?.signal
+  }
+
+  /** What went wrong so far. */
+  get failures(): Failures<Result> {
+    this.#failures ??= {
+      records: [],
+      verdict: unclassified,
+      latest: undefined,
+      latestMaybe: undefined,
+      suppressed: [],
+      isCounted: false,
+      isPaid: false,
+      delayMs: 0,
+      before: 0,
+      deadlineError: undefined,
+    }
+    return this.#failures
+  }
+
+  /** Makes attempts, from the one of that number on, until one succeeds or no other may follow. */
+  attempt(number: number): Promise<Result> {
+    const { guard, deadline, layer } = this
+    const pass = this.enter()
+    if (pass === 0) return Promise.resolve(this.breakerOpen())
+    const attempt = new RunningAttempt(number, guard?.key, deadline)
+    if (this.#isLimited || (layer !== undefined && entersContext(layer, number)))
+      return this.#watched(attempt, layer, pass)
+    return callAtOnce(layer?.own, this.body, attempt).then(
+      (result) => this.#answered(number, result, pass),
+      (error: unknown) => this.#next(number, { returned: false, error }, pass),
+    )
+  }
+
+  // The same with limits, or in a scope. Apart, since a function keeps a place for all that its closures use.
+  #watched(attempt: RunningAttempt, layer: Layer | undefined, pass: number): Promise<Result> {
+    const { number } = attempt
+    const scope = layer !== undefined && !this.#isLimited ? openLayer(layer.own) : undefined
+    const result = scope === undefined ? this.inTime(attempt) : callInScope(scope, this.body, attempt)
+    return result.then(
+      (value) => {
+        endLayer(scope)
+        return this.#answered(number, value, pass)
+      },
+      (error: unknown) => {
+        endLayer(scope)
+        return this.#next(number, { returned: false, error }, pass)
+      },
+    )
+  }
+
+  #answered(number: number, result: Result | ReturnedVerdict<Result>, pass: number): Result | Promise<Result> {
+    if (isReturnedVerdict(result)) return this.#next(number, returnedFailure(result), pass)
+    // Not caught: a breaker or budget that throws on hearing of a success does not make it a failure to be repeated.
+    this.succeeded(pass)
+    return result
+  }
+
+  /** Calls the body, and waits for it no longer than time-out, deadline and signal allow. */
+  inTime(attempt: RunningAttempt): Promise<Result | ReturnedVerdict<Result>> {
+    const { settings, body, layer, signal } = this
+    if (signal?.aborted) return Promise.reject(signal.reason)
+    return new Promise((resolve, reject) => {
+      const giveUp = (reason: unknown): void => {
+        attempt.abort(reason)
+        reject(reason)
+      }
+      const wait = new Wait(settings.timeouts, this, settings.attemptTimeoutMs, giveUp)
+      attempt.limit(wait)
+      // A body that goes on after its time is over is still a layer to what it calls, until it has ended.
+      const scope = layer !== undefined && entersContext(layer, attempt.number) ? openLayer(layer.own) : undefined
+      const result = scope === undefined ? callAtOnce(layer?.own, body, attempt) : callInScope(scope, body, attempt)
+      result.then(
+        (value) => {
+          endLayer(scope)
+          if (wait.end()) resolve(value)
+        },
+        (error: unknown) => {
+          endLayer(scope)
+          if (wait.end()) reject(error)
+        },
+      )
+    })
+  }
+
+  /** Asks the breaker to call the target: the pass to report with, or 0 if it must not be called. */
+  enter(): number {
+    const { breaker, clock } = this.settings
+    return breaker === undefined ? -1 : breaker.tryEnter(clock.monotonicMs())
+  }
+
+  /** Tells budget and breaker of a success. The clock is read only for those that mind the time. */
+  succeeded(pass: number): void {
+    const { rules, breaker, clock } = this.settings
+    if (breaker !== undefined) breaker.succeeded(pass, breaker.data.kind === 'window' ? clock.monotonicMs() : 0)
+    const { budget } = rules
+    if (budget !== undefined)
+      budget.succeeded(budget.data.kind === 'token' ? 0 : clock.monotonicMs(), this.#failures?.isCounted)
+  }
+
+  /** Whether enough is left of the deadline for an attempt to be worth making. */
+  isUseful(): boolean {
+    const { deadline, settings } = this
+    return (
+      deadline === undefined || deadline.expiresAtMs - settings.clock.monotonicMs() >= settings.rules.minimumRemainderMs
+    )
+  }
+
+  /** Says to whoever listens that an attempt was refused. */
+  refused(by: RetryRefusedEvent['by']): void {
+    if (retryRefused.hasSubscribers) retryRefused.publish({ policy: this.settings.name, by })
+  }
+
+  /** The end of a call whose target is left alone. */
+  breakerOpen(): Result {
+    this.refused('breaker')
+    if (this.#failures !== undefined) return this.end('breaker')
+    throw new RepriseError('BREAKER_OPEN', 'The breaker is open; the target was not called.')
+  }
+
+  deadlineError(): unknown {
+    this.failures.deadlineError ??= deadlineExceeded()
+    return this.failures.deadlineError
+  }
+
+  /** Judges a failed attempt; waits and goes on, or ends the call. */
+  async #next(number: number, failure: Failure<Result>, pass: number): Promise<Result> {
+    const { settings, signal, failures } = this
+    const { clock } = settings
+    const decision = await this.judge(number, failure, pass, number)
+    if (!('again' in decision)) return decision.value
+    if (!decision.again) return this.end(decision.reason)
+    // An exact wait is no step of the backoff.
+    failures.delayMs = failures.verdict.exactly ? 0 : decision.delayMs
+    if (failures.verdict.exactly) failures.before = number
+    try {
+      await waitFor<void>({ signal }, (resolve) => clock.setTimer(decision.delayMs, () => resolve()))
+    } catch (reason) {
+      this.refused('signal')
+      throw this.left(reason)
+    }
+    // Only now it is true that there was such a wait. Set in this way, since the record may be frozen by whoever has it.
+    Reflect.set(failures.records.at(-1) as AttemptRecord, 'delayMs', decision.delayMs)
+    // The wait may have taken longer than it should, where the event loop was blocked.
+    if (!this.isUseful()) {
+      this.refused('deadline')
+      return this.end('deadline')
+    }
+    return this.attempt(number + 1)
+  }
+
+  /**
+   * Judges a failed attempt without waiting: what to do next, or how the call ends.
+   *
+   * @param made How many calls have been made, those still out included.
+   */
+  async judge(
+    number: number,
+    failure: Failure<Result>,
+    pass: number,
+    made: number,
+  ): Promise<RepeatDecision | EndValue<Result>> {
+    const { settings, guard, signal, failures } = this
+    const { breaker, clock } = settings
+    const nowMs = clock.monotonicMs()
+    if (signal?.aborted) {
+      breaker?.ignored(pass)
+      failures.verdict = transient('aborted', 'maybe')
+      return this.#abandoned(number, failure, nowMs)
+    }
+    failures.verdict = failure.verdict ?? soundVerdict(settings.classify((failure as { error: unknown }).error))
+    // At its deadline a hedged call fails once, however many attempts it ends.
+    const isSame = this.#isHedged && isSameDeadline(failure, failures.latest)
+    if (failures.verdict.help === 'transient' && !isSame) breaker?.failed(pass, nowMs)
+    else breaker?.ignored(pass)
+    failures.latest = failure
+    const mayBeOurs = failures.verdict.conflict && failures.latestMaybe !== undefined && guard?.rung === 'conditional'
+    if (mayBeOurs) return this.#compare(number, failure, nowMs)
+    const resolve = this.#options?.resolve
+    if (resolve !== undefined && failures.verdict.happened === 'maybe' && guard === undefined && !failure.returned) {
+      const resolution = await this.#look<Resolution<Result>>((looking) => resolve(failure.error, looking))
+      if (signal?.aborted) return this.#abandoned(number, failure, nowMs)
+      if (resolution?.happened === true) {
+        this.#record(number, failure, nowMs, { again: false, reason: 'resolved' })
+        return { value: resolution.value }
+      }
+      if (resolution?.happened === false) failures.verdict = { ...failures.verdict, happened: 'no' }
+    }
+    if (failures.verdict.happened === 'maybe') failures.latestMaybe = failure
+    // Looking at the world takes time.
+    const decision = this.#decide(made, clock.monotonicMs(), isSame)
+    this.#record(number, failure, nowMs, decision)
+    return !decision.again && decision.reason === 'discard' ? this.#discard(failure) : decision
+  }
+
+  /** The end of the call: a value that an attempt returned, or the error that the caller has to know of. */
+  end(stop: StopReason): Result {
+    const latest = this.failures.latest as Failure<Result>
+    const maybe = this.failures.latestMaybe
+    // A definite answer is the answer; else a later harmless failure must not hide one that may have had an effect.
+    const isAnswer = latest.returned && latest.verdict.help === 'permanent'
+    const chosen = isAnswer ? latest : (maybe ?? latest)
+    if (chosen.returned) return chosen.value
+    if (this.guard === undefined && maybe !== undefined) throw this.#unknown(chosen.error, stop)
+    throw this.#remembered(chosen.error, stop)
+  }
+
+  /** The reason for which a call is left before its end, with what is known of it. */
+  left(reason: unknown): unknown {
+    return this.#remembered(reason, 'aborted')
+  }
+
+  /** What it is to policies inside: none, if it repeats nothing that may have happened, since that multiplies nothing. */
+  get layer(): Layer | undefined {
+    return this.guard !== undefined && this.settings.rules.attempts > 1 ? this.settings : undefined
+  }
+
+  get #isLimited(): boolean {
+    return this.settings.attemptTimeoutMs !== undefined || this.deadline !== undefined || this.signal !== undefined
+  }
+
+  #decide(made: number, nowMs: number, isTold: boolean): RepeatDecision {
+    const { settings, guard, deadline, failures } = this
+    const { verdict } = failures
+    const { rules, random } = settings
+    if (!isTold && (verdict.help === 'transient' || verdict.doNotRepeat)) {
+      rules.budget?.failed(nowMs, failures.isCounted)
+      failures.isCounted = true
+    }
+    // One layer repeats; what provably did not happen multiplies nothing.
+    const isOwned = this.#isOwned && verdict.help === 'transient' && verdict.happened === 'maybe'
+    if (isOwned && guard !== undefined) return { again: false, reason: 'layer' }
+    const facts = {
+      failures: made,
+      failuresBefore: failures.before,
+      verdict,
+      guarded: guard !== undefined,
+      anyMaybe: failures.latestMaybe !== undefined,
+      previousDelayMs: failures.delayMs,
+      remainingMs: deadline === undefined ? Number.POSITIVE_INFINITY : deadline.expiresAtMs - nowMs,
+      nowMs,
+      withoutBackoff: this.#isHedged,
+      isPaid: failures.isPaid,
+    }
+    const decision = decideRepeat(rules, facts, random)
+    if (this.#isHedged && decision.again) failures.isPaid = true
+    return decision
+  }
+
+  #record(number: number, failure: Failure<Result>, nowMs: number, decision: RepeatDecision): void {
+    const { settings, failures } = this
+    const { name, rules } = settings
+    const error = failure.returned ? undefined : failure.error
+    const record: AttemptRecord = { number, verdict: failures.verdict, error, failedAtMs: nowMs }
+    failures.records.push(record)
+    this.#options?.history?.push(record)
+    if (!retryAttempt.hasSubscribers) return
+    const { help, happened, why } = failures.verdict
+    const { budget } = rules
+    retryAttempt.publish({
+      policy: name,
+      attempt: number,
+      help,
+      happened,
+      why,
+      ...(decision.again ? { delayMs: decision.delayMs } : { stop: decision.reason }),
+      ...(budget && { budgetLevel: budget.level(nowMs) }),
+    })
+  }
+
+  // The caller left. The attempt was made all the same.
+  #abandoned(number: number, failure: Failure<Result>, nowMs: number): never {
+    this.#record(number, failure, nowMs, { again: false, reason: 'aborted' })
+    throw this.left(this.signal?.reason)
+  }
+
+  // The precondition failed, but an earlier attempt may have been the one that changed it.
+  async #compare(number: number, failure: Failure<Result>, nowMs: number): Promise<RepeatDecision | EndValue<Result>> {
+    const compare = this.guard === undefined ? undefined : comparisonOf(this.guard)
+    const comparison = compare && (await this.#look(compare))
+    if (this.signal?.aborted) return this.#abandoned(number, failure, nowMs)
+    this.#record(number, failure, nowMs, { again: false, reason: 'conflict' })
+    if (comparison?.ours === true) return { value: comparison.value as Result }
+    if (comparison?.ours === false) {
+      this.failures.latestMaybe = undefined
+      return { again: false, reason: 'permanent' }
+    }
+    throw this.#unknown(
+      this.failures.latestMaybe?.returned === false ? this.failures.latestMaybe.error : undefined,
+      'conflict',
+    )
+  }
+
+  // Looking at the world has until the deadline, or a minute where there is none. It can fail as well: then it cannot tell,
+  // and its error is kept beside the one that matters.
+  async #look<Found>(look: (signal: AbortSignal) => PromiseLike<Found> | Found): Promise<Found | undefined> {
+    const { settings, deadline, signal, failures } = this
+    const { clock } = settings
+    if (signal?.aborted) return undefined
+    const controller = new AbortController()
+    const limits =
+      deadline === undefined
+        ? { limitMs: maxLookMs, expired: () => timedOut('Looking whether it happened', maxLookMs) }
+        : { limitMs: Math.max(0, deadline.expiresAtMs - clock.monotonicMs()), expired: deadlineExceeded }
+    try {
+      return await inTime({ clock, signal, ...limits }, callAtOnce(undefined, look, controller.signal))
+    } catch (error) {
+      controller.abort(error)
+      failures.suppressed = [...failures.suppressed, error]
+      return undefined
+    }
+  }
+
+  #discard(failure: Failure<Result>): RepeatDecision | EndValue<Result> {
+    this.settings.discards += 1
+    if (failure.returned) return { value: failure.value }
+    const onDiscard = this.#options?.onDiscard
+    if (onDiscard !== undefined) return { value: onDiscard(this.failures.verdict, failure.error) }
+    return { again: false, reason: 'discard' }
+  }
+
+  #unknown(cause: unknown, stop: StopReason): unknown {
+    // Whoever takes the cause out, as the HTTP client does after a success, finds the history there as well.
+    this.#remembered(cause, stop)
+    return this.#remembered(new UnknownOutcomeError(cause, this.failures.records, this.failures.suppressed), stop)
+  }
+
+  #remembered(error: unknown, stop: StopReason): unknown {
+    remember(error, this.failures.records, stop)
+    return error
+  }
 }
 
-/** Whether enough is left of a deadline for an attempt to be worth making. */
-export function isUseful({ clock, rules }: Machinery, deadline: Deadline | undefined): boolean {
-  return deadline === undefined || deadline.expiresAtMs - clock.monotonicMs() >= rules.minimumRemainderMs
+/** A verdict that a body returned. Without a value there is nothing to hand to the caller: it is as if it had been thrown. */
+export function returnedFailure<Result>({ verdict: said, value }: ReturnedVerdict<unknown>): Failure<Result> {
+  const verdict = soundVerdict(said)
+  if (value !== undefined || verdict.help === 'discard') return { returned: true, verdict, value: value as Result }
+  const message = 'The attempt failed, as its body said; the verdict is in the history.'
+  return { returned: false, verdict, error: new RepriseError('ATTEMPT_FAILED', message) }
+}
+
+// All attempts that are out at the deadline are ended by one and the same error.
+function isSameDeadline(failure: Failure<unknown>, latest: Failure<unknown> | undefined): boolean {
+  if (failure.returned || latest?.returned !== false) return false
+  return failure.error === latest.error && isRepriseError(failure.error, 'DEADLINE_EXCEEDED')
 }

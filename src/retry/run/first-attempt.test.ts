@@ -3,8 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { eventLoopTurn } from '../../kernel/index.js'
 import { manualClock, seededRandom } from '../../testing/index.js'
 import type * as Retry from '../index.js'
-import type { RetryPolicyOptions } from '../options.js'
-import type { Attempt } from './attempt.js'
+import type { Attempt, RetryPolicyOptions } from '../options.js'
 
 // A process with a single policy, in which layers need not see each other: the module is loaded anew for each test.
 describe('a policy that is the only one of its process', () => {

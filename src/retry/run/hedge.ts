@@ -1,134 +1,111 @@
 // Hedging: another attempt is sent while the first is still out, and the first success wins (gRPC A6).
 // Only under a guard, since both may have their effect. Hedges are repeats: they ask the same budget.
 
-import type { CancelTimer } from '../../kernel/index.js'
+import { type CancelTimer, whenAborted } from '../../kernel/index.js'
 import { type RetryHedgeEvent, retryHedge } from '../../telemetry/index.js'
-import { isReturnedVerdict, type ReturnedVerdict } from '../verdict.js'
-import { RunningAttempt } from './attempt.js'
-import { breakerOpen, type Call, isUseful, succeeded } from './call.js'
-import { type Failure, Failures, returnedFailure } from './failures.js'
-import type { CallLimits } from './limits.js'
+import type { StopReason } from '../decide-repeat.js'
+import { isReturnedVerdict } from '../verdict.js'
+import { type Call, type Failure, RunningAttempt, returnedFailure } from './call.js'
 
 /** Makes a call with hedges. The losers' signals are aborted. */
-export function hedged<Result>(call: Call<Result>, limits: CallLimits): Promise<Result> {
+export function hedged<Result>(call: Call<Result>): Promise<Result> {
   return new Promise((resolve, reject) => {
-    new Hedges(call, limits, resolve, reject).start()
+    new Hedges(call, resolve, reject).start()
   })
 }
 
 class Hedges<Result> {
   readonly #call: Call<Result>
-  readonly #limits: CallLimits
   readonly #resolve: (value: Result) => void
   readonly #reject: (reason: unknown) => void
-  readonly #failures: Failures<Result>
   readonly #running = new Set<RunningAttempt>()
   #sent = 0
   #done = false
   #mayHedge = true
   #notBeforeMs = 0
   #cancelNext: CancelTimer | undefined
+  #leaveSignal: (() => void) | undefined
 
-  constructor(
-    call: Call<Result>,
-    limits: CallLimits,
-    resolve: (value: Result) => void,
-    reject: (reason: unknown) => void,
-  ) {
+  constructor(call: Call<Result>, resolve: (value: Result) => void, reject: (reason: unknown) => void) {
     this.#call = call
-    this.#limits = limits
     this.#resolve = resolve
     this.#reject = reject
-    this.#failures = new Failures(call, true)
   }
 
   start(): void {
-    // While attempts are out, each of them hears of a limit by itself.
-    this.#limits.watch((reason) => {
-      if (this.#running.size > 0) return
-      this.#cancelNext?.()
-      this.#cancelNext = undefined
-      if (this.#call.options?.signal?.aborted) this.#finish(undefined, () => this.#reject(this.#failures.left(reason)))
-      else this.#refuse('deadline')
-    })
-    this.#go()
+    const { signal } = this.#call
+    // While attempts are out, each of them hears of the abort by itself. A wait for the next one ends before the deadline.
+    if (signal !== undefined) {
+      this.#leaveSignal = whenAborted(signal, () => {
+        if (this.#running.size === 0) this.#finish(() => this.#reject(this.#call.left(signal.reason)))
+      })
+    }
+    this.#send()
   }
 
   // Breaker and budget may be the user's. One that throws ends the call, and is not left to the process.
-  #go(): void {
-    this.#send().catch((error: unknown) => this.#finish(undefined, () => this.#reject(error)))
+  #send(): void {
+    this.#attempt().catch((error: unknown) => this.#finish(() => this.#reject(error)))
   }
 
-  async #send(): Promise<void> {
-    const { machinery, guard, body, deadline } = this.#call
-    const { breaker, clock } = machinery
-    const pass = breaker?.tryEnter(clock.monotonicMs()) ?? 0
-    if (breaker !== undefined && pass === 0) {
+  async #attempt(): Promise<void> {
+    const call = this.#call
+    const { settings } = call
+    const pass = call.enter()
+    if (pass === 0) {
       this.#mayHedge = false
-      if (this.#sent === 0) this.#finish(undefined, () => this.#reject(breakerOpen(machinery.name)))
+      if (this.#sent === 0) this.#end(() => call.breakerOpen())
       else this.#refuse('breaker')
       return
     }
     if (this.#sent > 0) this.#tell()
     this.#sent += 1
     const number = this.#sent
-    const attempt = new RunningAttempt(number, guard?.key, deadline)
+    const attempt = new RunningAttempt(number, call.guard?.key, call.deadline)
     this.#running.add(attempt)
-    this.#plan(machinery.hedgeAfterMs ?? 0)
-    let failure: Failure<Result> | undefined
-    let result: Result | ReturnedVerdict<Result> | undefined
-    try {
-      result = await this.#limits.race(body, attempt, machinery.attemptTimeoutMs)
-    } catch (error) {
-      failure = { returned: false, error }
-    }
-    if (failure === undefined && !isReturnedVerdict(result)) {
-      // A loser that succeeds after all was cancelled: it counts for nothing, as with gRPC.
-      if (this.#done) breaker?.ignored(pass)
-      else succeeded(machinery, pass, this.#failures.counted)
-      this.#finish(attempt, () => this.#resolve(result as Result))
-      return
-    }
-    failure ??= returnedFailure(result as ReturnedVerdict<Result>)
+    this.#plan(settings.hedgeAfterMs ?? 0)
+    const ended = await call.inTime(attempt).then(
+      (result) => (isReturnedVerdict(result) ? returnedFailure<Result>(result) : { result }),
+      (error: unknown): Failure<Result> => ({ returned: false, error }),
+    )
     this.#running.delete(attempt)
-    if (this.#done) {
-      breaker?.ignored(pass)
-      return
-    }
-    await this.#failed(number, failure, pass, attempt)
+    // A loser that succeeds after all was cancelled: it counts for nothing, as with gRPC.
+    if (this.#done) settings.breaker?.ignored(pass)
+    else if ('returned' in ended) await this.#failed(number, ended, pass)
+    else this.#succeeded(ended.result, pass)
   }
 
-  async #failed(number: number, failure: Failure<Result>, pass: number, attempt: RunningAttempt): Promise<void> {
-    try {
-      const { attempts } = this.#call.machinery.rules
-      // Where no more are sent, none is to be paid for either.
-      const decision = await this.#failures.judge(number, failure, pass, this.#mayHedge ? this.#sent : attempts)
-      if (this.#done) return
-      if (!('again' in decision)) {
-        this.#finish(attempt, () => this.#resolve(decision.value))
-      } else if (!decision.again) {
-        // What is still out may yet succeed, or have succeeded: a refusal of its double says nothing about it.
-        this.#mayHedge = false
-        this.#cancelNext?.()
-        this.#cancelNext = undefined
-        this.#endIfNothingIsOut(decision.reason)
-      } else if (this.#mayHedge && this.#sent < attempts) {
-        // A failure is the sign that was waited for: the next one goes at once, or when the server asks it to.
-        const askedMs = this.#failures.verdict.retryAfterMs ?? 0
-        this.#notBeforeMs = Math.max(this.#notBeforeMs, this.#call.machinery.clock.monotonicMs() + askedMs)
-        this.#plan(0)
-      } else {
-        this.#endIfNothingIsOut('attempts')
-      }
-    } catch (error) {
-      this.#finish(attempt, () => this.#reject(error))
+  #succeeded(result: Result, pass: number): void {
+    this.#call.succeeded(pass)
+    this.#finish(() => this.#resolve(result))
+  }
+
+  async #failed(number: number, failure: Failure<Result>, pass: number): Promise<void> {
+    const { clock, rules } = this.#call.settings
+    // Where no more are sent, none is to be paid for either.
+    const made = this.#mayHedge ? this.#sent : rules.attempts
+    const decision = await this.#call.judge(number, failure, pass, made)
+    if (this.#done) return
+    if (!('again' in decision)) {
+      this.#finish(() => this.#resolve(decision.value))
+    } else if (!decision.again) {
+      // What is still out may yet succeed, or have succeeded: a refusal of its double says nothing about it.
+      this.#mayHedge = false
+      this.#callOffNext()
+      this.#endIfNothingIsOut(decision.reason)
+    } else if (this.#mayHedge && this.#sent < rules.attempts) {
+      // A failure is the sign that was waited for: the next one goes at once, or when the server asks it to.
+      const askedMs = this.#call.failures.verdict.retryAfterMs ?? 0
+      this.#notBeforeMs = Math.max(this.#notBeforeMs, clock.monotonicMs() + askedMs)
+      this.#plan(0)
+    } else {
+      this.#endIfNothingIsOut('attempts')
     }
   }
 
   #plan(delayMs: number): void {
-    const { rules, clock } = this.#call.machinery
-    this.#cancelNext?.()
-    this.#cancelNext = undefined
+    const { rules, clock } = this.#call.settings
+    this.#callOffNext()
     if (!this.#mayHedge) return
     if (this.#sent >= rules.attempts) {
       this.#tell('attempts')
@@ -141,23 +118,28 @@ class Hedges<Result> {
       try {
         this.#due()
       } catch (error) {
-        this.#finish(undefined, () => this.#reject(error))
+        this.#finish(() => this.#reject(error))
       }
     })
   }
 
+  #callOffNext(): void {
+    this.#cancelNext?.()
+    this.#cancelNext = undefined
+  }
+
   #due(): void {
     if (this.#done) return
-    const { machinery, deadline } = this.#call
-    const { rules, clock } = machinery
-    if (!isUseful(machinery, deadline)) {
+    const call = this.#call
+    const { rules, clock } = call.settings
+    if (!call.isUseful()) {
       this.#refuse('deadline')
       return
     }
     // The decision about a failure has asked the budget already.
-    const isPaid = this.#failures.repeatPaid
-    this.#failures.repeatPaid = false
-    if (isPaid || rules.budget === undefined || rules.budget.tryRepeat(clock.monotonicMs())) this.#go()
+    const { isPaid } = call.failures
+    call.failures.isPaid = false
+    if (isPaid || rules.budget === undefined || rules.budget.tryRepeat(clock.monotonicMs())) this.#send()
     else this.#refuse('budget')
   }
 
@@ -168,32 +150,31 @@ class Hedges<Result> {
 
   #tell(refused?: RetryHedgeEvent['refused']): void {
     if (!retryHedge.hasSubscribers) return
-    const policy = this.#call.machinery.name
+    const policy = this.#call.settings.name
     const out = this.#running.size
     retryHedge.publish({ policy, attempt: this.#sent + 1, out, ...(refused && { refused }) })
   }
 
-  #endIfNothingIsOut(reason: Parameters<Failures<Result>['end']>[0]): void {
-    if (this.#running.size > 0 || this.#cancelNext !== undefined) return
-    this.#end(undefined, reason)
+  #endIfNothingIsOut(reason: StopReason): void {
+    if (this.#running.size === 0 && this.#cancelNext === undefined) this.#end(() => this.#call.end(reason))
   }
 
-  #end(attempt: RunningAttempt | undefined, reason: Parameters<Failures<Result>['end']>[0]): void {
+  #end(value: () => Result): void {
     try {
-      const value = this.#failures.end(reason)
-      this.#finish(attempt, () => this.#resolve(value))
+      const result = value()
+      this.#finish(() => this.#resolve(result))
     } catch (error) {
-      this.#finish(attempt, () => this.#reject(error))
+      this.#finish(() => this.#reject(error))
     }
   }
 
-  #finish(winner: RunningAttempt | undefined, settle: () => void): void {
+  #finish(settle: () => void): void {
     if (this.#done) return
     this.#done = true
-    this.#cancelNext?.()
+    this.#callOffNext()
+    this.#leaveSignal?.()
     settle()
-    for (const attempt of this.#running)
-      if (attempt !== winner) attempt.abort(new DOMException('A hedge won.', 'AbortError'))
+    for (const attempt of this.#running) attempt.abort(new DOMException('A hedge won.', 'AbortError'))
     this.#running.clear()
   }
 }

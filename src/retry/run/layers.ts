@@ -26,9 +26,9 @@ export interface Layer {
 
 const layers = scopeKind<Layers>('reprise.retry')
 
-// Entering async context has a price, so first attempts do without it in a process with a single policy, and in policies that
-// are declared to be innermost. What they call at once is seen all the same, through a variable; and repeats, which are rare
-// and slow anyway, enter context in any case.
+// Entering async context has a price, so first attempts do without it in a process with a single policy, and in policies
+// that are declared to be innermost. What they call at once is seen all the same, through a variable; and repeats, which
+// are rare and slow anyway, enter context in any case.
 let known = 0
 let aroundAtOnce: Layers | undefined
 // How many scopes are open; while there are none, nobody has to look.
@@ -64,9 +64,9 @@ export function ownedAbove({ name, own, layer }: Layer): boolean {
   return owned
 }
 
-/** Whether first attempts of a policy have to be in a scope, to be seen by others. Repeats always are. */
-export function entersContext({ innermost }: Layer): boolean {
-  return known > 1 && !innermost
+/** Whether an attempt has to be in a scope, to be seen by others. Repeats always are. */
+export function entersContext({ innermost }: Layer, attempt: number): boolean {
+  return attempt > 1 || (known > 1 && !innermost)
 }
 
 /** A scope for an attempt as a layer, until {@link endLayer}. */
@@ -75,13 +75,14 @@ export function openLayer(own: Layers): OpenScope {
   return layers.open(inside(own))
 }
 
-/** Ends the scope of an attempt, once. */
-export function endLayer(scope: OpenScope): void {
+/** Ends the scope of an attempt, once, if it has one. */
+export function endLayer(scope: OpenScope | undefined): void {
+  if (scope === undefined) return
   open -= 1
   scope.end()
 }
 
-/** Calls the body of a policy in its scope, for what is called inside. What it throws at once comes back as a rejection. */
+/** Calls the body of a policy in its scope. What it throws at once comes back as a rejection. */
 export function callInScope<Given, Result>(
   scope: OpenScope,
   body: (given: Given) => PromiseLike<Result> | Result,
@@ -109,21 +110,6 @@ export function callAtOnce<Given, Result>(
     return Promise.reject(error)
   } finally {
     aroundAtOnce = before
-  }
-}
-
-/** Calls the body of a policy as a layer, in a scope from the attempt's beginning to its end where one is needed. */
-export async function asLayer<Given extends { readonly number: number }, Result>(
-  layer: Layer,
-  body: (given: Given) => PromiseLike<Result> | Result,
-  attempt: Given,
-): Promise<Result> {
-  if (attempt.number === 1 && !entersContext(layer)) return callAtOnce(layer.own, body, attempt)
-  const scope = openLayer(layer.own)
-  try {
-    return await callInScope(scope, body, attempt)
-  } finally {
-    endLayer(scope)
   }
 }
 

@@ -2,13 +2,13 @@ import diagnostics from 'node:diagnostics_channel'
 import { describe, expect, it, vi } from 'vitest'
 import { classify, Flaky, failing, settle, setup } from '../../../test/retry/virtual-policy.js'
 import { currentDeadline, withIntent } from '../../identity/index.js'
-import { deadlineAfter } from '../../kernel/index.js'
+import { deadlineAfter, eventLoopTurn } from '../../kernel/index.js'
 import { constantDelay } from '../backoff.js'
 import { conditional, readOnly } from '../guard.js'
 import { type AttemptRecord, historyOf } from '../history.js'
+import type { Attempt } from '../options.js'
 import { retryPolicy } from '../policy.js'
 import { permanent } from '../verdict.js'
-import type { Attempt } from './attempt.js'
 
 describe('cancellation', () => {
   it('aborted before: no call at all', async () => {
@@ -122,6 +122,7 @@ describe('time', () => {
   it('leaves no timer behind after a success', async () => {
     const { policy, clock } = setup({ deadline: '10s', attemptTimeout: '1s' })
     await policy.run(readOnly(), async () => 1, { signal: new AbortController().signal })
+    await eventLoopTurn()
     expect(clock.pendingTimers).toBe(0)
   })
 })

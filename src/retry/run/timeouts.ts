@@ -1,62 +1,135 @@
-// The time-outs of a policy's attempts. All last equally long, so they end in the order in which they began: one timer, set
-// for the oldest, serves all that are out. Setting and clearing one for each attempt would cost twice the rest of a call.
+// How long a call waits for an attempt: until its time-out, the deadline of the call, or the caller's abort.
+//
+// The attempts of a policy usually end in the order in which they began, since their time-outs are equally long. So one
+// timer, set for the oldest, serves all that are out; setting and clearing one for each attempt would cost twice the rest
+// of a call. What ends before one that began earlier gets a timer of its own.
 
-import { afterMicrotasks, type CancelTimer, type Clock } from '../../kernel/index.js'
+import {
+  afterMicrotasks,
+  type CancelTimer,
+  type Clock,
+  type Deadline,
+  RepriseError,
+  whenAborted,
+} from '../../kernel/index.js'
 
-/** An attempt that is out. Its place in the list belongs to {@link Timeouts}. */
-export abstract class Waiting {
-  /** When its time is over, in monotonic ms. */
-  dueMs = 0
-  /** The one that began before it. */
-  older: Waiting | undefined
-  /** The one that began after it. */
-  newer: Waiting | undefined
-  /** Called when its time is over; it has left the list. */
-  abstract timedOut(): void
+/** The call that waits. */
+export interface LimitedCall {
+  readonly deadline: Deadline | undefined
+  readonly signal: AbortSignal | undefined
+  /** The error of what is still out at the deadline, the same one for all. */
+  deadlineError(): unknown
 }
 
-/** The attempts that are out, oldest first. */
+/** The wait for one attempt, from its beginning until {@link Wait.end}. Its place in the list belongs to {@link Timeouts}. */
+export class Wait {
+  /** When it is over, in monotonic ms; Infinity if no time limits it. */
+  dueMs: number = Number.POSITIVE_INFINITY
+  older: Wait | undefined
+  newer: Wait | undefined
+  /** Takes its own timer back, where it has one. */
+  cancel: CancelTimer | undefined
+  readonly #timeouts: Timeouts
+  readonly #call: LimitedCall
+  readonly #timeoutMs: number | undefined
+  readonly #giveUp: (reason: unknown) => void
+  readonly #leaveSignal: (() => void) | undefined
+  #isOut = true
+
+  /** @param giveUp Called with the reason when the wait is over before the attempt has ended. */
+  constructor(timeouts: Timeouts, call: LimitedCall, timeoutMs: number | undefined, giveUp: (reason: unknown) => void) {
+    this.#timeouts = timeouts
+    this.#call = call
+    this.#timeoutMs = timeoutMs
+    this.#giveUp = giveUp
+    const { deadline, signal } = call
+    if (timeoutMs !== undefined) this.dueMs = timeouts.clock.monotonicMs() + timeoutMs
+    if (deadline !== undefined) this.dueMs = Math.min(this.dueMs, deadline.expiresAtMs)
+    if (this.dueMs !== Number.POSITIVE_INFINITY) timeouts.enter(this)
+    if (signal !== undefined) this.#leaveSignal = whenAborted(signal, () => this.#end(signal.reason))
+  }
+
+  /** The attempt has ended. Answers whether somebody still waits for it. */
+  end(): boolean {
+    if (!this.#isOut) return false
+    this.release()
+    this.#isOut = false
+    return true
+  }
+
+  /** Lets go of timer and signal. What the attempt brings later still counts. */
+  release(): void {
+    if (this.dueMs !== Number.POSITIVE_INFINITY) this.#timeouts.leave(this)
+    this.dueMs = Number.POSITIVE_INFINITY
+    this.#leaveSignal?.()
+  }
+
+  /** Its time is over. */
+  expired(): void {
+    const { deadline } = this.#call
+    const isDeadline = this.#timeoutMs === undefined || this.dueMs === deadline?.expiresAtMs
+    this.#end(isDeadline ? this.#call.deadlineError() : timedOut('The attempt', this.#timeoutMs))
+  }
+
+  #end(reason: unknown): void {
+    if (this.end()) this.#giveUp(reason)
+  }
+}
+
+/** The waits of one policy that end at a point in time. */
 export class Timeouts {
-  readonly #clock: Clock
-  readonly #timeoutMs: number
-  #oldest: Waiting | undefined
-  #newest: Waiting | undefined
+  readonly clock: Clock
+  #oldest: Wait | undefined
+  #newest: Wait | undefined
   #cancel: CancelTimer | undefined
+  #timerDueMs = 0
   #restPlanned = false
 
-  constructor(clock: Clock, timeoutMs: number) {
-    this.#clock = clock
-    this.#timeoutMs = timeoutMs
+  constructor(clock: Clock) {
+    this.clock = clock
   }
 
-  /** An attempt goes out. */
-  enter(waiting: Waiting): void {
-    waiting.dueMs = this.#clock.monotonicMs() + this.#timeoutMs
-    waiting.older = this.#newest
-    if (this.#newest === undefined) this.#oldest = waiting
-    else this.#newest.newer = waiting
-    this.#newest = waiting
-    this.#cancel ??= this.#clock.setTimer(this.#timeoutMs, this.#ring)
+  enter(wait: Wait): void {
+    const newest = this.#newest
+    if (newest !== undefined && newest.dueMs > wait.dueMs) {
+      wait.cancel = this.#timer(wait.dueMs, () => wait.expired())
+      return
+    }
+    wait.older = newest
+    if (newest === undefined) this.#oldest = wait
+    else newest.newer = wait
+    this.#newest = wait
+    // A timer that is left from earlier waits rings too early at worst, and is then set anew.
+    if (this.#cancel === undefined || wait.dueMs < this.#timerDueMs) this.#setTimer(wait.dueMs)
   }
 
-  /** An attempt is over, once. */
-  leave(waiting: Waiting): void {
-    const { older, newer } = waiting
+  leave(wait: Wait): void {
+    if (wait.cancel !== undefined) {
+      wait.cancel()
+      return
+    }
+    const { older, newer } = wait
     if (older === undefined) this.#oldest = newer
     else older.newer = newer
     if (newer === undefined) this.#newest = older
     else newer.older = older
-    waiting.older = undefined
-    waiting.newer = undefined
-    if (this.#oldest === undefined) this.#planRest()
-  }
-
-  // A timer keeps the process alive, so it goes when nobody is out; but after the microtasks at hand, so that calls in a
-  // row share it.
-  #planRest(): void {
-    if (this.#restPlanned) return
+    wait.older = undefined
+    wait.newer = undefined
+    // A timer keeps the process alive, so it goes when nobody is out; but after the microtasks at hand, so that calls in a
+    // row share it.
+    if (this.#oldest !== undefined || this.#restPlanned) return
     this.#restPlanned = true
     afterMicrotasks(this.#rest)
+  }
+
+  #timer(dueMs: number, ring: () => void): CancelTimer {
+    return this.clock.setTimer(Math.max(0, dueMs - this.clock.monotonicMs()), ring)
+  }
+
+  #setTimer(dueMs: number): void {
+    this.#cancel?.()
+    this.#timerDueMs = dueMs
+    this.#cancel = this.#timer(dueMs, this.#ring)
   }
 
   readonly #rest = (): void => {
@@ -68,14 +141,23 @@ export class Timeouts {
 
   readonly #ring = (): void => {
     this.#cancel = undefined
-    const nowMs = this.#clock.monotonicMs()
+    const nowMs = this.clock.monotonicMs()
     for (let oldest = this.#oldest; oldest !== undefined; oldest = this.#oldest) {
       if (oldest.dueMs > nowMs) {
-        this.#cancel = this.#clock.setTimer(oldest.dueMs - nowMs, this.#ring)
+        this.#setTimer(oldest.dueMs)
         return
       }
-      this.leave(oldest)
-      oldest.timedOut()
+      oldest.expired()
     }
   }
+}
+
+/** The error of a call whose deadline passed. */
+export function deadlineExceeded(): RepriseError {
+  return new RepriseError('DEADLINE_EXCEEDED', 'The deadline passed.')
+}
+
+/** The error of what took too long. */
+export function timedOut(what: string, timeoutMs: number): RepriseError {
+  return new RepriseError('ATTEMPT_TIMEOUT', `${what} took longer than ${timeoutMs} ms.`, { details: { timeoutMs } })
 }

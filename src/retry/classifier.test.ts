@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { permanent, transient } from '../verdict.js'
-import { firstOf, forCodes, when } from './classifier.js'
+import { firstOf, forCodes, permanent, transient, when } from './verdict.js'
 
 const busy = transient('busy', 'no')
 const lost = transient('lost', 'maybe')

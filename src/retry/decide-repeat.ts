@@ -23,7 +23,7 @@ export type StopReason =
   | 'aborted'
 
 /** Again after `delayMs`; or not, where `delayMs` is the wait that was asked for and could not be kept. */
-export type Decision =
+export type RepeatDecision =
   | { readonly again: true; readonly delayMs: number }
   | { readonly again: false; readonly reason: StopReason; readonly delayMs?: number }
 
@@ -31,7 +31,6 @@ export type Decision =
 export interface PolicyRules<Limit extends Pick<Budget, 'tryRepeat'> = Budget> {
   /** Calls in all, the first included. */
   readonly attempts: number
-  /** The waits between attempts. */
   readonly backoff: Backoff
   /** Without one, nothing that reports overload is repeated. */
   readonly budget?: Limit | undefined
@@ -42,8 +41,8 @@ export interface PolicyRules<Limit extends Pick<Budget, 'tryRepeat'> = Budget> {
 }
 
 /** What is known after a failed attempt. */
-export interface Facts {
-  /** Failed attempts so far, this one included. */
+export interface RepeatFacts {
+  /** Failed attempts so far, this one included. In a hedged call: all that were sent. */
   readonly failures: number
   /** How many of them the backoff leaves out: those up to a wait that was asked for exactly. Default 0. */
   readonly failuresBefore?: number
@@ -59,15 +58,23 @@ export interface Facts {
   readonly remainingMs: number
   /** Now, in monotonic ms. */
   readonly nowMs: number
+  /** The next attempt waits only for what the server asked for, as a hedge does. Default false: the backoff counts too. */
+  readonly withoutBackoff?: boolean
+  /** The budget has said yes to this repeat already. Default false. */
+  readonly isPaid?: boolean
 }
 
 /**
- * Decides after a failed attempt, in this order: the verdict, the guard, a deadline that has passed, the attempts, the wait
- * against Retry-After and deadline, and the budget last, so that nothing is taken from it for a repeat that is not made. The runner has told the
- * budget of the failure before. A wait that the server asked for is never shortened, and where it is asked for exactly, not
- * lengthened either.
+ * Decides after a failed attempt, in this order: the verdict, the guard, a deadline that has passed, the attempts, the
+ * wait against Retry-After and deadline, and the budget last, so that nothing is taken from it for a repeat that is not
+ * made. The runner has told the budget of the failure before. A wait that the server asked for is never shortened, and
+ * where it is asked for exactly, not lengthened either.
  */
-export function decide(rules: PolicyRules<Pick<Budget, 'tryRepeat'>>, facts: Facts, random: Random): Decision {
+export function decideRepeat(
+  rules: PolicyRules<Pick<Budget, 'tryRepeat'>>,
+  facts: RepeatFacts,
+  random: Random,
+): RepeatDecision {
   const { verdict, remainingMs } = facts
   const { help, retryAfterMs = 0 } = verdict
   if (help !== 'transient') return stop(help)
@@ -86,14 +93,15 @@ export function decide(rules: PolicyRules<Pick<Budget, 'tryRepeat'>>, facts: Fac
   if (!(retryAfterMs <= rules.maxRetryAfterMs) || (asked && !fits(retryAfterMs)))
     return stop('retry-after', retryAfterMs)
   const steps = facts.failures - (facts.failuresBefore ?? 0)
-  const ownMs = verdict.exactly ? 0 : rules.backoff.delayMs(steps, facts.previousDelayMs, random)
+  const isExact = verdict.exactly || facts.withoutBackoff
+  const ownMs = isExact ? 0 : rules.backoff.delayMs(steps, facts.previousDelayMs, random)
   const delayMs = Math.max(retryAfterMs, ownMs)
   if (!fits(delayMs)) return stop('deadline', delayMs)
 
   if (rules.budget === undefined) return verdict.overload ? stop('budget-required') : { again: true, delayMs }
-  return rules.budget.tryRepeat(facts.nowMs) ? { again: true, delayMs } : stop('budget')
+  return facts.isPaid || rules.budget.tryRepeat(facts.nowMs) ? { again: true, delayMs } : stop('budget')
 }
 
-function stop(reason: StopReason, delayMs?: number): Decision {
+function stop(reason: StopReason, delayMs?: number): RepeatDecision {
   return delayMs === undefined ? { again: false, reason } : { again: false, reason, delayMs }
 }

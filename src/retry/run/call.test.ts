@@ -2,12 +2,11 @@ import { describe, expect, it, vi } from 'vitest'
 import { Flaky, failing, settle, setup } from '../../../test/retry/virtual-policy.js'
 import { mintKey } from '../../identity/index.js'
 import { seededRandom } from '../../testing/index.js'
-import { when } from '../classify/classifier.js'
 import { keyed, readOnly } from '../guard.js'
 import { type AttemptRecord, historyOf } from '../history.js'
 import { retryPolicy } from '../policy.js'
 import { UnknownOutcomeError } from '../unknown-outcome.js'
-import { discard, failedBecause, permanent, transient } from '../verdict.js'
+import { discard, failedBecause, permanent, transient, when } from '../verdict.js'
 
 it('a call that succeeds at once reads no clock, sets no timer, draws nothing and makes no signal', async () => {
   const { clock } = setup()

@@ -3,14 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { property } from '../../test/property.js'
 import { type Random, seededRandom } from '../kernel/index.js'
 import { constantDelay, fullJitter, noJitter } from './backoff.js'
-import { type Decision, decide, type Facts, type PolicyRules } from './decide.js'
+import { decideRepeat, type PolicyRules, type RepeatDecision, type RepeatFacts } from './decide-repeat.js'
 import { type Budget, tokenBudget } from './target/budget.js'
 import { discard, permanent, transient, type Verdict } from './verdict.js'
 
 const random: Random = seededRandom('decide')
 
 const rules: PolicyRules = { attempts: 3, backoff: constantDelay(100), maxRetryAfterMs: 60_000, minimumRemainderMs: 0 }
-const facts: Facts = {
+const facts: RepeatFacts = {
   failures: 1,
   verdict: transient('reset', 'maybe'),
   guarded: true,
@@ -20,8 +20,8 @@ const facts: Facts = {
   nowMs: 0,
 }
 
-function decided(changes: Partial<Facts>, other: Partial<PolicyRules> = {}): Decision {
-  return decide({ ...rules, ...other }, { ...facts, ...changes }, random)
+function decided(changes: Partial<RepeatFacts>, other: Partial<PolicyRules> = {}): RepeatDecision {
+  return decideRepeat({ ...rules, ...other }, { ...facts, ...changes }, random)
 }
 
 /** A budget that counts how often it was asked. */
@@ -36,7 +36,7 @@ function counting(answer: boolean): Budget & { asked: number } {
   }
 }
 
-describe('decide', () => {
+describe('decideRepeat', () => {
   it('keeps a wait that is asked for exactly, and counts the backoff anew from there', () => {
     const exactly = (retryAfterMs: number) => transient('pushback', 'maybe', { retryAfterMs, exactly: true })
     expect(decided({ verdict: exactly(30) })).toEqual({ again: true, delayMs: 30 })
@@ -48,7 +48,7 @@ describe('decide', () => {
     expect(decided({ failures: 4, failuresBefore: 3 }, growing)).toEqual({ again: true, delayMs: 100 })
   })
 
-  it.each<[string, Decision, Partial<Facts>]>([
+  it.each<[string, RepeatDecision, Partial<RepeatFacts>]>([
     ['a guarded maybe', { again: true, delayMs: 100 }, {}],
     [
       'an unguarded no',
@@ -85,7 +85,7 @@ describe('decide', () => {
     expect(decided(changes)).toEqual(expected)
   })
 
-  it.each<[string, Decision, Partial<Facts>]>([
+  it.each<[string, RepeatDecision, Partial<RepeatFacts>]>([
     ['is waited for', { again: true, delayMs: 5_000 }, { verdict: transient('busy', 'no', { retryAfterMs: 5_000 }) }],
     ['0 leaves the backoff', { again: true, delayMs: 100 }, { verdict: transient('busy', 'no', { retryAfterMs: 0 }) }],
     [
@@ -139,7 +139,7 @@ describe('decide', () => {
     expect(decided({}, { budget: refusing })).toEqual({ again: false, reason: 'budget' })
     expect(refusing.asked).toBe(1)
     const unasked = counting(true)
-    const ends: Partial<Facts>[] = [
+    const ends: Partial<RepeatFacts>[] = [
       { verdict: permanent('x') },
       { verdict: discard('x') },
       { verdict: transient('x', 'no', { doNotRepeat: true }) },
@@ -193,7 +193,7 @@ describe('decide', () => {
         ...(withBudget && { budget }),
       }
       const anyMaybe = verdict.happened === 'maybe'
-      const found = decide(policy, { ...facts, verdict, failures, guarded, anyMaybe, remainingMs }, random)
+      const found = decideRepeat(policy, { ...facts, verdict, failures, guarded, anyMaybe, remainingMs }, random)
       const { retryAfterMs = 0 } = verdict
       if (found.again) {
         expect(verdict.help).toBe('transient')
