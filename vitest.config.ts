@@ -13,10 +13,17 @@ const seed = process.env['REPRISE_SEED'] ?? String(Math.floor(Math.random() * 0x
 if (process.env['REPRISE_SEED_SHOWN'] !== seed) console.log(`property tests draw from REPRISE_SEED=${seed}`)
 Object.assign(process.env, { REPRISE_SEED: seed, REPRISE_SEED_SHOWN: seed })
 
+// What needs a server that this machine does not have is skipped, and `npm test` says so.
+const runner =
+  process.env['REPRISE_MISSING'] === undefined
+    ? {}
+    : { runner: new URL('./test/servers/skipping-runner.ts', import.meta.url).pathname }
+
 const slow = { testTimeout: 300_000, hookTimeout: 300_000 }
 
 export default defineConfig({
   test: {
+    ...runner,
     exclude: ['**/node_modules/**', '**/fixtures/**'],
     // Left to itself vitest keeps a core free, which on two of them is half of the time.
     maxWorkers: Math.max(2, availableParallelism() - 1),

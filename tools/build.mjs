@@ -24,8 +24,8 @@ export function filesBelow(/** @type {string} */ root, /** @type {string} */ fol
   }
 }
 
-/** Hash of paths and contents. */
-function hashOf(/** @type {string} */ root, /** @type {readonly string[]} */ paths) {
+/** Hash of paths and contents, as a line. */
+export function hashOf(/** @type {string} */ root, /** @type {readonly string[]} */ paths) {
   const hash = createHash('sha256')
   for (const path of paths) {
     const bytes = readFileSync(join(root, path))

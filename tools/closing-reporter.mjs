@@ -12,6 +12,18 @@ import { writeFileSync } from 'node:fs'
  * @property {number} failed
  * @property {number} skipped
  * @property {boolean} finished whether the run came to its end, teardowns included
+ * @property {FileTime[]} [files] what each file took, once the run is over
+ */
+
+/**
+ * @typedef {object} FileTime
+ * @property {string} group the name of its project
+ * @property {string} path relative to the root
+ * @property {number} startMs when it was begun, imports included, on the clock of this process
+ * @property {number} endMs
+ * @property {number} tests those that were skipped included
+ * @property {number} skipped
+ * @property {string[]} reasons why tests say that they were skipped, each reason once
  */
 
 /** What the tests themselves do not say. @typedef {{ started: ReadonlySet<string>, interrupted: boolean }} Run */
@@ -60,6 +72,10 @@ export default class ClosingReporter {
   #counts = { passed: 0, failed: 0, skipped: 0, finished: false }
   /** @type {Set<string>} */
   #started = new Set()
+  /** When files were begun, by the id of their module. @type {Map<string, number>} */
+  #begun = new Map()
+  /** @type {FileTime[]} */
+  #files = []
   #ended = false
 
   /** @param {import('vitest/node').Vitest} vitest */
@@ -72,6 +88,27 @@ export default class ClosingReporter {
       if (says[0] === 'error during close') this.#write({ failed: this.#counts.failed + 1 })
       error(...says)
     }
+  }
+
+  /** @param {import('vitest/node').TestModule} module */
+  onTestModuleQueued(module) {
+    this.#begun.set(module.id, performance.now())
+  }
+
+  /** @param {import('vitest/node').TestModule} module */
+  onTestModuleEnd(module) {
+    const tests = [...module.children.allTests()].map((test) => test.result())
+    const skipped = tests.filter(({ state }) => state === 'skipped')
+    const reasons = skipped.flatMap((result) => ('note' in result && result.note !== undefined ? [result.note] : []))
+    this.#files.push({
+      group: module.project.name,
+      path: module.relativeModuleId,
+      startMs: this.#begun.get(module.id) ?? performance.now(),
+      endMs: performance.now(),
+      tests: tests.length,
+      skipped: skipped.length,
+      reasons: [...new Set(reasons)],
+    })
   }
 
   /** @param {import('vitest/node').TestCase} test */
@@ -96,9 +133,11 @@ export default class ClosingReporter {
     for (const module of modules) {
       const unexplained = countSuite(module, counts, run)
       counts.skipped += unexplained
+      // A file that was left out before its tests were known counts as one.
+      if (module.state() === 'skipped' && module.children.size === 0) counts.skipped += 1
     }
     this.#ended = true
-    this.#write(counts)
+    this.#write({ ...counts, files: this.#files })
   }
 
   #write(/** @type {Partial<Counts>} */ news) {

@@ -89,9 +89,14 @@ const commands = {
   start: { does: 'runs the sample service, examples/payments', build: true, alone: true, run: start },
   examples: { does: 'runs the other examples and shows their output', build: true, alone: true, run: examples },
   test: {
-    does: 'runs the tests; arguments go to vitest',
+    does: 'runs the tests of the library; arguments go to vitest',
     build: true,
     run: async (args) => (await import('./test.mjs')).test(root, args),
+  },
+  'test:tools': {
+    does: 'runs the tests of these tools; --if-changed: unless they have passed on the same files',
+    build: true,
+    run: async (args) => (await import('./test-tools.mjs')).testTools(root, args),
   },
   check: {
     does: 'format, lint, types, dependencies, dead code, packaging, sizes, tidy; --list names them',
@@ -156,7 +161,7 @@ export async function main([name, ...args]) {
   } catch (error) {
     say(error instanceof Refusal ? error.message : String(/** @type {Error} */ (error).stack ?? error))
     // The closing line holds here too: something that should have passed did not.
-    if (name === 'test') console.log('0 passed, 1 failed, 0 skipped')
+    if (name?.startsWith('test') && name !== 'test:matrix') console.log('0 passed, 1 failed, 0 skipped')
     return error instanceof Refusal ? error.exitCode : 1
   }
 }

@@ -1,11 +1,11 @@
-// `npm run test:matrix`: the tests again on other versions of Node and PostgreSQL. Each cell is run or says why it was not.
+// `npm run test:matrix`: the rest of the cells: those that take too long for `npm test`, and the tests again on other versions
+// of Node and PostgreSQL. Each cell is run or says why it was not.
 
+import { longCells } from './cells.mjs'
 import { nodeVersions, otherNode } from './node-versions.mjs'
 import { otherPostgres, postgresVersions } from './postgres-versions.mjs'
 import { say } from './process.mjs'
-import { ensureServers } from './servers.mjs'
-import { ensureSqliteDrivers } from './sqlite-drivers.mjs'
-import { closingLine, runTests } from './test.mjs'
+import { closingLine, missingFor, runTests } from './test.mjs'
 
 /** The parts of the tests that depend on the version of Node; the tests of the tools do not. */
 const suites = [
@@ -16,6 +16,9 @@ const suites = [
 
 /** The part that depends on the version of the database. */
 const storeSuites = suites.filter(({ name }) => name === 'stores')
+
+/** What `npm test` leaves out on this Node. */
+const longSuites = [{ name: 'long', args: ['--project=stores', ...longCells] }]
 
 /** @typedef {{ on: string, suite: string, state: 'passed' | 'failed' | 'refused', says: string }} Cell */
 
@@ -50,41 +53,41 @@ async function cellsOf(root, on, chosen, found) {
 
 const whyNot = (/** @type {Error} */ error) => ({ why: String(error.message) })
 
-/** @param {string} root @param {number} major */
-async function nodeCells(root, major) {
+/** @param {string} root @param {number} major @param {NodeJS.ProcessEnv} env */
+async function nodeCells(root, major, env) {
   const found = await otherNode(root, major).catch(whyNot)
-  return cellsOf(root, `Node ${major}`, suites, 'why' in found ? found : { node: found.binary })
+  return cellsOf(root, `Node ${major}`, suites, 'why' in found ? found : { node: found.binary, env })
 }
 
-/** @param {string} root @param {number} major */
-async function postgresCells(root, major) {
+/** @param {string} root @param {number} major @param {NodeJS.ProcessEnv} env */
+async function postgresCells(root, major, env) {
   const found = await otherPostgres(root, major).catch(whyNot)
-  const env = 'why' in found ? {} : { REPRISE_POSTGRES_BIN: found.bin }
-  return cellsOf(root, `PostgreSQL ${major}`, storeSuites, 'why' in found ? found : { env })
+  const chosen = 'why' in found ? found : { env: { ...env, REPRISE_POSTGRES_BIN: found.bin } }
+  return cellsOf(root, `PostgreSQL ${major}`, storeSuites, chosen)
 }
 
 /**
  * @param {string} root
- * @param {readonly string[]} args major versions, of Node as they are, of PostgreSQL as postgres-18; default: all
+ * @param {readonly string[]} args `long`, and major versions: of Node as they are, of PostgreSQL as postgres-18; default: all
  * @returns {Promise<number>}
  */
 export async function matrix(root, args) {
   const nodes = nodeVersions(root)
   const databases = postgresVersions(root)
-  /** @type {Map<string, () => Promise<Cell[]>>} */
+  /** @type {Map<string, (env: NodeJS.ProcessEnv) => Promise<Cell[]>>} */
   const names = new Map()
-  for (const major of nodes) names.set(String(major), () => nodeCells(root, major))
-  for (const major of databases) names.set(`postgres-${major}`, () => postgresCells(root, major))
+  names.set('long', (env) => cellsOf(root, 'this Node', longSuites, { env: { ...env, REPRISE_LONG: 'true' } }))
+  for (const major of nodes) names.set(String(major), (env) => nodeCells(root, major, env))
+  for (const major of databases) names.set(`postgres-${major}`, (env) => postgresCells(root, major, env))
   const unknown = args.filter((arg) => !names.has(arg))
   if (unknown.length > 0) {
     say(`There is nothing named ${unknown.join(', ')} to test on; there are ${[...names.keys()].join(', ')}.`)
     return 2
   }
-  await ensureServers(root)
-  await ensureSqliteDrivers(root)
+  const env = await missingFor(root, [])
   const cells = []
   for (const [name, cellsFor] of names) {
-    if (args.length === 0 || args.includes(name)) cells.push(...(await cellsFor()))
+    if (args.length === 0 || args.includes(name)) cells.push(...(await cellsFor(env)))
   }
   console.log('')
   for (const { on, suite, state, says } of cells) {

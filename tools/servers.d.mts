@@ -10,4 +10,5 @@ export interface Needed {
   find(): string | undefined
 }
 
+export function missingServers(root: string, wanted?: readonly Needed[]): Promise<{ what: string; why: string }[]>
 export function ensureServers(root: string, wanted?: readonly Needed[]): Promise<void>

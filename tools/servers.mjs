@@ -64,6 +64,8 @@ const needed = [
   { what: 'Chromium', package: 'chromium', find: findChromium },
 ]
 
+/** @typedef {{ what: string, why: string }} Missing what is not there, and why it could not be installed */
+
 /** @param {string} aptGet @param {readonly string[]} args */
 async function apt(aptGet, args) {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
@@ -80,29 +82,62 @@ export function needServers(args) {
   return projects.length === 0 || projects.some((name) => !['unit', 'package', 'tools'].includes(name))
 }
 
+/** Names of servers that are treated as missing, from the environment; it shows what a machine without them would say. */
+function leftOut() {
+  const names = (process.env['REPRISE_WITHOUT'] ?? '').split(',').map((name) => name.trim())
+  return new Set(names.filter((name) => name !== ''))
+}
+
 /**
- * Makes sure that every server is there. What is missing is installed where we may (root on Debian); elsewhere the run fails with
- * the names of the packages, because a test that is left out in silence proves nothing.
+ * Installs the servers that are missing, where we may: as root on Debian. The answer is what is missing still.
+ * @param {string} root
+ * @param {readonly Needed[]} [wanted] default: what the tests need
+ * @returns {Promise<Missing[]>}
+ */
+export async function missingServers(root, wanted = needed) {
+  const without = leftOut()
+  const missing = () => wanted.filter(({ what, find }) => !without.has(what) && find() === undefined)
+  let why = ''
+  if (missing().length > 0) {
+    await oneAtATime(join(root, '.cache', 'servers.lock'), 'installing servers', async () => {
+      why = await installPackages(missing().map((server) => server.package))
+    })
+  }
+  return [
+    ...wanted
+      .filter(({ what }) => without.has(what))
+      .map(({ what }) => ({ what, why: 'REPRISE_WITHOUT leaves it out' })),
+    ...missing().map(({ what, package: name }) => ({ what, why: `Debian's package ${name} is not installed; ${why}` })),
+  ]
+}
+
+/**
+ * Installs packages of Debian. The answer says why that could not be done; of no interest where it could.
+ * @param {readonly string[]} packages
+ */
+async function installPackages(packages) {
+  if (packages.length === 0) return ''
+  const aptGet = findProgram('apt-get')
+  if (aptGet === undefined) return 'there is no apt-get here'
+  if (process.getuid?.() !== 0) return 'only root can install it'
+  say(`installing ${packages.join(', ')} ...`)
+  try {
+    await apt(aptGet, ['update'])
+    await apt(aptGet, ['install', '-y', '--no-install-recommends', ...packages])
+    return 'apt-get installed it, and yet it cannot be found'
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    say(error.message)
+    return error.message.split('\n').at(-1) ?? ''
+  }
+}
+
+/**
+ * Makes sure that every server is there, for work that makes no sense without them.
  * @param {string} root
  * @param {readonly Needed[]} [wanted] default: what the tests need
  */
 export async function ensureServers(root, wanted = needed) {
-  const missing = () => wanted.filter(({ find }) => find() === undefined)
-  if (missing().length === 0) return
-  await oneAtATime(join(root, '.cache', 'servers.lock'), 'installing servers', async () => {
-    const packages = missing().map((server) => server.package)
-    if (packages.length === 0) return
-    const aptGet = findProgram('apt-get')
-    if (aptGet === undefined || process.getuid?.() !== 0) {
-      const names = missing().map((server) => server.what)
-      throw new Refusal(
-        `The tests need ${names.join(', ')}. Install the Debian packages ${packages.join(', ')}, or their like, and run again.`,
-      )
-    }
-    say(`installing ${packages.join(', ')} ...`)
-    await apt(aptGet, ['update'])
-    await apt(aptGet, ['install', '-y', '--no-install-recommends', ...packages])
-    const still = missing().map((server) => server.what)
-    if (still.length > 0) throw new Refusal(`${still.join(', ')} cannot be found, although apt-get installed it.`)
-  })
+  const missing = await missingServers(root, wanted)
+  if (missing.length > 0) throw new Refusal(missing.map(({ what, why }) => `${what} is missing: ${why}.`).join('\n'))
 }

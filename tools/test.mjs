@@ -10,8 +10,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { passSignals } from './process.mjs'
-import { ensureServers, needServers } from './servers.mjs'
+import { missingServers, needServers } from './servers.mjs'
 import { ensureSqliteDrivers } from './sqlite-drivers.mjs'
+import { reportOf } from './test-report.mjs'
 
 const newline = 10
 const reporter = fileURLToPath(new URL('./closing-reporter.mjs', import.meta.url))
@@ -117,14 +118,38 @@ export async function runTests(root, args, options = {}) {
   return { ...judged, code: judged.failed > 0 && code === 0 ? 1 : code }
 }
 
-/** The command: servers and drivers where they are needed, tests, the closing line, and an exit code that agrees with it. */
-export async function test(/** @type {string} */ root, /** @type {readonly string[]} */ args) {
-  if (needServers(args)) {
-    await ensureServers(root)
-    await ensureSqliteDrivers(root)
-  }
-  const result = await runTests(root, args)
-  if (result.note !== undefined) console.log(`\n${result.note}`)
+/** Installs what the chosen tests need, and says what is missing still: JSON of names and reasons, for the tests. */
+export async function missingFor(/** @type {string} */ root, /** @type {readonly string[]} */ args) {
+  if (!needServers(args)) return {}
+  const missing = await missingServers(root)
+  await ensureSqliteDrivers(root)
+  for (const { what, why } of missing) console.log(`what needs ${what} is skipped: ${why}`)
+  return missing.length === 0
+    ? {}
+    : { REPRISE_MISSING: JSON.stringify(Object.fromEntries(missing.map(({ what, why }) => [what, why]))) }
+}
+
+/** The tests of the tools have a command of their own, unless they are asked for by name. */
+function withoutTools(/** @type {readonly string[]} */ args) {
+  const chooses = args.some((arg) => /^--(project|root)\b/.test(arg) || /(^|\/)test\/tools\b/.test(arg))
+  return chooses ? args : ['--project=!tools', ...args]
+}
+
+/**
+ * `npm test`: servers and drivers where they are needed, tests, what took how long, the closing line, and an exit code that
+ * agrees with it.
+ * @param {string} root
+ * @param {readonly string[]} given arguments of vitest; with --every-cell a test that was skipped is a failure of the run
+ */
+export async function test(root, given) {
+  const everyCell = given.includes('--every-cell')
+  const args = given.filter((arg) => arg !== '--every-cell')
+  const result = await runTests(root, withoutTools(args), { env: await missingFor(root, args) })
+  const report = reportOf(result.files ?? [], { whole: args.length === 0 })
+  if (report !== '') console.log(`\n${report}\n`)
+  if (result.note !== undefined) console.log(result.note)
+  const isShort = everyCell && result.skipped > 0
+  if (isShort) console.log('every cell was asked for, and something was skipped; that is a failure.')
   console.log(closingLine(result))
-  return result.code
+  return isShort && result.code === 0 ? 1 : result.code
 }

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findChromium } from '../../tools/servers.mjs'
+import { demandServer } from '../servers/missing.js'
 import { freshFile, type Service, startService, stop } from './service-process.js'
 
 // Kept out of git, to be looked at.
@@ -17,6 +18,7 @@ let browser: Browser
 let service: Service
 
 beforeAll(async () => {
+  demandServer('Chromium')
   mkdirSync(screenshots, { recursive: true })
   service = await startService({ DATABASE_URL: freshFile() })
   // As root, Chromium has no sandbox to offer.

@@ -4,6 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { findProgram } from '../../tools/servers.mjs'
+import { demandServer, MissingServer } from './missing.js'
 import { ownedByServer, serverFolder, serverUser } from './postgres.js'
 import { freePort, startServer } from './server-process.js'
 
@@ -58,10 +59,9 @@ const answers = (port: number): Promise<boolean> =>
 
 /** Starts a pooler. Whoever starts one disposes of it; it also ends with this process. */
 export async function startPgbouncer(options: PgbouncerOptions): Promise<Pgbouncer> {
+  demandServer('PgBouncer')
   const program = findProgram('pgbouncer')
-  if (program === undefined) {
-    throw new Error('PgBouncer was not found: npm test installs it, or says which package to install.')
-  }
+  if (program === undefined) throw new MissingServer('PgBouncer')
   const folder = serverFolder()
   const write = (name: string, text: string): string => {
     const path = join(folder, name)

@@ -17,6 +17,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { postgresOfVersion } from '../../tools/postgres-versions.mjs'
 import { findPostgres } from '../../tools/servers.mjs'
+import { demandServer, MissingServer, noPostgresUrl } from './missing.js'
 import { freePort, isRoot, runAs, type ServerProcess, startServer } from './server-process.js'
 
 /** The system's user that runs the servers when we are root; PostgreSQL refuses root. */
@@ -75,13 +76,11 @@ export interface Postgres {
 
 /** The programs to use. */
 function programs(version: number | undefined): string {
+  demandServer('PostgreSQL')
   const bin = version === undefined ? findPostgres() : postgresOfVersion(version)
   if (bin !== undefined) return bin
-  throw new Error(
-    version === undefined
-      ? 'PostgreSQL was not found: npm test installs it, or says which package to install.'
-      : `PostgreSQL ${version} is not installed here: npm run test:matrix installs it.`,
-  )
+  if (version === undefined) throw new MissingServer('PostgreSQL')
+  throw new Error(`PostgreSQL ${version} is not installed here: npm run test:matrix installs it.`)
 }
 
 const majorOf = (bin: string): number =>
@@ -124,6 +123,7 @@ function pidFile(dataFolder: string): readonly string[] {
 
 /** Does something on a connection of its own. */
 export async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  if (url === noPostgresUrl) throw new MissingServer('PostgreSQL')
   const client = new pg.Client({ connectionString: url, application_name: 'reprise-test-servers' })
   client.on('error', () => undefined)
   await client.connect()

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { freshDatabase } from '../servers/fresh-database.js'
+import { demandServer } from '../servers/missing.js'
 import { startPgbouncer } from '../servers/pgbouncer.js'
 import { type Postgres, startPostgres, withClient } from '../servers/postgres.js'
 import { until } from '../servers/server-process.js'
@@ -62,6 +63,7 @@ describe('a PostgreSQL of our own', () => {
 })
 
 it('a setting that the server refuses ends the start, and the error shows the log', async () => {
+  demandServer('PostgreSQL')
   await expect(startPostgres({ settings: { max_connections: 'many' } })).rejects.toThrow(/max_connections/)
 })
 

@@ -227,12 +227,33 @@ describe('a command', () => {
     expect(stdout).toMatch(/^Node 22 +stores +passed /m)
     expect(code).toBe(0)
     const unknown = await project.run(['test:matrix', '22', '19'], on('linux'))
-    expect(unknown).toMatchObject({ code: 2, stderr: 'There is nothing named 19 to test on; there are 22, 24.\n' })
+    expect(unknown).toMatchObject({
+      code: 2,
+      stderr: 'There is nothing named 19 to test on; there are long, 22, 24.\n',
+    })
     project.write('node_modules/vitest/vitest.mjs', tests.replace('"failed":0', '"failed":1'))
     expect(await project.run(['test:matrix', '22'], on('linux'))).toMatchObject({ code: 1 })
     expect((await project.run(['test:matrix', '24'], on('plan9'))).stdout).toMatch(
       /refused +other .* for linux-x64 only$/m,
     )
+  })
+
+  it('test:tools runs until it has passed on the same tools, and then with --if-changed no more', async () => {
+    await project.run(['build'])
+    const counts = '{"passed":2,"failed":0,"skipped":0,"finished":true}'
+    const tests = `import { writeFileSync } from 'node:fs'\nwriteFileSync(process.env.REPRISE_COUNTS, '${counts}')\n`
+    project.write('node_modules/vitest/vitest.mjs', tests)
+    mkdirSync(project.path('.ci'))
+    const ifChanged = async () => (await project.run(['test:tools', '--if-changed'])).stdout
+    await project.run(['test:tools', 'test/tools/some.test.ts'])
+    expect(existsSync(project.path('.ci/tools-tested')), 'a part says nothing of the whole').toBe(false)
+    expect(await ifChanged()).toBe('2 passed, 0 failed, 0 skipped\n')
+    expect(await ifChanged()).toMatch(/: not run again\n0 passed, 0 failed, 0 skipped\n$/)
+    expect((await project.run(['test:tools'])).stdout).toBe('2 passed, 0 failed, 0 skipped\n')
+    project.write('biome.json', '{}')
+    expect(await ifChanged()).toBe('2 passed, 0 failed, 0 skipped\n')
+    project.write('src/a.ts', 'export const a = 2\n')
+    expect(await ifChanged()).toMatch(/: not run again\n/)
   })
 
   const run = (...args: string[]) => spawnSync(process.execPath, [...args], { cwd: tmpdir(), encoding: 'utf8' })
@@ -246,6 +267,7 @@ describe('a command', () => {
         'start',
         'examples',
         'test',
+        'test:tools',
         'check',
         'bench',
         'peers',

@@ -1,8 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { ensureServers, findChromium, findPostgres, findProgram, needServers } from '../../tools/servers.mjs'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  ensureServers,
+  findChromium,
+  findPostgres,
+  findProgram,
+  missingServers,
+  needServers,
+} from '../../tools/servers.mjs'
 import { ensureSqliteDrivers, findSqliteDrivers } from '../../tools/sqlite-drivers.mjs'
 
 afterEach(() => {
@@ -12,6 +19,7 @@ afterEach(() => {
 
 describe('servers for the tests', () => {
   const folder = mkdtempSync(join(tmpdir(), 'reprise-servers-'))
+  beforeEach(() => mkdirSync(folder, { recursive: true }))
   afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
   it('are all there, so that nothing is installed', async () => {
@@ -23,12 +31,27 @@ describe('servers for the tests', () => {
     expect(findChromium()).toBeDefined()
   })
 
-  it('that are missing and cannot be installed are named, with their packages', async () => {
+  it('that are missing and cannot be installed are named, with their packages and the reason', async () => {
     vi.stubEnv('PATH', folder) // no apt-get in here
     const wanted = [{ what: 'Nowhere', package: 'nowhere-server', find: () => undefined }]
-    await expect(ensureServers(folder, wanted)).rejects.toThrow(
-      'The tests need Nowhere. Install the Debian packages nowhere-server, or their like, and run again.',
-    )
+    const why = "Debian's package nowhere-server is not installed; there is no apt-get here"
+    expect(await missingServers(folder, wanted)).toEqual([{ what: 'Nowhere', why }])
+    await expect(ensureServers(folder, wanted)).rejects.toThrow(`Nowhere is missing: ${why}.`)
+  })
+
+  it('that apt-get cannot install are missing, with the code that it ended with', async () => {
+    writeFileSync(join(folder, 'apt-get'), '#!/bin/sh\nexit 100\n', { mode: 0o755 })
+    vi.stubEnv('PATH', `${folder}:/bin`)
+    vi.stubGlobal('process', Object.assign(Object.create(process), { getuid: () => 0 }))
+    const wanted = [{ what: 'Nowhere', package: 'nowhere-server', find: () => undefined }]
+    const why = "Debian's package nowhere-server is not installed; apt-get update ended with code 100."
+    expect(await missingServers(folder, wanted)).toEqual([{ what: 'Nowhere', why }])
+  })
+
+  it('that REPRISE_WITHOUT names are treated as missing', async () => {
+    vi.stubEnv('REPRISE_WITHOUT', 'PgBouncer, Chromium')
+    const missing = await missingServers(folder)
+    expect(missing.map(({ what }) => what)).toEqual(['PgBouncer', 'Chromium'])
   })
 
   it('come from the chosen folder, and from no other when that one is of no use', () => {

@@ -33,13 +33,22 @@ export interface Played {
 const stores = ['SQLite', 'PostgreSQL'] as const
 const atOnce = 2
 
-/** Plays all cells, and prints their table. `serve` starts the subject of one. */
-export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>): void {
+/** Every adapter on every store. */
+const everyColumn = adapterNames.flatMap((adapter) =>
+  stores.map((store) => ({ adapter, store, name: `${adapter} ${store}` })),
+)
+
+/** Each adapter once, the stores in turn. With REPRISE_LONG, which `npm run test:matrix -- long` sets, the other half. */
+const isLong = process.env['REPRISE_LONG'] !== undefined
+export const halfOfColumns: typeof everyColumn = everyColumn.filter(({ adapter, store }) => {
+  const isFirstHalf = adapterNames.indexOf(adapter) % 2 === stores.indexOf(store)
+  return isFirstHalf !== isLong
+})
+
+/** Plays the cells of some columns, by default of all, and prints their table. `serve` starts the subject of one. */
+export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>, columns = everyColumn): void {
   const outcomes = new Map<string, CaseOutcome | `failed: ${string}`>()
   const again: string[] = []
-  const columns = adapterNames.flatMap((adapter) =>
-    stores.map((store) => ({ adapter, store, name: `${adapter} ${store}` })),
-  )
   const folder = mkdtempSync(join(tmpdir(), 'reprise-http-matrix-'))
   afterAll(() => {
     const of = (id: string, column: string): CellOutcome | undefined => {
@@ -48,6 +57,8 @@ export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>)
     }
     const names = columns.map(({ name }) => name)
     console.log(`${what}\n${tableOf(httpCases, names, ({ id }, column) => of(id, column))}`)
+    const left = everyColumn.filter((column) => !columns.includes(column)).map(({ name }) => name)
+    if (left.length > 0) console.log(`left to npm ${isLong ? 'test' : 'run test:matrix -- long'}: ${left.join(', ')}`)
     for (const text of again) console.log(`tried again: ${text}`)
     rmSync(folder, { recursive: true, force: true })
   })

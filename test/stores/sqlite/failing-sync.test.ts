@@ -1,8 +1,8 @@
 // The one COMMIT of SQLite whose outcome nobody knows: its sync fails. Proved with a failure that strace puts into the system call.
 
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { demandServer } from '../../servers/missing.js'
 import { bundle, freshFile, rowsIn, start } from './files.js'
 
 const ghosts = (file: string) => rowsIn(file, 'SELECT count(*) FROM item')
@@ -16,6 +16,7 @@ async function itemFile(): Promise<string> {
 
 // Runs the program with every sync of the log counted, and a failure put into one of them or into a write.
 async function run(file: string, then: string, failure?: string) {
+  demandServer('strace')
   const trace = `${file}.trace`
   const inject = failure === undefined ? [] : ['-e', `inject=${failure}`]
   const calls = ['-P', `${file}-wal`, '-e', 'trace=fsync,fdatasync,pwrite64,write']
@@ -32,7 +33,6 @@ describe('a sync that fails at COMMIT', { timeout: 120_000 }, () => {
 
   // The same program without a failure tells which sync is the one of the COMMIT: the last.
   beforeAll(async () => {
-    execFileSync('strace', ['-V'])
     for (const then of ['nothing', 'transact']) {
       const file = await itemFile()
       const { lines, syncs } = await run(file, then)
