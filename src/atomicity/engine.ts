@@ -6,6 +6,7 @@ import type { Isolation, Manifest } from './manifest.js'
 import type { Phase, Ruling } from './phase.js'
 import type { Expected, RecordDraft, StoredRecord } from './record.js'
 import type { Records } from './records.js'
+import type { Blocker } from './rows/rows.js'
 
 /** A store, as the runner sees it. `Handle` is what the caller's body gets. */
 export interface Engine<Handle extends TransactionControls> {
@@ -49,10 +50,12 @@ export interface Session<Handle> {
   /** Opens the transaction and hands out what the body works with. */
   begin(settings: BeginSettings, controls: TransactionControls): Promise<Handle> | Handle
   /**
-   * How long `begin` may wait for other transactions, in ms. Where it is told, a BEGIN that is not answered within this and `connectionWait` (or a third of what is
-   * left of the deadline, where that is longer) is given up with CONNECT_TIMEOUT: a connection that was dropped on the way tells nobody. Default: until the deadline.
+   * Present: `begin` waits for no other transaction, but for the claim that goes with it. A BEGIN that is not answered
+   * within the wait of that claim and `connectionWait` (or a third of what is left of the deadline, where that is longer)
+   * is given up with CONNECT_TIMEOUT: a connection that was dropped on the way tells nobody. Default: it may take until
+   * the deadline.
    */
-  beginWaitMs?(settings: BeginSettings): number
+  readonly beginsAtOnce?: true
   /**
    * Inserts the claim of a key, the unique index deciding. Answers `claimed`, or the record that is there when the transaction that holds the key committed.
    * Waits for one that is still open, at most the lock wait of the settings, then fails with the engine's lock time-out.
@@ -113,6 +116,8 @@ export interface BeginSettings {
      * Default: `lockWaitMs`.
      */
     readonly waitMs?: number
+    /** Who was last seen to block this call's claim: kept up by the session, the same list for all attempts of a call. */
+    readonly blockers?: Blocker[]
   }
 }
 

@@ -1,4 +1,5 @@
-// The life of a handle: usable, poisoned by its first error, over. Savepoints scope an error, so that the transaction goes on after it.
+// The life of a handle: usable, poisoned by its first error, over. Savepoints scope an error, so that the transaction goes
+// on after it.
 
 import { eventLoopTurn, RepriseError } from '../kernel/index.js'
 
@@ -26,7 +27,10 @@ export interface SynchronousSavepointSteps extends SavepointSteps {
 export interface HandleLife {
   /** The first thing that poisoned the whole transaction. */
   readonly poisoned: { readonly error: unknown } | undefined
-  /** Refuses with what ended the handle: TRANSACTION_OVER, or the error that poisoned the transaction or the savepoint that is open. */
+  /**
+   * Refuses with what ended the handle: TRANSACTION_OVER, or the error that poisoned the transaction or the savepoint
+   * that is open.
+   */
   check(): void
   /** Poisons the transaction; the first error stays. */
   poison(error: unknown): void
@@ -39,25 +43,29 @@ export interface HandleLife {
   /** Calls `work` when `end` is called, or now where it was. */
   whenOver(work: () => void): void
   /**
-   * Runs a call of the body, which may not wait for it; one that answers at once saves its promises. A failure that keeps the transaction from committing is told by
-   * the transaction, and raises no `unhandledRejection`; any other one is left to whoever made the call.
+   * Runs a call of the body, which may not wait for it; one that answers at once saves its promises. A failure that keeps
+   * the transaction from committing is told by the transaction, and raises no `unhandledRejection`; any other one is left
+   * to whoever made the call.
    *
-   * @param told What tells it beside the call: `'noted'`, it was handed to `failed` or `poison`; `'poisoned'`, the whole transaction is poisoned. Default `'noted'`.
+   * @param told What tells it beside the call: `'noted'`, it was handed to `failed` or `poison`; `'poisoned'`, the whole
+   *   transaction is poisoned. Default `'noted'`.
    */
   call<Result>(work: () => Promise<Result> | Result, told?: 'noted' | 'poisoned'): Promise<Result>
   /**
-   * The body has returned: waits for the calls that it did not wait for, any failure of which poisons the transaction now. After that further calls are refused.
-   * Undefined: there are none.
+   * The body has returned: waits for the calls that it did not wait for, any failure of which poisons the transaction
+   * now. After that further calls are refused. Undefined: there are none.
    */
   settle(): Promise<void> | undefined
   /**
-   * Refuses to commit while a savepoint is open, with SAVEPOINT_ORDER: the body did not await it, so half of its work would be stored.
-   * Otherwise the same as `check`.
+   * Refuses to commit while a savepoint is open, with SAVEPOINT_ORDER: the body did not await it, so half of its work
+   * would be stored. Otherwise the same as `check`.
    */
   checkBeforeCommit(): void
   /** Runs the work inside a savepoint, and undoes it where the work fails or an error of the engine was swallowed in it. */
   savepoint<Result>(steps: SavepointSteps, work: () => PromiseLike<Result> | Result): Promise<Result>
-  /** The same for work that does not await; a promise as its result is refused with ARGUMENT_INVALID, and the work undone. */
+  /**
+   * The same for work that does not await; a promise as its result is refused with ARGUMENT_INVALID, and the work undone.
+   */
   savepointSync<Result>(steps: SynchronousSavepointSteps, work: () => Result): Result
 }
 
@@ -72,42 +80,36 @@ export function handleLife(): HandleLife {
 }
 
 class Life implements HandleLife {
+  // Plain members and no accessors: they are asked for several times by each transaction.
+  poisoned: { readonly error: unknown } | undefined
+  over = false
   readonly #levels: Level[] = []
   #opened = 0
   // From the call on until its promise settles: one that is being opened or released is not over either.
   #underway = 0
-  #over = false
   #whenOver: (() => void)[] | undefined
-  #poisoned: { readonly error: unknown } | undefined
   #noted: Set<unknown> | undefined
   #calls = 0
   #body: 'running' | 'returned' | 'settled' = 'running'
   #whenQuiet: (() => void)[] | undefined
 
-  get poisoned(): { readonly error: unknown } | undefined {
-    return this.#poisoned
-  }
-
-  get over(): boolean {
-    return this.#over
-  }
-
   check(): void {
-    // What poisoned it says more than that it is over, but only while it is not: a late caller must not see an old error as its own.
-    if (this.#over) throw handleOver()
-    const first = this.#poisoned ?? this.#levels.find((level) => level.failure !== undefined)?.failure
-    if (first !== undefined) throw first.error
+    // What poisoned it says more than that it is over, but only while it is not: a late caller must not see an old error
+    // as its own.
+    if (this.over) throw handleOver()
+    if (this.poisoned !== undefined) throw this.poisoned.error
+    for (const { failure } of this.#levels) if (failure !== undefined) throw failure.error
   }
 
   checkBeforeCommit(): void {
-    if (this.#underway > 0 && !this.#over && this.#poisoned === undefined) {
+    if (this.#underway > 0 && !this.over && this.poisoned === undefined) {
       throw new RepriseError('SAVEPOINT_ORDER', 'A savepoint is still open: the body ended without awaiting it.')
     }
     this.check()
   }
 
   poison(error: unknown): void {
-    this.#poisoned ??= { error }
+    this.poisoned ??= { error }
   }
 
   failed(error: unknown): void {
@@ -119,45 +121,39 @@ class Life implements HandleLife {
   }
 
   end(): void {
-    this.#over = true
-    const due = this.#whenOver
-    this.#whenOver = undefined
-    if (due !== undefined) for (const work of due) work()
-    this.#quiet()
+    this.over = true
+    if (this.#whenOver !== undefined) for (const work of this.#whenOver.splice(0)) work()
+    if (this.#whenQuiet !== undefined) this.#quiet()
   }
 
   whenOver(work: () => void): void {
-    if (this.#over) {
-      work()
-      return
-    }
-    this.#whenOver ??= []
-    this.#whenOver.push(work)
+    if (this.over) work()
+    else if (this.#whenOver === undefined) this.#whenOver = [work]
+    else this.#whenOver.push(work)
   }
 
   call<Result>(work: () => Promise<Result> | Result, told: 'noted' | 'poisoned' = 'noted'): Promise<Result> {
     if (this.#body === 'settled') return Promise.reject(handleOver())
     // One that is refused because all is over was a mistake of whoever made it, and nobody else would tell.
-    const inTime = !this.#over
+    const inTime = !this.over
     let answer: Promise<Result> | Result
     try {
       answer = work()
     } catch (error) {
       answer = Promise.reject<Result>(error)
     }
-    return answer instanceof Promise ? this.#whenCalled(answer, inTime, told) : Promise.resolve(answer)
-  }
-
-  #whenCalled<Result>(answer: Promise<Result>, inTime: boolean, told: 'noted' | 'poisoned'): Promise<Result> {
+    if (!(answer instanceof Promise)) return Promise.resolve(answer)
     this.#calls += 1
     const called: Promise<Result> = answer.then(
       (result) => {
-        this.#called()
+        this.#calls -= 1
+        if (this.#whenQuiet !== undefined) this.#quiet()
         return result
       },
       (error: unknown) => {
         if (inTime && this.#tells(error, told)) called.catch(ignore)
-        this.#called()
+        this.#calls -= 1
+        if (this.#whenQuiet !== undefined) this.#quiet()
         throw error
       },
     )
@@ -172,7 +168,7 @@ class Life implements HandleLife {
   }
 
   async #settled(): Promise<void> {
-    while (this.#calls > 0 && !this.#over) {
+    while (this.#calls > 0 && !this.over) {
       await new Promise<void>((resolve) => {
         this.#whenQuiet ??= []
         this.#whenQuiet.push(resolve)
@@ -184,20 +180,15 @@ class Life implements HandleLife {
   }
 
   #tells(error: unknown, told: 'noted' | 'poisoned'): boolean {
-    if (this.#over) return true
+    if (this.over) return true
     if (this.#body === 'returned') this.poison(error)
-    return this.#poisoned !== undefined || (told === 'noted' && this.#noted?.has(error) === true)
+    return this.poisoned !== undefined || (told === 'noted' && this.#noted?.has(error) === true)
   }
 
-  #called(): void {
-    this.#calls -= 1
-    if (this.#calls === 0) this.#quiet()
-  }
-
+  // Tells those who wait, once no call is under way or the handle is over.
   #quiet(): void {
-    const due = this.#whenQuiet
-    this.#whenQuiet = undefined
-    if (due !== undefined) for (const resolve of due) resolve()
+    if (this.#calls > 0 && !this.over) return
+    for (const resolve of this.#whenQuiet?.splice(0) ?? []) resolve()
   }
 
   async savepoint<Result>(steps: SavepointSteps, work: () => PromiseLike<Result> | Result): Promise<Result> {
@@ -252,13 +243,14 @@ class Life implements HandleLife {
 
   // An error of the engine that the work swallowed is not swallowed here: what came after it was refused.
   #resultOf<Result>(failure: Level['failure'], result: Result): Result {
-    if (this.#over) this.check()
-    const first = this.#poisoned ?? failure
+    if (this.over) this.check()
+    const first = this.poisoned ?? failure
     if (first !== undefined) throw first.error
     return result
   }
 
-  // Savepoints form a stack: releasing one that is not on top would release what others still use. True: it can be ended in the engine.
+  // Savepoints form a stack: releasing one that is not on top would release what others still use. True: it can be ended
+  // in the engine.
   #leave(level: Level): boolean {
     const place = this.#levels.lastIndexOf(level)
     const onTop = place === this.#levels.length - 1
@@ -266,7 +258,7 @@ class Life implements HandleLife {
     if (!onTop) {
       this.poison(new RepriseError('SAVEPOINT_ORDER', 'A savepoint was ended while one begun after it was still open.'))
     }
-    return !this.#over && this.#poisoned === undefined
+    return !this.over && this.poisoned === undefined
   }
 
   async #step(work: () => void | PromiseLike<void>): Promise<void> {

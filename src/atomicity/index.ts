@@ -12,7 +12,7 @@ export type {
   TransactionControls,
 } from './engine.js'
 export type { Finding } from './finding.js'
-export { HandleControls } from './handle-controls.js'
+export { TransactionHandle } from './handle.js'
 export { type HandleLife, handleLife, type SavepointSteps, type SynchronousSavepointSteps } from './handle-life.js'
 export type { Capability, Isolation, Manifest, RecordManifest } from './manifest.js'
 export {
@@ -54,7 +54,6 @@ export {
 } from './records.js'
 export { checkedRows, type SoundRows, type SoundTransition } from './rows/checked-rows.js'
 export { anyColumns, type ColumnDemands, oneRow, someRows, soundColumns } from './rows/column-values.js'
-export { HandleRows } from './rows/handle-rows.js'
 export { checkName, tableParts } from './rows/names.js'
 export type {
   Blocker,

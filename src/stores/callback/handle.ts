@@ -1,8 +1,8 @@
 // What a body works with: the ORM's own transaction, and beside it plain queries and repeatable writes on the same connection.
 
-import type { HandleLife, Rows, TransactionControls } from '../../atomicity/index.js'
+import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
-import { type SqlAnswer, type SqlExecutor, SqlHandle } from '../sql/index.js'
+import { type SqlAnswer, type SqlExecutor, sqlRows } from '../sql/index.js'
 import { callbackManifests } from './manifest.js'
 
 /** What a body of a callback domain gets. */
@@ -35,11 +35,11 @@ export function callbackHandle<Tx>(port: CallbackPort<Tx>, controls: Transaction
   return new Handle(port, controls)
 }
 
-class Handle<Tx> extends SqlHandle implements CallbackTransaction<Tx> {
+class Handle<Tx> extends TransactionHandle implements CallbackTransaction<Tx> {
   readonly #port: CallbackPort<Tx>
 
   constructor(port: CallbackPort<Tx>, controls: TransactionControls) {
-    super(controls, port, port.life)
+    super(controls, port.life, () => sqlRows(port))
     this.#port = port
   }
 

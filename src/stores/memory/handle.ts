@@ -3,13 +3,13 @@
 import {
   checkedRows,
   type HandleLife,
-  HandleRows,
   type Match,
   type Row,
   type Rows,
   type SoundRows,
   type TableName,
   type TransactionControls,
+  TransactionHandle,
   tableParts,
 } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
@@ -28,7 +28,7 @@ export function memoryHandle(views: Views, life: HandleLife, controls: Transacti
   return new Handle(views, life, controls)
 }
 
-class Handle extends HandleRows implements MemoryTransaction {
+class Handle extends TransactionHandle implements MemoryTransaction {
   readonly #views: Views
   readonly #life: HandleLife
   readonly #turns: SavepointTurns

@@ -1,7 +1,8 @@
-// Connections out of the user's pool: waited for no longer than asked, given back when they come too late, and never able to end the process.
+// Connections out of the user's pool: waited for no longer than asked, given back when they come too late, and never able
+// to end the process.
 
 import type { AcquireLimits } from '../../atomicity/index.js'
-import { type Clock, RepriseError, whenAborted } from '../../kernel/index.js'
+import { type Clock, RepriseError, waitFor } from '../../kernel/index.js'
 import type { PostgresPool, PostgresPoolClient } from './options.js'
 
 /** The connections of a store. */
@@ -14,16 +15,42 @@ export interface Connections {
   close(): void
 }
 
+/** What is known of the server process behind a connection. */
+export interface Backend {
+  readonly pid: string
+  /** When the process was started, in µs since 1970. */
+  readonly start: string
+  readonly system: string
+  /** The server's life between two crashes. */
+  readonly life: string
+  readonly timeline: string
+  /** Whether it was seen to be another process than before: there is a pooler in between. */
+  readonly changes: boolean
+}
+
+/** What is known of a connection for as long as it lives. */
+export interface KnownConnection {
+  /** Undefined: the server was not asked yet. */
+  backend: Backend | undefined
+  /** The names of Reprise's own statements that are prepared on it. */
+  readonly prepared: Set<string>
+}
+
 const ignore = (): void => undefined
 
 // Shared by all stores of the process: several domains on one pool need one listener, and Node warns of more than ten.
-const heardClients = new WeakSet<object>()
+const connections = new WeakMap<object, KnownConnection>()
 const heardPools = new WeakMap<object, number>()
 
-function listenToClient(client: PostgresPoolClient): void {
-  if (heardClients.has(client)) return
-  heardClients.add(client)
-  client.on('error', ignore)
+/** What is known of a connection. From the first time on, nothing that happens to it can end the process. */
+export function knownConnection(client: PostgresPoolClient): KnownConnection {
+  let known = connections.get(client)
+  if (known === undefined) {
+    known = { backend: undefined, prepared: new Set() }
+    connections.set(client, known)
+    client.on('error', ignore)
+  }
+  return known
 }
 
 function listenToPool(pool: PostgresPool): () => void {
@@ -40,18 +67,26 @@ function listenToPool(pool: PostgresPool): () => void {
 /** The connections of a pool. */
 export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
   refuseOther(pool)
-  // A pool takes its listener off a connection while it is in use, and an error event that nobody listens to ends the process: in the
-  // very moment in which a commit is lost. The operations themselves fail too, so nothing is hidden here.
+  // A pool takes its listener off a connection while it is in use, and an error event that nobody listens to ends the
+  // process: in the very moment in which a commit is lost. The operations themselves fail too, so nothing is hidden here.
   const leavePool = listenToPool(pool)
   let closed = false
-  const take: Connections['take'] = async (limits) => {
-    const untilMs = clock.monotonicMs() + limits.waitMs
+  const take: Connections['take'] = async ({ waitMs, signal }) => {
+    const untilMs = clock.monotonicMs() + waitMs
     for (;;) {
       if (closed) throw new RepriseError('STORE_CLOSED', 'The store was closed.')
-      const waitMs = Math.max(0, untilMs - clock.monotonicMs())
-      const client = await connect(pool, clock, { ...limits, waitMs })
-      listenToClient(client)
-      if (!closed && isFree(client)) return client
+      const limitMs = Math.max(0, untilMs - clock.monotonicMs())
+      const limits = { clock, limitMs, signal, expired: () => tooLong(pool, limitMs) }
+      const client = await waitFor<PostgresPoolClient>(limits, (resolve, reject) => {
+        pool.connect().then((connected) => {
+          // Connecting cannot be called off; what comes too late goes straight back.
+          if (!resolve(connected)) connected.release()
+        }, reject)
+      })
+      knownConnection(client)
+      if (typeof client.getTransactionStatus !== 'function') throw driverTooOld(client)
+      const status = client.getTransactionStatus()
+      if (!closed && (status === 'I' || status === null)) return client
       // Somebody gave it back with a transaction open, and BEGIN would join that one; or the store was closed meanwhile.
       client.release(!closed)
     }
@@ -79,46 +114,10 @@ function refuseOther(pool: Partial<PostgresPool> | null | undefined): void {
   })
 }
 
-function isFree(client: PostgresPoolClient): boolean {
-  if (typeof client.getTransactionStatus !== 'function') {
-    client.release()
-    throw new RepriseError(
-      'RUNTIME_UNSUPPORTED',
-      'The driver cannot tell the state of a transaction: pg 8.23 or newer is needed.',
-    )
-  }
-  const status = client.getTransactionStatus()
-  return status === 'I' || status === null
-}
-
-function connect(
-  pool: PostgresPool,
-  clock: Clock,
-  { waitMs, signal }: Omit<AcquireLimits, 'readOnly'>,
-): Promise<PostgresPoolClient> {
-  if (signal?.aborted) return Promise.reject(signal.reason)
-  return new Promise((resolve, reject) => {
-    let waiting = true
-    const end = (settle: () => void): void => {
-      if (!waiting) return
-      waiting = false
-      cancel()
-      leave?.()
-      settle()
-    }
-    const onAbort = (): void => end(() => reject(signal?.reason))
-    // First: it throws where the signal is none, and then nothing may be left behind.
-    const leave = signal === undefined ? undefined : whenAborted(signal, onAbort)
-    const cancel = clock.setTimer(waitMs, () => end(() => reject(tooLong(pool, waitMs))))
-    pool.connect().then(
-      (client) => {
-        // Connecting cannot be called off; what comes too late goes straight back.
-        if (waiting) end(() => resolve(client))
-        else client.release()
-      },
-      (error: unknown) => end(() => reject(error)),
-    )
-  })
+function driverTooOld(client: PostgresPoolClient): RepriseError {
+  client.release()
+  const message = 'The driver cannot tell the state of a transaction: pg 8.23 or newer is needed.'
+  return new RepriseError('RUNTIME_UNSUPPORTED', message)
 }
 
 function tooLong(pool: PostgresPool, waitMs: number): RepriseError {

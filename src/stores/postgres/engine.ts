@@ -1,18 +1,17 @@
 // PostgreSQL as an engine: sessions out of a pool, what errors mean, and what became of a transaction.
 
-import type { AcquireLimits, Engine, Records } from '../../atomicity/index.js'
+import type { AcquireLimits, Blocker, Engine, Records } from '../../atomicity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
 import { blockersOf } from './asking/lock-report.js'
 import { resolveTrace } from './asking/resolve.js'
-import { tracesOf } from './asking/trace.js'
 import { classifyPostgres } from './classification.js'
 import type { Connections } from './connections.js'
 import type { PostgresTransaction, TransactionClient, TransactionPool } from './handle.js'
 import { postgresManifest, untracedManifest } from './manifest.js'
 import type { PostgresSchema } from './migrations.js'
-import { KeptStatements } from './records/kept-statements.js'
+import { ClaimStatements } from './records/claim-statements.js'
 import { PostgresRecords } from './records/records.js'
-import { PostgresSession, type SessionContext } from './session.js'
+import { type PostgresSession, sessionsOn } from './session.js'
 
 /** What an engine is made of. */
 export interface EngineParts<Bound> {
@@ -46,19 +45,12 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
   if (typeof name !== 'string' || name === '') {
     throw new RepriseError('ARGUMENT_INVALID', 'A domain needs a name.')
   }
-  const context: SessionContext<Bound> = {
-    clock,
-    tables: schema,
-    kept: new KeptStatements(schema),
-    bind,
-    traces: tracesOf(),
-    resolvesUnkeyed,
-    blockers: (pid) => blockersOf(connections, pid),
-  }
+  const statements = new ClaimStatements(schema)
+  const blockers = (pid: string): Promise<readonly Blocker[]> => blockersOf(connections, pid)
   return {
     name,
     manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
-    acquire: async (limits) => new PostgresSession(await connections.take(limits), context),
+    acquire: sessionsOn(connections, { clock, statements, bind, resolvesUnkeyed, blockers }),
     records: new PostgresRecords(schema, { connections, clock, connectionWaitMs }),
     classify: classifyPostgres,
     async resolve(trace, limits) {

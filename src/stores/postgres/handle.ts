@@ -1,8 +1,8 @@
 // What a body works with: the handle, and the client inside it that a query builder can be bound to.
 
-import type { HandleLife, Rows, TransactionControls } from '../../atomicity/index.js'
+import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
-import { listOfValues, refuseTransactionStatements, type SqlExecutor, SqlHandle } from '../sql/index.js'
+import { listOfValues, refuseTransactionStatements, type SqlExecutor, sqlRows } from '../sql/index.js'
 import type { PostgresAnswer } from './options.js'
 
 /** What a body of a PostgreSQL transaction gets. */
@@ -32,48 +32,34 @@ export interface StatementPort {
 }
 
 /** The handle of a transaction. */
-export function postgresHandle<Bound>(
-  port: StatementPort,
-  executor: SqlExecutor,
-  controls: TransactionControls,
-  bind: (client: TransactionClient, pool: TransactionPool) => Bound,
-): PostgresTransaction<Bound> {
-  return new Handle(port, executor, controls, bind)
-}
-
-class Handle<Bound> extends SqlHandle implements PostgresTransaction<Bound> {
+export class PostgresHandle<Bound> extends TransactionHandle implements PostgresTransaction<Bound> {
   readonly #port: StatementPort
   readonly #bind: (client: TransactionClient, pool: TransactionPool) => Bound
   #bound: { readonly db: Bound } | undefined
 
   constructor(
-    port: StatementPort,
-    executor: SqlExecutor,
+    port: StatementPort & SqlExecutor,
     controls: TransactionControls,
     bind: (client: TransactionClient, pool: TransactionPool) => Bound,
   ) {
-    super(controls, executor, port.life)
+    super(controls, port.life, () => sqlRows(port))
     this.#port = port
     this.#bind = bind
   }
 
   // Most bodies need one of the two, db or query, so the query builder is only made when it is asked for.
   get db(): Bound {
-    if (this.#bound === undefined) {
-      this.#bound = { db: this.#bind(new TransactionClient(this.#port), new TransactionPool(this.#port)) }
-    }
+    this.#bound ??= { db: this.#bind(new TransactionClient(this.#port), new TransactionPool(this.#port)) }
     return this.#bound.db
   }
 
   query<Row>(text: string, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }> {
-    return this.#port.life.call(() => this.#query(text, values))
-  }
-
-  async #query<Row>(text: string, values: readonly unknown[] | undefined): Promise<{ rows: Row[]; rowCount: number }> {
-    if (typeof text !== 'string') throw unsupported('tx.query takes a text and its values')
-    refuseTransactionStatements(text, 'postgres')
-    const answer = lastOf(await this.#port.send(text, values === undefined ? undefined : [...listOfValues(values)]))
-    return { rows: answer.rows as unknown as Row[], rowCount: answer.rowCount ?? 0 }
+    return this.#port.life.call(async () => {
+      if (typeof text !== 'string') throw unsupported('tx.query takes a text and its values')
+      refuseTransactionStatements(text, 'postgres')
+      const answer = lastOf(await this.#port.send(text, values === undefined ? undefined : [...listOfValues(values)]))
+      return { rows: answer.rows as unknown as Row[], rowCount: answer.rowCount ?? 0 }
+    })
   }
 
   savepoint<Result>(work: () => Promise<Result>): Promise<Result> {

@@ -21,7 +21,7 @@ import {
 } from '../sql/index.js'
 import { signsOf } from './classification.js'
 import type { PostgresPoolClient } from './options.js'
-import { isStatementPooling, poolingUnsupported, wholeMs } from './wire.js'
+import { isStatementPooling, poolingUnsupported, timeoutMs } from './wire.js'
 
 /** Where Reprise's own tables are. */
 export interface PostgresSchema {
@@ -155,10 +155,10 @@ async function migrateOnce(
     return (await client.query(statement)).rows
   }
   try {
-    await run(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${wholeMs(turnMs)}`)
+    await run(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${timeoutMs(turnMs)}`)
     // A lock of the transaction, not of the session: it also holds behind a pooler.
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`reprise:${schema}.${prefix}`])
-    await run(`SET LOCAL lock_timeout = ${wholeMs(lockMs)}`)
+    await run(`SET LOCAL lock_timeout = ${timeoutMs(lockMs)}`)
     const result = await applyMigrations({ run }, plan)
     await run('COMMIT')
     return result

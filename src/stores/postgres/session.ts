@@ -1,6 +1,7 @@
 // One connection for one transaction: begin, claim, record, commit, and the watch over everything in between.
 
 import {
+  type AcquireLimits,
   type BeginSettings,
   type Blocker,
   type Expected,
@@ -15,67 +16,81 @@ import {
   type TransactionControls,
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
-import { type Clock, RepriseError } from '../../kernel/index.js'
-import type { SqlAnswer, SqlExecutor } from '../sql/index.js'
-import type { Traces } from './asking/trace.js'
-import { endsConnection, isServerError } from './classification.js'
+import { type Clock, defined, RepriseError } from '../../kernel/index.js'
+import { LockTimeoutError, migrationMissing, recordOf, type SqlAnswer, type SqlExecutor } from '../sql/index.js'
+import { askAll, askNumber, takeTrace } from './asking/trace.js'
+import { isServerError, signsOf } from './classification.js'
+import { type Connections, type KnownConnection, knownConnection } from './connections.js'
 import {
   lastOf,
+  PostgresHandle,
   type PostgresTransaction,
-  postgresHandle,
   type StatementPort,
   type TransactionClient,
   type TransactionPool,
 } from './handle.js'
 import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './options.js'
-import { TransactionClaim } from './records/claim.js'
-import type { KeptStatements } from './records/kept-statements.js'
-import type { RecordTables } from './records/statements.js'
-import { beginText, claimWaitMs, endedElsewhere, isStatementPooling, poolingUnsupported, Wire } from './wire.js'
+import type { ClaimStatements } from './records/claim-statements.js'
+import { goneSign, literals, readText, reclaimText } from './records/statements.js'
+import { beginText, endedElsewhere, timeoutMs, Wire } from './wire.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Bound> {
-  /** Time. */
   readonly clock: Clock
-  /** Reprise's own tables. */
-  readonly tables: RecordTables
-  /** Those of its statements that are prepared on connections. */
-  readonly kept: KeptStatements
+  /** Claim and outcome of a key. */
+  readonly statements: ClaimStatements
   /** Makes `tx.db`. */
   readonly bind: (client: TransactionClient, pool: TransactionPool) => Bound
-  /** What is known of the servers behind the connections. */
-  readonly traces: Traces
   /** Whether transactions without a key take their trace with BEGIN. */
   readonly resolvesUnkeyed: boolean
-  /** Who blocks a backend. */
+  /** Tells who blocks a backend. */
   readonly blockers: (pid: string) => Promise<readonly Blocker[]>
 }
+
+/** The sessions of a store, each on a connection of its own. */
+export function sessionsOn<Bound>(
+  connections: Connections,
+  context: SessionContext<Bound>,
+): (limits: AcquireLimits) => Promise<PostgresSession<Bound>> {
+  return async (limits) => new PostgresSession(await connections.take(limits), context)
+}
+
+/** What became of a claim that was sent with BEGIN. */
+type SentClaim =
+  | { readonly id: StoredKey; readonly token: string; readonly inserted: boolean }
+  | { readonly error: unknown }
+
+/** A row that comes and goes between two statements is looked for this often. */
+const mostRounds = 4
 
 /** A session on a connection. */
 export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound>>, StatementPort, SqlExecutor {
   readonly dialect = 'postgres'
-  readonly beginWaitMs: (settings: BeginSettings) => number = claimWaitMs
+  readonly beginsAtOnce = true
+  readonly life: HandleLife = handleLife()
+  trace: Trace | undefined
   readonly #client: PostgresPoolClient
   readonly #context: SessionContext<Bound>
-  readonly life: HandleLife = handleLife()
+  readonly #connection: KnownConnection
   readonly #wire: Wire
-  readonly #claim: TransactionClaim
   readonly #onError = (error: unknown): void => this.life.poison(error)
-  #trace: Trace | undefined
   #lockWaitMs = 0
+  #claimWaitMs = 0
+  #blockers: Blocker[] = []
+  // `sent`: its answer is not asked for yet. `theirs`: somebody else has the key. In both cases the body may do nothing.
+  #key: 'none' | 'sent' | 'theirs' | { readonly id: StoredKey; readonly token: string } = 'none'
+  #sent: SentClaim | undefined
+  // Whether the claim was a call of the prepared statement.
+  #called = false
+  #outcome: string | undefined
   #released = false
 
   constructor(client: PostgresPoolClient, context: SessionContext<Bound>) {
     this.#client = client
     this.#context = context
-    const { clock, blockers } = context
-    this.#wire = new Wire({ client, life: this.life, clock, blockers })
-    this.#claim = new TransactionClaim(context.tables, (text) => this.#wire.send(text, undefined))
+    this.#connection = knownConnection(client)
+    this.#wire = new Wire({ client, life: this.life, clock: context.clock, blockers: context.blockers })
     client.on('error', this.#onError)
-  }
-
-  get trace(): Trace | undefined {
-    return this.#trace
   }
 
   get poisoned(): { readonly error: unknown } | undefined {
@@ -87,97 +102,136 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   }
 
   async begin(settings: BeginSettings, controls: TransactionControls): Promise<PostgresTransaction<Bound>> {
-    const { traces } = this.#context
-    const { claim, lockWaitMs } = settings
+    const { claim, lockWaitMs, readOnly } = settings
+    const { backend } = this.#connection
+    const wire = this.#wire
     this.#lockWaitMs = lockWaitMs
-    this.#wire.lockWaitMs = claim === undefined ? lockWaitMs : claimWaitMs(settings)
-    if (this.#wire.lockWaitMs < lockWaitMs) {
-      this.#claim.limit({ waitMs: this.#wire.lockWaitMs, afterwardsMs: lockWaitMs })
-    }
-    this.#wire.readOnly = settings.readOnly
+    this.#claimWaitMs = Math.min(claim?.waitMs ?? lockWaitMs, lockWaitMs)
+    if (claim?.blockers !== undefined) this.#blockers = claim.blockers
+    wire.lockWaitMs = this.#claimWaitMs
+    wire.readOnly = readOnly
+    if (backend?.changes === false) wire.pid = backend.pid
     const traced = settings.traced !== false && this.#context.resolvesUnkeyed
-    const asked = settings.readOnly ? undefined : traces.statement(this.#client, traced)
-    const text = beginText(settings, asked)
-    this.#wire.pid = traces.pidOf(this.#client)
-    // A connection whose backend is not known yet is asked first: nobody could tell who stands before its claim.
-    if (claim !== undefined && asked === undefined && !settings.readOnly) {
-      await this.#beginWithClaim(text, claim)
-    } else {
-      const answer = lastOf(await this.#begin(text))
-      if (asked !== undefined) {
-        const taken = traces.take(this.#client, answer.rows[0] ?? {})
-        this.#trace = taken instanceof Promise ? await taken : taken
+    let question: string | undefined
+    if (!readOnly) {
+      // The first transaction of a connection is always traced, so that its backend is known.
+      if (backend === undefined || (traced && backend.changes)) question = askAll
+      else if (traced) question = askNumber
+    }
+    const text = beginText(settings, question)
+    if (question !== undefined) {
+      // A connection whose backend is not known yet is asked first: nobody could tell who blocks its claim.
+      this.trace = await takeTrace(this.#client, lastOf(await wire.open(text)).rows[0])
+      wire.pid = this.trace['pid']
+    } else if (claim !== undefined && !readOnly) await this.#beginWithClaim(text, claim.id, claim.draft)
+    else await wire.open(text)
+    return new PostgresHandle(this, controls, this.#context.bind)
+  }
+
+  // An error of the server may be the claim's: it is thrown by `claim`, where it means what it means in a transaction that
+  // has begun.
+  async #beginWithClaim(begin: string, id: StoredKey, draft: RecordDraft): Promise<void> {
+    const { statements } = this.#context
+    this.#key = 'sent'
+    try {
+      let answer: PostgresAnswer | undefined
+      const call = statements.claimCall(this.#connection, id, draft)
+      if (call !== undefined) {
+        try {
+          answer = await this.#wire.open(`${begin}; ${this.#limited(call)}`)
+          if (call.startsWith('PREPARE')) statements.arePrepared(this.#connection)
+          this.#called = true
+        } catch (error) {
+          // Nothing is begun: the backend has no statement of that name, or has one that was not expected.
+          if (!statements.areLost(this.#connection, error)) throw error
+          await this.#client.query('ROLLBACK')
+        }
       }
-      this.#wire.pid = this.#trace?.['pid'] ?? traces.pidOf(this.#client)
-    }
-    return postgresHandle(this, this, controls, this.#context.bind)
-  }
-
-  async #begin(text: string): Promise<PostgresAnswer> {
-    let answer: PostgresAnswer
-    try {
-      answer = await this.#wire.open(text)
-    } catch (error) {
-      throw this.#beginFailed(error)
-    }
-    if (this.#client.getTransactionStatus() !== 'T') throw poolingUnsupported(undefined)
-    return answer
-  }
-
-  // An error of the server may be the claim's: it is told by `claim`, where it means what it means in a transaction that has begun.
-  async #beginWithClaim(text: string, { id, draft }: NonNullable<BeginSettings['claim']>): Promise<void> {
-    const claim = this.#claim
-    try {
-      const kept = await this.#beginKept(text, id, draft)
-      const answer = kept ?? (await this.#begin(`${text}; ${claim.message(id, draft)}`))
-      claim.sent(id, draft, { inserted: claim.insertedBy(answer) })
+      answer ??= await this.#wire.open(`${begin}; ${this.#limited(statements.claim(id, draft))}`)
+      this.#sent = { id, token: draft.token, inserted: this.#rowCountOf(answer) === 1 }
     } catch (error) {
       if (!isServerError(error)) throw error
       this.life.poison(error)
-      claim.sent(id, draft, { error })
+      this.#sent = { error }
     }
   }
 
-  // Undefined: nothing is begun, since the backend has no statement of that name, or has one that was not expected.
-  async #beginKept(text: string, id: StoredKey, draft: RecordDraft): Promise<PostgresAnswer | undefined> {
-    const { kept } = this.#context
-    const message = this.#claim.keptMessage(kept, this.#client, id, draft)
-    if (message === undefined) return undefined
-    try {
-      const answer = await this.#begin(`${text}; ${message}`)
-      kept.areOn(this.#client)
-      this.#claim.wasKept(kept, this.#client)
-      return answer
-    } catch (error) {
-      if (!kept.isLost(this.#client, error)) throw error
-      await this.#client.query('ROLLBACK')
-      return undefined
-    }
+  // All of it in one message; where the statement fails, its transaction has failed, and the limit with it.
+  #limited(text: string): string {
+    if (this.#claimWaitMs >= this.#lockWaitMs) return text
+    const [claimMs, afterwardsMs] = [timeoutMs(this.#claimWaitMs), timeoutMs(this.#lockWaitMs)]
+    return `SET LOCAL lock_timeout = ${claimMs}; ${text}; SET LOCAL lock_timeout = ${afterwardsMs}`
   }
 
-  #beginFailed(error: unknown): unknown {
-    // What poisons decides. A pooler ends the connection with a code that would be worth another try.
-    const shown = isStatementPooling(error) ? poolingUnsupported(error) : error
-    if (endsConnection(error)) this.life.poison(shown)
-    return shown
+  // Of the statement inside a message that `#limited` made.
+  #rowCountOf(answer: PostgresAnswer | readonly PostgresAnswer[]): number | null | undefined {
+    const fromEnd = this.#claimWaitMs < this.#lockWaitMs ? -2 : -1
+    return Array.isArray(answer) ? answer.at(fromEnd)?.rowCount : (answer as PostgresAnswer).rowCount
   }
 
   async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> {
-    const claimed = await this.#claim.claim(id, draft)
-    if (claimed === 'claimed') this.#wire.lockWaitMs = this.#lockWaitMs
-    return claimed
+    const { tables } = this.#context.statements
+    for (let round = 1; round <= mostRounds; round++) {
+      const sent = this.#sent
+      this.#sent = undefined
+      let inserted: boolean
+      if (sent === undefined || 'error' in sent) inserted = await this.#insert(id, draft, sent)
+      else if (sent.id === id && sent.token === draft.token) inserted = sent.inserted
+      else throw new RepriseError('MARKER_INVALID', 'Another claim than this one was sent with BEGIN.')
+      if (inserted) {
+        this.#hold(id, draft)
+        return 'claimed'
+      }
+      this.#key = 'theirs'
+      const { rows } = await this.#wire.send(readText(tables, literals.text(id)), undefined)
+      const record = recordOf(rows[0])
+      if (record !== undefined) return { record, nowMs: Number(rows[0]?.['now_ms']) }
+    }
+    throw new RepriseError('ROW_UNSETTLED', `The record came and went ${mostRounds} times while it was claimed.`)
+  }
+
+  // Sends the claim, or throws what the one that was sent with BEGIN failed with.
+  async #insert(id: StoredKey, draft: RecordDraft, sent: { readonly error: unknown } | undefined): Promise<boolean> {
+    try {
+      if (sent !== undefined) throw sent.error
+      const text = this.#limited(this.#context.statements.claim(id, draft))
+      return this.#rowCountOf(await this.#wire.send(text, undefined)) === 1
+    } catch (error) {
+      const signs = signsOf(error)
+      throw signs.includes('42P01') || signs.includes('42703') ? migrationMissing(error) : this.#withBlockers(error)
+    }
+  }
+
+  // When the wait for a claim is nearly over, its last attempts are too short to ask who blocks them: it is those of whom
+  // an earlier one was told.
+  #withBlockers(error: unknown): unknown {
+    if (!(error instanceof LockTimeoutError)) return error
+    if (error.blockers.length > 0) this.#blockers.splice(0, this.#blockers.length, ...error.blockers)
+    else if (this.#blockers.length > 0) return new LockTimeoutError(error.cause, [...this.#blockers])
+    return error
   }
 
   async reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> {
-    const reclaimed = await this.#claim.reclaim(id, over, draft)
-    if (reclaimed) this.#wire.lockWaitMs = this.#lockWaitMs
-    return reclaimed
+    const text = this.#limited(reclaimText(this.#context.statements.tables, id, over, draft, literals))
+    if (this.#rowCountOf(await this.#wire.send(text, undefined)) !== 1) return false
+    this.#hold(id, draft)
+    return true
   }
 
-  async record(id: StoredKey, outcome: RecordOutcome): Promise<void> {
+  #hold(id: StoredKey, { token }: RecordDraft): void {
+    this.#key = { id, token }
+    this.#wire.lockWaitMs = this.#lockWaitMs
+  }
+
+  /** Keeps the outcome until COMMIT, with which it is sent. */
+  record(id: StoredKey, outcome: RecordOutcome): void {
     // Else it would wait for a savepoint that the body did not, and then commit.
     this.life.checkBeforeCommit()
-    this.#claim.record(id, outcome)
+    const key = this.#key
+    if (typeof key !== 'object' || key.id !== id) {
+      throw new RepriseError('MARKER_INVALID', 'The marker of the key was not claimed by this transaction.')
+    }
+    this.#outcome = this.#context.statements.outcome(this.#called, id, key.token, outcome)
   }
 
   settle(): Promise<void> | undefined {
@@ -186,33 +240,33 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   }
 
   async commit(): Promise<Receipt> {
+    const { life } = this
     try {
-      this.#refusePoisoned()
-      this.life.checkBeforeCommit()
-      const { refusal } = this.#claim
-      if (refusal !== undefined) throw refusal
+      if (life.poisoned !== undefined) throw failedBefore(life.poisoned.error)
+      life.checkBeforeCommit()
+      if (this.#key === 'sent' || this.#key === 'theirs') throw notClaimed()
     } finally {
       // From here on nobody can send anything that would run behind COMMIT, in no transaction at all.
-      this.life.end()
+      life.end()
     }
-    const busy = this.#wire.untilIdle()
-    if (busy !== undefined) await busy
-    this.#refusePoisoned()
+    if (this.#wire.pending > 0) await this.#wire.untilIdle()
+    const poisoned = this.poisoned
+    if (poisoned !== undefined) throw failedBefore(poisoned.error)
     const status = this.#client.getTransactionStatus()
     if (status !== 'T' && status !== 'E') throw endedElsewhere()
     const notices: PostgresNotice[] = []
-    const onNotice = (notice: PostgresNotice): void => {
-      notices.push(notice)
-    }
+    const onNotice = (notice: PostgresNotice): void => void notices.push(notice)
     const listening = this.#client as unknown as NoticeSource
     listening.on('notice', onNotice)
     try {
-      // In a transaction that has failed nothing can be written any more, and COMMIT alone says so by its tag.
-      const text = status === 'E' ? 'COMMIT' : this.#claim.commit
+      // Where the outcome cannot be written, the server does not come to COMMIT. In a transaction that has failed nothing
+      // can be written any more, and COMMIT alone says so by its tag.
+      const text = this.#outcome === undefined || status === 'E' ? 'COMMIT' : `${this.#outcome}; COMMIT`
       const { command } = lastOf(await this.#client.query(text))
-      return this.#receipt(command, notices)
+      if (command !== 'COMMIT' || notices.length > 0) return this.#receipt(command, notices)
+      return { durability: 'promised' }
     } catch (error) {
-      throw this.#claim.explained(error)
+      throw this.#commitError(error)
     } finally {
       listening.removeListener('notice', onNotice)
     }
@@ -220,9 +274,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   #receipt(command: string, notices: readonly PostgresNotice[]): Receipt {
     if (command === 'ROLLBACK') {
-      const first = this.life.poisoned
       const message = 'COMMIT was answered with ROLLBACK: a statement had failed before, and nothing was stored.'
-      throw new RepriseError('COMMIT_ROLLED_BACK', message, first === undefined ? {} : { cause: first.error })
+      throw new RepriseError('COMMIT_ROLLED_BACK', message, defined({ cause: this.life.poisoned?.error }))
     }
     if (notices.some(({ code }) => code === '25P01')) throw endedElsewhere()
     if (command !== 'COMMIT') {
@@ -233,22 +286,35 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     return { durability: unreplicated ? 'local' : 'promised' }
   }
 
+  // Where the marker is gone, the server's error is the cause, and says that nothing was stored.
+  #commitError(error: unknown): unknown {
+    // The body may have thrown away what is prepared.
+    if (this.#called) this.#context.statements.areLost(this.#connection, error)
+    const isGone =
+      this.#outcome !== undefined &&
+      signsOf(error).includes('22P02') &&
+      error instanceof Error &&
+      error.message.includes(goneSign)
+    return isGone
+      ? new RepriseError('MARKER_INVALID', 'The marker that this transaction claimed is gone.', { cause: error })
+      : error
+  }
+
   async rollback(): Promise<void> {
     this.life.end()
-    this.#wire.end()
+    this.#wire.ended = true
     // The driver would queue it behind what is under way, and warn.
-    const busy = this.#wire.untilIdle()
-    if (busy !== undefined) await busy
+    await this.#wire.untilIdle()
     await this.#client.query('ROLLBACK')
   }
 
   release(fate: 'keep' | 'discard'): void {
     if (this.#released) return
     this.#released = true
-    this.#wire.end()
+    this.#wire.ended = true
     this.life.end()
     try {
-      const sound = fate === 'keep' && this.#wire.idle && this.#client.getTransactionStatus() === 'I'
+      const sound = fate === 'keep' && this.#wire.pending === 0 && this.#client.getTransactionStatus() === 'I'
       if (sound) this.#client.release()
       else this.#client.release(true)
       // After the pool has put its own listener on.
@@ -260,11 +326,11 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   /** Sends a statement of the body. */
   send(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer> {
-    const { refusal } = this.#claim
-    return refusal === undefined ? this.#wire.send(config, values) : Promise.reject(refusal)
+    if (this.#key === 'sent' || this.#key === 'theirs') return Promise.reject(notClaimed())
+    return this.#wire.send(config, values)
   }
 
-  /** Sends a statement for the body. */
+  /** Sends a statement of the repeatable writes. */
   async run(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
     const { rows, rowCount } = await this.send(text, [...values])
     return { rows, rowCount: rowCount ?? 0 }
@@ -279,18 +345,21 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   /** Runs the work inside a savepoint. */
   savepoint<Result>(work: () => Promise<Result>): Promise<Result> {
-    const { refusal } = this.#claim
-    if (refusal !== undefined) return Promise.reject(refusal)
+    if (this.#key === 'sent' || this.#key === 'theirs') return Promise.reject(notClaimed())
     return this.life.call(() => this.#wire.savepoint(work), 'poisoned')
   }
+}
 
-  // COMMIT was not sent, so whatever it was, the transaction is dead.
-  #refusePoisoned(): void {
-    const first = this.life.poisoned
-    if (first === undefined) return
-    const message = 'A statement of the transaction failed before COMMIT was sent; nothing was stored.'
-    throw new RepriseError('TRANSACTION_ABORTED', message, { cause: first.error })
-  }
+// The key is not known to be this transaction's.
+function notClaimed(): RepriseError {
+  const message = 'The key is not claimed by this transaction; nothing may be done under it.'
+  return new RepriseError('MARKER_INVALID', message)
+}
+
+// COMMIT was not sent, so whatever it was, the transaction is dead.
+function failedBefore(cause: unknown): RepriseError {
+  const message = 'A statement of the transaction failed before COMMIT was sent; nothing was stored.'
+  return new RepriseError('TRANSACTION_ABORTED', message, { cause })
 }
 
 interface NoticeSource {

@@ -39,6 +39,5 @@ export {
 } from './records/rows.js'
 export { sqlRows } from './rows.js'
 export { type SavepointTurns, savepointTurns } from './savepoint-turns.js'
-export { SqlHandle } from './sql-handle.js'
 export { refuseTransactionStatements, statementsOf, transactionStatementIn } from './statements.js'
 export { listOfValues, Values } from './values.js'

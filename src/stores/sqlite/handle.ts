@@ -1,7 +1,7 @@
 // What a body gets: the query builder it was promised, plain queries, repeatable writes and savepoints, all on one connection.
 
-import type { HandleLife, Rows, TransactionControls } from '../../atomicity/index.js'
-import { type SavepointTurns, type SqlAnswer, type SqlExecutor, SqlHandle, savepointTurns } from '../sql/index.js'
+import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
+import { type SavepointTurns, type SqlAnswer, type SqlExecutor, savepointTurns, sqlRows } from '../sql/index.js'
 import { actOn, clientOf, type SqliteClient, savepointSteps } from './client/client.js'
 import { type Act, answerOf } from './client/statement.js'
 import type { SqliteHandle } from './connection/driver.js'
@@ -32,7 +32,7 @@ export function sqliteHandle<Bound>(
   return new Handle(connection, life, controls, bind)
 }
 
-class Handle<Bound> extends SqlHandle implements SqliteTransaction<Bound> {
+class Handle<Bound> extends TransactionHandle implements SqliteTransaction<Bound> {
   readonly db: Bound
   readonly #handle: SqliteHandle
   readonly #life: HandleLife
@@ -48,7 +48,7 @@ class Handle<Bound> extends SqlHandle implements SqliteTransaction<Bound> {
     const turns = savepointTurns(life)
     const act = actOn(handle, life, turns, readOnly)
     const executor = new Executor(handle, life, turns, act)
-    super(controls, executor, life)
+    super(controls, life, () => sqlRows(executor))
     this.#handle = handle
     this.#life = life
     this.#turns = turns

@@ -81,7 +81,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
   body: TransactionBody<Handle, Result>,
   number: number,
 ): Promise<AttemptEnd<Result>> {
-  const { readOnly, signal, connectionWaitMs, bodyLimitMs, reserveMs, clock } = settings
+  const { readOnly, signal, connectionWaitMs, lockWaitMs, bodyLimitMs, reserveMs, clock } = settings
   const keyed = settings.keyed as Keyed<Result> | undefined
   const limits = new StepLimits(settings)
   const { workEndsAtMs } = limits
@@ -108,8 +108,10 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
     const begun = session.begin(begin, controls)
     let handle: Handle
     if (isPromiseLike(begun)) {
-      const answerMs =
-        Math.max(connectionWaitMs, begin.idleMs / 3) + (session.beginWaitMs?.(begin) ?? Number.POSITIVE_INFINITY)
+      const claimMs = begin.claim === undefined ? 0 : Math.min(begin.claim.waitMs ?? lockWaitMs, begin.lockWaitMs)
+      const answerMs = session.beginsAtOnce
+        ? Math.max(connectionWaitMs, begin.idleMs / 3) + claimMs
+        : Number.POSITIVE_INFINITY
       const answerByMs = clock.monotonicMs() + answerMs
       const unanswered = (): unknown =>
         answerByMs < workEndsAtMs ? beginUnanswered(answerMs) : deadlinePassed('beginning', reserveMs)
@@ -197,7 +199,8 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
   }
 }
 
-function beginSettings({ keyed, isolation, readOnly, lockWaitMs }: CallSettings, workLeftMs: number): BeginSettings {
+function beginSettings(call: CallSettings, workLeftMs: number): BeginSettings {
+  const { keyed, isolation, readOnly, lockWaitMs, claimBlockers: blockers } = call
   // Without the reserve: a server that hears nothing more of us ends the transaction while there is still time to see
   // that it did.
   const idleMs = Math.ceil(Math.max(1, workLeftMs))
@@ -205,7 +208,7 @@ function beginSettings({ keyed, isolation, readOnly, lockWaitMs }: CallSettings,
   if (keyed === undefined) return { ...settings, traced: true }
   const { id, draft } = keyed
   const waitMs = keyed.claimWaitMs?.() ?? lockWaitMs
-  const claim = waitMs < lockWaitMs ? { id, draft, waitMs: Math.max(1, waitMs) } : { id, draft }
+  const claim = waitMs < lockWaitMs ? { id, draft, blockers, waitMs: Math.max(1, waitMs) } : { id, draft, blockers }
   return { ...settings, traced: false, claim }
 }
 

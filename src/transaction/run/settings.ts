@@ -1,6 +1,6 @@
 // The options of a transaction with every default filled in, and refused before anything is opened where they cannot be.
 
-import type { Isolation, Manifest } from '../../atomicity/index.js'
+import type { Blocker, Isolation, Manifest } from '../../atomicity/index.js'
 import { currentDeadline, storedKey } from '../../identity/index.js'
 import {
   type Clock,
@@ -44,6 +44,8 @@ export interface TransactionSettings {
 export interface CallSettings extends TransactionSettings {
   /** The key, and what is done with it; undefined: none. */
   readonly keyed: Keyed<unknown> | undefined
+  /** Who was last seen to block the claim of the key, over all attempts. */
+  readonly claimBlockers: Blocker[]
   readonly readOnly: boolean
   /** The end of everything, resolution included. */
   readonly deadline: Deadline
@@ -129,6 +131,7 @@ export function settingsOf(
   const certain = readOnly || manifest.commit === 'certain'
   return {
     ...readTransactionOptions(manifest, defaults, options),
+    claimBlockers: [],
     keyed: key === undefined ? undefined : plainKey(storedKey(key.scope, key.key)),
     readOnly,
     deadline,
@@ -155,7 +158,7 @@ export function settingsOfCall(
 ): CallSettings {
   checkSignal(signal)
   const reserveMs = shared.certain ? 0 : reserveOf(Math.max(0, deadline.expiresAtMs - shared.clock.monotonicMs()))
-  return { ...shared, keyed, readOnly: false, deadline, reserveMs, signal }
+  return { ...shared, keyed, claimBlockers: [], readOnly: false, deadline, reserveMs, signal }
 }
 
 function reserveOf(totalMs: number): number {

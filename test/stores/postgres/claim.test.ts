@@ -99,7 +99,7 @@ describe('a claim', () => {
     await world.raw.query("insert into reprise_marker (id, claimed_at_ms) values ('k4', 0)")
     const { session } = await begun(world.engine)
     expect(await session.claim(key('k4'), draft())).toMatchObject({ record: { format: 1, value: undefined } })
-    expect(await codeOf(session.record(key('k5'), outcome('1')))).toBe('MARKER_INVALID')
+    expect(await codeOf((async () => session.record(key('k5'), outcome('1')))())).toBe('MARKER_INVALID')
     await session.rollback()
     session.release('keep')
   })

@@ -87,7 +87,7 @@ describe('a wait', () => {
       const pool = poolOf({ max: 1 })
       const connections = connectionsOf(pool, clock)
       const waiting = connections.take({ waitMs: 1_000, signal: signal as unknown as AbortSignal })
-      await expect(waiting).rejects.toThrow(TypeError)
+      await expect(waiting).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
       expect([clock.pendingTimers, pool.totalCount, pool.waitingCount]).toEqual([0, 0, 0])
       await pool.end()
     },

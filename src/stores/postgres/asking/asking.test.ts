@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../../testing/index.js'
+import { knownConnection } from '../connections.js'
 import type { PostgresAnswer, PostgresPoolClient } from '../options.js'
 import { blockersOf } from './lock-report.js'
 import { resolveTrace } from './resolve.js'
-import { tracesOf } from './trace.js'
+import { takeTrace } from './trace.js'
 
 // What the server answers is tested on servers; here it is scripted, for the sake of order and time.
 function scripted(answer: (text: string) => Record<string, unknown>[] | Error) {
@@ -17,6 +18,7 @@ function scripted(answer: (text: string) => Record<string, unknown>[] | Error) {
       return { rows, rowCount: rows.length, command: 'SELECT' }
     },
     release: (destroy?: boolean) => released.push(destroy),
+    on: () => undefined,
   } as unknown as PostgresPoolClient
   return { client, texts, released }
 }
@@ -27,32 +29,20 @@ describe('traces', () => {
   const full = { xid: '9', pid: '1', timeline: '4', start: '2', system: '3', life: '5' }
 
   it('ask for what does not change once for a connection', async () => {
-    const traces = tracesOf()
     const { client, texts } = scripted(() => [])
-    expect(traces.statement(client, true)).toContain('pg_control_system')
-    expect(await traces.take(client, full)).toEqual(trace)
-    expect(traces.statement(client, true)).not.toContain('pg_control_system')
-    expect(await traces.take(client, { xid: '10', pid: 1 })).toEqual({ ...trace, xid: '10' })
+    expect(await takeTrace(client, full)).toEqual(trace)
+    expect(knownConnection(client).backend).toMatchObject({ pid: '1', changes: false })
+    expect(await takeTrace(client, { xid: '10', pid: 1 })).toEqual({ ...trace, xid: '10' })
     expect(texts).toEqual([])
-    // A transaction with a key asks for nothing, and its backend is known from before.
-    expect(traces.statement(client, false)).toBeUndefined()
-    expect(traces.pidOf(client)).toBe('1')
   })
 
   it('ask each time once the backend was seen to change', async () => {
-    const traces = tracesOf()
     const { client, texts } = scripted(() => [{ start: '22', system: '3', life: '5', timeline: '4' }])
-    await traces.take(client, full)
-    expect(await traces.take(client, { xid: '10', pid: 7 })).toEqual({
-      ...trace,
-      xid: '10',
-      pid: '7',
-      start: '22',
-    })
+    await takeTrace(client, full)
+    expect(await takeTrace(client, { xid: '10', pid: 7 })).toEqual({ ...trace, xid: '10', pid: '7', start: '22' })
     expect(texts).toHaveLength(1)
-    expect(traces.pidOf(client)).toBeUndefined()
-    expect(traces.statement(client, true)).toContain('pg_control_system')
-    expect(await traces.take(client, { ...full, pid: '8', start: '33' })).toMatchObject({ pid: '8', start: '33' })
+    expect(knownConnection(client).backend).toMatchObject({ pid: '7', changes: true })
+    expect(await takeTrace(client, { ...full, pid: '8', start: '33' })).toMatchObject({ pid: '8', start: '33' })
     expect(texts).toHaveLength(1)
   })
 })

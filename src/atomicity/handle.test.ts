@@ -1,7 +1,26 @@
 import { expect, it } from 'vitest'
-import { handleLife } from '../handle-life.js'
-import { HandleRows } from './handle-rows.js'
-import type { Rows } from './rows.js'
+import { handleLife, type Rows, type TransactionControls, TransactionHandle } from './index.js'
+
+it('hands on what the runner gave, and asks for the signal only when the body does', () => {
+  const controller = new AbortController()
+  const hooks: unknown[] = []
+  let asked = 0
+  const given: TransactionControls = {
+    attempt: 3,
+    deadline: { expiresAtMs: 5 },
+    get signal() {
+      asked += 1
+      return controller.signal
+    },
+    afterCommit: (work) => void hooks.push(work),
+  }
+  const handle = new TransactionHandle(given, handleLife(), () => expect.unreachable('no rows were asked for'))
+  const work = (): void => undefined
+  handle.afterCommit(work)
+  expect([handle.attempt, handle.deadline, hooks, asked]).toEqual([3, { expiresAtMs: 5 }, [work], 0])
+  expect(handle.signal).toBe(controller.signal)
+  expect(asked).toBe(1)
+})
 
 const controls = {
   attempt: 1,
@@ -18,7 +37,7 @@ it('makes its rows when the first is asked for, once, and hands every call on', 
       void calls.push([name, ...values])
   const names = ['insertOnce', 'transition', 'lockRow', 'readRow', 'updateRows'] as const
   let made = 0
-  const handle = new HandleRows(controls, handleLife(), () => {
+  const handle = new TransactionHandle(controls, handleLife(), () => {
     made += 1
     return Object.fromEntries(names.map((name) => [name, noted(name)])) as unknown as Rows
   })
@@ -32,7 +51,7 @@ it('lets the transaction wait for a call that the body did not wait for', async 
   const life = handleLife()
   let answer = (): void => undefined
   const readRow = () => new Promise<undefined>((resolve) => (answer = () => resolve(undefined)))
-  const handle = new HandleRows(controls, life, () => ({ readRow }) as unknown as Rows)
+  const handle = new TransactionHandle(controls, life, () => ({ readRow }) as unknown as Rows)
   void handle.readRow('item', { id: 1 })
   const settled = life.settle()
   expect(settled).toBeInstanceOf(Promise)

@@ -1,0 +1,71 @@
+// What every handle offers to its body, whatever the store: the controls that the runner gave to the attempt, and writes
+// that can be repeated.
+
+import type { Deadline } from '../kernel/index.js'
+import type { TransactionControls } from './engine.js'
+import type { HandleLife } from './handle-life.js'
+import type { Rows } from './rows/rows.js'
+
+/**
+ * The handle of a transaction, for stores to extend with their queries and savepoints. The controls are asked each time,
+ * since a signal is only made when a body first asks for it. Each write is a call of the body, which may not wait for it.
+ * A class, since an object with a function of its own for each member costs as much as a statement.
+ */
+export class TransactionHandle implements TransactionControls, Rows {
+  readonly #controls: TransactionControls
+  readonly #life: Pick<HandleLife, 'call'>
+  readonly #makeRows: () => Rows
+  #madeRows: Rows | undefined
+
+  /**
+   * @param controls What the runner gave to `begin`.
+   * @param life Knows of the calls that the body does not wait for.
+   * @param makeRows Makes the rows of the store, when a body first asks for one: most ask for none.
+   */
+  constructor(controls: TransactionControls, life: Pick<HandleLife, 'call'>, makeRows: () => Rows) {
+    this.#controls = controls
+    this.#life = life
+    this.#makeRows = makeRows
+  }
+
+  get attempt(): number {
+    return this.#controls.attempt
+  }
+
+  get signal(): AbortSignal {
+    return this.#controls.signal
+  }
+
+  get deadline(): Deadline {
+    return this.#controls.deadline
+  }
+
+  afterCommit(work: () => unknown): void {
+    this.#controls.afterCommit(work)
+  }
+
+  insertOnce(...values: Parameters<Rows['insertOnce']>): ReturnType<Rows['insertOnce']> {
+    return this.#life.call(() => this.#rows.insertOnce(...values))
+  }
+
+  transition(...values: Parameters<Rows['transition']>): ReturnType<Rows['transition']> {
+    return this.#life.call(() => this.#rows.transition(...values))
+  }
+
+  lockRow(...values: Parameters<Rows['lockRow']>): ReturnType<Rows['lockRow']> {
+    return this.#life.call(() => this.#rows.lockRow(...values))
+  }
+
+  readRow(...values: Parameters<Rows['readRow']>): ReturnType<Rows['readRow']> {
+    return this.#life.call(() => this.#rows.readRow(...values))
+  }
+
+  updateRows(...values: Parameters<Rows['updateRows']>): ReturnType<Rows['updateRows']> {
+    return this.#life.call(() => this.#rows.updateRows(...values))
+  }
+
+  get #rows(): Rows {
+    this.#madeRows ??= this.#makeRows()
+    return this.#madeRows
+  }
+}
