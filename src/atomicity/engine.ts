@@ -133,8 +133,8 @@ export interface Stored {
 export interface RecordOutcome {
   /** Whether it did what was asked. */
   readonly state: 'succeeded' | 'failed'
-  /** How `value` is to be read; absent: JSON. */
-  readonly codec?: string
+  /** How `value` is to be read; undefined: JSON. */
+  readonly codec?: string | undefined
   /** The outcome, as text; undefined: it was too large to keep, and `codec` says so. */
   readonly value: string | undefined
   /** How long it is remembered from now on, in ms; `Infinity`: for ever. */

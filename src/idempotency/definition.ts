@@ -3,9 +3,8 @@
 import type { RecordMode } from '../atomicity/index.js'
 import type { Content, FieldRule, Key, Scope } from '../identity/index.js'
 import type { Duration } from '../kernel/index.js'
-import type { ValueCodec } from './codec.js'
-import type { Failure } from './failure.js'
 import type { Recovery } from './machine.js'
+import type { Failure, Outcome, ValueCodec } from './outcome.js'
 
 /** What kind of effect is protected. */
 export type Reversibility = 'repeatable' | 'guarded' | 'compensable' | 'irreversible'
@@ -98,11 +97,6 @@ export interface CallOptions {
    */
   readonly signal?: AbortSignal
 }
-
-/** How a call ended, as data. */
-export type Outcome<Result, Code extends string = string> =
-  | { readonly outcome: 'succeeded'; readonly value: Result; readonly replayed: boolean }
-  | { readonly outcome: 'failed'; readonly failure: Failure<Code>; readonly replayed: boolean }
 
 /** An operation: call it with its input. */
 export interface Operation<Input, Result, Code extends string = string> {

@@ -1,5 +1,5 @@
 import { expect, expectTypeOf, it } from 'vitest'
-import { type Failure, fail, isFailure, OperationFailedError } from './failure.js'
+import { type Failure, fail, isFailure, OperationFailedError } from './outcome.js'
 
 it('is data with a code, told from results also across copies of the package', () => {
   const failure = fail('declined', { limit: 5 })

@@ -1,11 +1,12 @@
-// Idempotency: an intent is carried out once. Marker, effect and outcome commit together, or the marker is an honest lease; a repeat gets the stored outcome.
+// Idempotency: an intent is carried out once. Marker, effect and outcome commit together, or the marker is an honest lease;
+// a repeat gets the stored outcome.
+
+export type { RecordStore } from '../atomicity/index.js'
 
 export { type OperationFaultPoint, operationFaultPoints } from './atomic/fault-points.js'
 export type { AtomicOptions, FailureCodeOf, Registered, ResultOf } from './atomic/options.js'
-export type { CodecContext, ValueCodec } from './codec.js'
+export { operationId } from './call-identity.js'
 export { type EncryptionOptions, encrypted } from './codecs/encrypted.js'
-export { type DomainTime, timeOfRecords } from './define/place.js'
-export { operations } from './define/registry.js'
 export type {
   AnyOperation,
   CallOptions,
@@ -13,14 +14,13 @@ export type {
   Operation,
   OperationAnswers,
   OperationOptions,
-  Outcome,
   Reversibility,
 } from './definition.js'
-export { type Failure, fail, isFailure, OperationFailedError } from './failure.js'
+export { type DomainTime, operations, timeOfRecords } from './domain.js'
 export { type LeasedFaultPoint, leasedFaultPoints } from './leased/fault-points.js'
 export type { EffectCall, Lease } from './leased/lease.js'
 export { leased } from './leased/leased.js'
-export type { LeasedOptions, RecordStore } from './leased/plan.js'
+export type { LeasedOptions } from './leased/plan.js'
 export {
   didNotHappen,
   type Found,
@@ -35,8 +35,16 @@ export {
   stillUnknown,
 } from './leased/recovery.js'
 export type { Recovery } from './machine.js'
-export { operationId } from './operation-id.js'
 export { type Operations, operationsOf } from './operations.js'
+export {
+  type CodecContext,
+  type Failure,
+  fail,
+  isFailure,
+  OperationFailedError,
+  type Outcome,
+  type ValueCodec,
+} from './outcome.js'
 export type { JsonOf, Keepable, Storable } from './storable.js'
 export { leasedStoreOf } from './upkeep/known-operations.js'
 export type { Looked } from './upkeep/look.js'
@@ -46,4 +54,3 @@ export { type PurgeOptions, purge } from './upkeep/purge.js'
 export { type Settlement, type SettlementOf, type SettleOptions, settle } from './upkeep/settle.js'
 export { type SweepCounts, type SweepOptions, sweep } from './upkeep/sweep.js'
 export type { NameOfRecord, UpkeepCall, Which, WhichByName, WhichHere, WhichStored } from './upkeep/which.js'
-export type { DecodedOutcome } from './values.js'

@@ -1,6 +1,6 @@
 // The words of the machine: what can happen to a record, and what may be decided about it.
 
-import type { AuditNote, RecordChange, RecordMode } from '../atomicity/index.js'
+import type { AuditNote, RecordChange, RecordMode, RecordOutcome } from '../atomicity/index.js'
 
 /**
  * What to do about an operation that may have had its effect. `rerun`: run it again, since the receiver honours our key for this long after the first claim.
@@ -50,15 +50,7 @@ export interface LookEvent {
 /** What only the owner of a claim may do. */
 export type OwnerEvent =
   | { readonly kind: 'renew'; readonly token: string; readonly fence: number; readonly leaseMs: number }
-  | {
-      readonly kind: 'complete'
-      readonly token: string
-      readonly fence: number
-      readonly state: 'succeeded' | 'failed'
-      readonly codec: string | undefined
-      readonly value: string | undefined
-      readonly rememberedMs: number
-    }
+  | ({ readonly kind: 'complete'; readonly token: string; readonly fence: number } & RecordOutcome)
   | {
       readonly kind: 'release'
       readonly token: string
@@ -85,14 +77,7 @@ export interface SettleEvent {
   /** How long past its time a lease must be before it is decided on, in ms. */
   readonly marginMs: number
   /** What the person says: an outcome to store, or that the key is free again. */
-  readonly decision:
-    | {
-        readonly state: 'succeeded' | 'failed'
-        readonly codec: string | undefined
-        readonly value: string | undefined
-        readonly rememberedMs: number
-      }
-    | { readonly state: 'released' }
+  readonly decision: RecordOutcome | { readonly state: 'released' }
 }
 
 /** Everything that can happen to a record. */

@@ -1,6 +1,6 @@
 // The machine: what an event means to a record, decided purely. Runners read a record, ask here, and write what it says if the record is still the same.
 
-import { type RecordChange, recordFormat, type StoredRecord } from '../atomicity/index.js'
+import { type RecordChange, type RecordOutcome, recordFormat, type StoredRecord } from '../atomicity/index.js'
 import type {
   ClaimEvent,
   Decision,
@@ -147,18 +147,11 @@ function onSettle(record: StoredRecord | undefined, event: SettleEvent, nowMs: n
 
 const settledBecause = 'settled'
 
-interface OutcomeToStore {
-  readonly state: 'succeeded' | 'failed'
-  readonly codec: string | undefined
-  readonly value: string | undefined
-  readonly rememberedMs: number
-}
-
-function isOutcome(record: StoredRecord, { state, codec, value }: OutcomeToStore): boolean {
+function isOutcome(record: StoredRecord, { state, codec, value }: RecordOutcome): boolean {
   return record.state === state && record.value === value && record.codec === codec
 }
 
-function completion({ state, codec, value, rememberedMs }: OutcomeToStore): RecordChange {
+function completion({ state, codec, value, rememberedMs }: RecordOutcome): RecordChange {
   const outcome = { codec: codec ?? null, value: value ?? null, input: null, because: null }
   return { state, dueInMs: null, remembered: rememberedMs, ...outcome }
 }

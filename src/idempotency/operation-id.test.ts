@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { property } from '../../test/property.js'
 import { type Key, parseKey, type Scope, scope } from '../identity/index.js'
-import { operationId } from './operation-id.js'
+import { operationId } from './call-identity.js'
 
 const word = fc.string({ unit: fc.constantFrom('a', ':', '1', '.'), minLength: 1, maxLength: 4 })
 const triple = fc.tuple(word, word, word)

@@ -1,11 +1,12 @@
 // What a domain offers to whoever makes operations of it.
 
 import type { Engine, Purged, Records, TransactionControls } from '../atomicity/index.js'
+import { RepriseError } from '../kernel/index.js'
 import type { TransactionDefaults } from '../transaction/index.js'
 import { defineAtomic } from './atomic/define.js'
 import type { AtomicOptions, Registered, ResultOf } from './atomic/options.js'
-import { placeOf } from './define/place.js'
 import type { AnyOperation, LeasedOperation, Operation, OperationAnswers } from './definition.js'
+import { operationDomain } from './domain.js'
 import type { Storable } from './storable.js'
 import { type Known, lookup } from './upkeep/lookup.js'
 import { type PurgeOptions, purge } from './upkeep/purge.js'
@@ -16,11 +17,28 @@ import type { UpkeepCall, Which, WhichHere } from './upkeep/which.js'
 /** The operations of a domain. */
 export interface Operations<Handle> {
   /**
-   * Defines an operation whose marker, effect and outcome commit together in this domain. Call what it returns with an input: the first call executes, every
-   * repeat within the window gets the stored outcome.
+   * Defines an operation whose marker, effect and outcome commit together in this domain. Call what it returns with an
+   * input: the first call executes, every repeat within the window gets the stored outcome.
    *
-   * Refuses definitions that cannot be safe: OPERATION_INVALID (`details.option` says which), OPERATION_DEFINED_TWICE, SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON,
-   * DURATION_INVALID, CAPABILITY_UNSUPPORTED where the store keeps no records.
+   * Refuses definitions that cannot be safe: OPERATION_INVALID (`details.option` says which), OPERATION_DEFINED_TWICE,
+   * SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON, DURATION_INVALID.
+   *
+   * @example
+   * ```ts
+   * import { mintKey, scope } from 'reprise/identity'
+   * import { memory } from 'reprise/stores/memory'
+   *
+   * const db = memory({ name: 'shop' })
+   * const pay = db.operation('pay', {
+   *   scope: () => scope('shop'), key: ({ key }) => key, window: '24h',
+   *   run: async (_tx, order: { key: ReturnType<typeof mintKey>; amount: number }) => ({ paid: order.amount }),
+   * })
+   * const order = { key: mintKey(), amount: 5 }
+   * console.log(await pay(order), (await pay.outcome(order)).replayed)
+   * ```
+   * ```text
+   * { paid: 5 } true
+   * ```
    */
   operation<Input, Returned, const Code extends string = never>(
     name: string,
@@ -54,12 +72,18 @@ export function operationsOf<Handle extends TransactionControls>(
   engine: Engine<Handle>,
   defaults: TransactionDefaults = {},
 ): Operations<Handle> {
-  const { registry, records } = placeOf(engine, defaults)
-  const store = { name: engine.name, manifest: engine.manifest, records }
+  const { name, manifest, records } = engine
+  if (records === undefined) {
+    throw new RepriseError('CAPABILITY_UNSUPPORTED', 'The store keeps no records of operations.', {
+      details: { option: 'records', engine: manifest.engine },
+    })
+  }
+  const store = { name, manifest, records }
+  const domain = operationDomain(store, defaults)
   const here = (which: WhichHere<AnyOperation | string>): Which => ({ ...which, store }) as Which
   return {
-    operation: (name, definition) => defineAtomic(engine, defaults, name, definition),
-    operations: () => registry.list(),
+    operation: (named, definition) => defineAtomic(engine, domain, defaults, named, definition),
+    operations: () => [...domain.operations.values()],
     lookup: async (which, call) => lookup(here(which), call),
     settle: async (which, settlement, options) => settle(here(which), settlement, options),
     sweep: async (operations, options = {}) => sweep({ ...options, operations, store }),

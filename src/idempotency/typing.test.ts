@@ -2,7 +2,6 @@ import { expectTypeOf, it } from 'vitest'
 import { type Key, mintKey, scope } from '../identity/index.js'
 import { memory } from '../stores/memory/index.js'
 import type { LeasedOperation, Operation } from './definition.js'
-import { fail } from './failure.js'
 import { leased } from './leased/leased.js'
 import {
   didNotHappen,
@@ -13,6 +12,7 @@ import {
   resolve,
   stillUnknown,
 } from './leased/recovery.js'
+import { fail } from './outcome.js'
 import { settle } from './upkeep/settle.js'
 
 interface Order {

@@ -1,9 +1,9 @@
 // A world for leased operations in virtual time: one store, processes that can be paused, answers that can be lost, and a receiver that counts.
 
-import type { Engine, Records, TransactionControls } from '../../src/atomicity/index.js'
-import { placeOf } from '../../src/idempotency/define/place.js'
+import type { RecordStore, Records } from '../../src/atomicity/index.js'
+import { operationDomain } from '../../src/idempotency/domain.js'
 import { leased } from '../../src/idempotency/leased/leased.js'
-import type { LeasedOptions, RecordStore } from '../../src/idempotency/leased/plan.js'
+import type { LeasedOptions } from '../../src/idempotency/leased/plan.js'
 import { hold } from '../../src/idempotency/leased/recovery.js'
 import { type Key, mintKey, scope } from '../../src/identity/index.js'
 import type { CancelTimer, Clock } from '../../src/kernel/index.js'
@@ -42,7 +42,7 @@ export function world(): World {
     store(fault = () => 'fine', defaults = {}) {
       const store = { name: 'test', manifest: memoryManifest, records: faulty(records, fault) }
       // What each process has of its own: its queue, its list of operations, its clock.
-      placeOf(store as unknown as Engine<TransactionControls>, { clock, deadline: '30s', ...defaults })
+      operationDomain(store, { clock, deadline: '30s', ...defaults })
       return store
     },
     order: (amount = 5) => ({ key: mintKey(), amount }),

@@ -1,7 +1,9 @@
-// One call of an atomic operation: queue, look, transaction, answer. What is decided is decided by the machine; this carries it out.
+// One call of an atomic operation: queue, look, transaction, answer. It is also the key of that transaction: what a record
+// that is there means, and how long to wait for one that is not. What is decided is decided by the machine.
 
-import { recordFormat, type Seen } from '../../atomicity/index.js'
-import type { Deadline } from '../../kernel/index.js'
+import { type RecordDraft, type RecordOutcome, recordFormat, type Seen, type Stored } from '../../atomicity/index.js'
+import { type Key, keyScope, type StoredKey } from '../../identity/index.js'
+import { type Deadline, defined, faultPoint, RepriseError, type ScopeValue } from '../../kernel/index.js'
 import {
   type OperationEvent,
   operationClaimed,
@@ -9,117 +11,221 @@ import {
   operationFailed,
   operationReplayed,
 } from '../../telemetry/index.js'
-import { type KeyedTransactions, refuseInside, transactionHistoryOf } from '../../transaction/index.js'
-import { callDeadline } from '../call/call-deadline.js'
-import { checkCall, decodedInTime, leastDecodeMs } from '../call/call-options.js'
-import { finalFailureIn } from '../call/final-failure.js'
-import { type CallIdentity, identify, isSameContent } from '../call/identity.js'
-import { privateCopy } from '../call/private-copy.js'
-import { mismatch, tellRefusal } from '../call/refusals.js'
-import type { CodecContext } from '../codec.js'
-import type { Place, Told } from '../define/place.js'
-import type { OperationSettings } from '../define/settings.js'
-import type { CallOptions } from '../definition.js'
-import type { Failure } from '../failure.js'
-import type { Lead, Visitor } from '../in-process/queue.js'
-import { refuseReentry } from '../in-process/reentry.js'
 import {
+  type Keyed,
+  type KeyedTransactions,
+  type Met,
+  refuseInside,
+  transactionHistoryOf,
+} from '../../transaction/index.js'
+import { type CallIdentity, callDeadline, identify, isSameContent, privateCopy } from '../call-identity.js'
+import type { CallOptions } from '../definition.js'
+import type { OperationDomain } from '../domain.js'
+import { inFlight, mismatch, refusedBy, tellRefusal } from '../errors.js'
+import { operationScope, refuseReentry, type Visitor } from '../in-process.js'
+import { decide } from '../machine.js'
+import {
+  type CodecContext,
   checkRegistered,
-  type DecodedOutcome,
   decodeOutcome,
   discardReturned,
-  type EncodedOutcome,
+  type Ending,
   encodeOutcome,
-  type StoredOutcome,
-} from '../values.js'
-import { reach } from './fault-points.js'
-import { type Ending, OperationKey } from './operation-key.js'
+  type Failure,
+  finalFailureIn,
+  type Outcome,
+} from '../outcome.js'
+import type { OperationSettings } from '../settings.js'
+import type { OperationFaultPoint } from './fault-points.js'
 
 /** What all calls of an operation share. */
-export interface AtomicRunner<Handle, Input> {
-  /** The definition. */
+export interface AtomicOperation<Handle, Input> {
   readonly settings: OperationSettings<Input>
-  /** The domain. */
-  readonly place: Place
+  readonly domain: OperationDomain
   /** Runs its transactions. */
   readonly transact: KeyedTransactions<Handle>
   /** The body. */
   readonly run: (tx: Handle, input: Input) => unknown
 }
 
-const none: CallOptions = {}
+const noOptions: CallOptions = {}
 
-/** How a call ended. */
-export type CallEnd = DecodedOutcome & { readonly replayed: boolean; readonly cause?: unknown }
+// No claim has this token: a call that has not drafted one looks at a record that cannot be its own.
+const undrafted: RecordDraft = { mode: 'atomic', token: '' }
 
-/** Carries one call out. Throws at once what refuses the input. */
-export function carryOut<Handle extends { readonly attempt: number }, Input>(
-  runner: AtomicRunner<Handle, Input>,
-  given: Input,
-  options: CallOptions = none,
-): Promise<CallEnd> {
-  if (options !== none) checkCall(options)
-  // Before anything else, and once: whatever happens to the input from here on, this is what the call is about.
-  const identity = identify(runner.settings, given, runner.place.clock.wallMs())
-  return new AtomicCall(runner, identity, options).end()
-}
+// The unique index lets nobody through, so that a short wait, in ms, tells that somebody is there; not so short that the
+// store's own short locks are mistaken for it.
+const shortWaitMs = 25
 
-class AtomicCall<Handle extends { readonly attempt: number }, Input> implements Visitor {
+/** One call. Made, it has refused an input or options that are not valid. */
+export class AtomicCall<Handle extends { readonly attempt: number }, Input> implements Visitor, Keyed<Ending> {
+  readonly id: StoredKey
+  readonly fingerprint: string | undefined
+  readonly refusesDuplicates: boolean
+  readonly mostWaiting: number
   readonly deadline: Deadline
   readonly signal: AbortSignal | undefined
   readonly waitUntilMs: number
-  readonly #runner: AtomicRunner<Handle, Input>
+  draft: RecordDraft = undrafted
+  readonly #operation: AtomicOperation<Handle, Input>
   readonly #identity: CallIdentity<Input>
   readonly #context: CodecContext
-  // The last body that failed for good, and the last outcome that was to be stored.
-  #thrown: { readonly error: unknown; readonly failure: Failure } | undefined
-  #last: Ending | undefined
-  // What the last body returned, as long as it may have to be discarded, and how many bodies were begun.
+  readonly #sinceMs: number
+  // Where only the whole store can be locked, whoever holds it may be at work on any key: a call with a key of its own has
+  // to wait for its turn.
+  readonly #refusesAtOnce: boolean
+  // What the last body returned or failed with, as long as it may have to be discarded, and how many were begun.
   #returned: { readonly value: unknown } | undefined
   #runs = 0
+  // The last body that failed for good, and the last ending that was to be stored.
+  #thrown: { readonly error: unknown; readonly failure: Failure } | undefined
+  #last: Ending | undefined
+  #blockedBy: unknown
 
-  constructor(runner: AtomicRunner<Handle, Input>, identity: CallIdentity<Input>, options: CallOptions) {
-    const { place, settings } = runner
-    const { deadline = place.deadline, signal } = options
-    this.#runner = runner
-    this.#identity = identity
-    this.#context = { id: identity.id, operation: settings.name }
-    this.deadline = callDeadline(deadline, settings.windowMs, place.clock)
-    this.waitUntilMs = place.clock.monotonicMs() + settings.waitMs
-    this.signal = signal
+  constructor(operation: AtomicOperation<Handle, Input>, given: Input, options: CallOptions = noOptions) {
+    const { domain, settings } = operation
+    const { clock } = domain
+    this.deadline = callDeadline(options, domain.deadlineMs, settings.windowMs, clock)
+    this.signal = options.signal
+    // Once: whatever happens to the input from here on, this is what the call is about.
+    this.#identity = identify(settings, given, clock.wallMs())
+    this.id = this.#identity.id
+    this.fingerprint = this.#identity.fingerprint
+    this.refusesDuplicates = settings.refusesDuplicates
+    this.mostWaiting = settings.mostWaiting
+    this.#operation = operation
+    this.#context = { id: this.id, operation: settings.name }
+    this.#refusesAtOnce = settings.refusesDuplicates && domain.manifest.refuse !== 'coarse'
+    this.#sinceMs = clock.monotonicMs()
+    this.waitUntilMs = this.#sinceMs + settings.waitMs
   }
 
-  get fingerprint(): string | undefined {
-    return this.#identity.fingerprint
-  }
-
-  get refusesDuplicates(): boolean {
-    return this.#runner.settings.refusesDuplicates
-  }
-
-  get mostWaiting(): number {
-    return this.#runner.settings.mostWaiting
-  }
-
-  async end(): Promise<CallEnd> {
+  /** Carries the call out. */
+  async outcome(): Promise<Outcome<unknown>> {
+    const { domain, settings } = this.#operation
     try {
-      const { queue } = this.#runner.place
-      refuseReentry(queue, this.#identity.id)
+      refuseReentry(domain.queue, this.id)
       // A wait in here would keep the transaction around it open.
       refuseInside()
       if (this.signal?.aborted) throw this.signal.reason
-      const entering = queue.enter(this.#identity.id, this)
-      const entered = isPromise(entering) ? await entering : entering
-      if ('told' in entered) return await this.#follow(entered.told)
-      const ending = await this.#lead(entered.lead)
-      const fault = reach('operation.told')
-      if (fault !== undefined) await fault
-      const answer = this.#answer(ending)
-      return isPromise(answer) ? await answer : answer
+      const entering = domain.queue.enter(this.id, this)
+      const told = entering === undefined ? undefined : await entering
+      const ending = told === undefined ? await this.#lead() : this.#follow(told)
+      const limits = { deadline: this.deadline, signal: this.signal, clock: domain.clock }
+      const outcome = decodeOutcome(settings.storage, ending, this.#context, limits)
+      return outcome instanceof Promise ? await outcome : outcome
     } catch (error) {
       this.#discard()
       tellRefusal(error, () => this.#event())
       throw error
+    }
+  }
+
+  // What the leader of the queue told is the outcome, if it is about the same content.
+  #follow(told: Ending): Ending {
+    if (!isSameContent(this.#identity, { format: recordFormat, fingerprint: told.fingerprint })) throw mismatch()
+    this.#announceReplay(told, 'leader')
+    return { ...told, own: false, whole: undefined, cause: undefined }
+  }
+
+  async #lead(): Promise<Ending> {
+    const { queue, finished } = this.#operation.domain
+    let ending: Ending | undefined
+    try {
+      let fault = faultPoint('operation.leading' satisfies OperationFaultPoint)
+      if (fault !== undefined) await fault
+      if (finished.has(this.id)) ending = await this.#look()
+      ending ??= await this.#execute()
+      finished.add(this.id)
+      if (!ending.own) this.#announceReplay(ending, 'store')
+      else if (ending.state === 'succeeded' && operationExecuted.hasSubscribers)
+        operationExecuted.publish(this.#event())
+      else if (ending.state === 'failed' && operationFailed.hasSubscribers) operationFailed.publish(this.#event())
+      fault = faultPoint('operation.stored' satisfies OperationFaultPoint)
+      if (fault !== undefined) await fault
+    } finally {
+      queue.done(this.id, this, ending)
+    }
+    const fault = faultPoint('operation.told' satisfies OperationFaultPoint)
+    if (fault !== undefined) await fault
+    // A commit whose answer was lost was found in the store, where neither the whole value is nor what was thrown.
+    const last = this.#last
+    if (ending === last) return ending
+    if (last !== undefined && ending.own && last.value === ending.value && last.codec === ending.codec) return last
+    this.#discard()
+    return ending
+  }
+
+  // One read in place of a transaction, where the key is thought to be finished. What it cannot tell, the transaction will.
+  async #look(): Promise<Ending | undefined> {
+    const { finished, records } = this.#operation.domain
+    let seen: Seen | undefined
+    try {
+      seen = await records.read(this.id, defined({ deadline: this.deadline, signal: this.signal }))
+    } catch {
+      // The transaction will meet the same trouble, and knows what to do about it.
+    }
+    const fault = faultPoint('operation.looked' satisfies OperationFaultPoint)
+    if (fault !== undefined) await fault
+    const ending = seen === undefined ? undefined : this.#endingIn(seen)
+    if (ending === undefined) finished.delete(this.id)
+    return ending
+  }
+
+  async #execute(): Promise<Ending> {
+    const { settings, domain, transact, run } = this.#operation
+    const { tokens } = domain
+    tokens.last += 1
+    const token = `${tokens.root}.${tokens.last}`
+    const draft = { mode: 'atomic', operation: settings.name, scope: this.#identity.scope, token } as const
+    this.draft = this.fingerprint === undefined ? draft : { ...draft, fingerprint: this.fingerprint }
+    const body = async (tx: Handle): Promise<Ending> => {
+      this.#thrown = undefined
+      if (this.#returned !== undefined) this.#discard()
+      this.#runs += 1
+      const runs = this.#runs
+      domain.queue.claimed(this.id, this)
+      if (operationClaimed.hasSubscribers) operationClaimed.publish({ ...this.#event(), attempt: tx.attempt })
+      let returned: unknown
+      try {
+        returned = await run(tx, privateCopy(this.#identity.input))
+      } catch (error) {
+        const failure = finalFailureIn(error, settings.options.terminal, () => this.#event())
+        if (failure === undefined) throw error
+        if (runs === this.#runs) this.#returned = { value: failure }
+        else discardReturned(settings.storage, failure)
+        checkRegistered(settings.storage, failure, error)
+        this.#thrown = { error, failure }
+        throw error
+      }
+      // A body that was given up returns when nobody listens any more.
+      if (runs === this.#runs) this.#returned = { value: returned }
+      else discardReturned(settings.storage, returned)
+      const encoding = encodeOutcome(settings.storage, returned, this.#context, this.fingerprint)
+      const ending = encoding instanceof Promise ? await encoding : encoding
+      if (runs === this.#runs) this.#last = ending
+      return ending
+    }
+    try {
+      return await transact(this, body, this)
+    } catch (error) {
+      const thrown = this.#thrown
+      if (thrown !== undefined && thrown.error === error && !wasTransient(error)) return this.#storeFailure(thrown)
+      throw this.#explained(error)
+    }
+  }
+
+  // What the body wrote is rolled back. If somebody else was faster meanwhile, theirs is the outcome.
+  async #storeFailure({ error, failure }: { readonly error: unknown; readonly failure: Failure }): Promise<Ending> {
+    const { settings, transact } = this.#operation
+    const fault = faultPoint('operation.failing' satisfies OperationFaultPoint)
+    if (fault !== undefined) await fault
+    const ending = await encodeOutcome(settings.storage, failure, this.#context, this.fingerprint, error)
+    this.#last = ending
+    try {
+      return await transact(this, () => ending, this)
+    } catch (another) {
+      throw this.#explained(another)
     }
   }
 
@@ -128,174 +234,82 @@ class AtomicCall<Handle extends { readonly attempt: number }, Input> implements 
     const returned = this.#returned
     this.#returned = undefined
     this.#runs += 1
-    if (returned !== undefined) discardReturned(this.#runner.settings.values, returned.value)
+    if (returned !== undefined) discardReturned(this.#operation.settings.storage, returned.value)
   }
 
-  async #follow(told: Told): Promise<CallEnd> {
-    if (!isSameContent(this.#identity, { format: recordFormat, fingerprint: told.fingerprint })) throw mismatch()
-    this.#announceReplay(told.state, 'leader')
-    return { ...(await this.#decoded(told, 0)), replayed: true }
+  meet({ record, nowMs }: Stored): Met<Ending> {
+    const replay = this.#endingIn({ record, nowMs })
+    return replay === undefined ? { takeOver: record } : { replay }
   }
 
-  async #lead(lead: Lead<Told>): Promise<Ending> {
-    let told: Told | undefined
-    try {
-      let fault = reach('operation.leading')
-      if (fault !== undefined) await fault
-      const { settings, place } = this.#runner
-      const key = new OperationKey(this.#identity, settings, place, this.waitUntilMs)
-      const known = place.finished.has(key.id) ? await this.#look(key) : undefined
-      const ending = known ?? (await this.#execute(key, lead))
-      told = ending
-      place.finished.add(key.id)
-      this.#announceEnd(ending)
-      fault = reach('operation.stored')
-      if (fault !== undefined) await fault
-      return ending
-    } finally {
-      lead.done(told)
+  // The outcome in a record; undefined: there is none, or its memory has ended. Throws what refuses the call.
+  #endingIn({ record, nowMs }: Seen): Ending | undefined {
+    if (record === undefined) return undefined
+    const { token } = this.draft
+    const event = {
+      kind: 'claim',
+      mode: 'atomic',
+      token,
+      sameContent: isSameContent(this.#identity, record),
+      fingerprint: this.fingerprint,
+      leaseMs: undefined,
+      marginMs: 0,
+      recovery: undefined,
+      input: undefined,
+    } as const
+    const decision = decide(record, event, nowMs)
+    if (decision.act === 'execute') return undefined
+    if (decision.act === 'refuse') throw refusedBy(decision, record)
+    if (decision.act !== 'replay') {
+      throw new RepriseError('MARKER_INVALID', 'The stored record of the key is not one that this operation writes.')
     }
+    const { codec, value, fingerprint } = record
+    const state = record.state === 'failed' ? 'failed' : 'succeeded'
+    const rememberedMs = this.#operation.settings.windowMs
+    return { state, codec, value, rememberedMs, fingerprint, own: record.token === token }
   }
 
-  // One read in place of a transaction, where the key is thought to be finished. What it cannot tell, the transaction will.
-  async #look(key: OperationKey): Promise<Ending | undefined> {
-    const { finished, records } = this.#runner.place
-    let seen: Seen | undefined
-    try {
-      seen = await records.read(key.id, this.#limits())
-    } catch {
-      // The transaction will meet the same trouble, and knows what to do about it.
-    }
-    const fault = reach('operation.looked')
-    if (fault !== undefined) await fault
-    const found = seen === undefined ? undefined : key.look(seen)
-    if (found === undefined) finished.delete(key.id)
-    return found?.replay
+  // The record's name is the key that calls below derive theirs from: two operations never share one.
+  scopes(): readonly ScopeValue[] {
+    return [operationScope(this.#operation.domain.queue, this.id), keyScope(this.id as string as Key)]
   }
 
-  async #execute(key: OperationKey, lead: Lead<Told>): Promise<Ending> {
-    try {
-      return await this.#runner.transact(key, (tx) => this.#body(tx, lead), this)
-    } catch (error) {
-      const thrown = this.#thrown
-      if (thrown !== undefined && thrown.error === error && !isPassing(error)) return this.#storeFailure(key, thrown)
-      throw key.explained(error)
-    }
+  outcomeOf(ending: Ending): { readonly outcome: RecordOutcome; readonly value: Ending } {
+    return { outcome: ending, value: ending }
   }
 
-  async #body(tx: Handle, lead: Lead<Told>): Promise<Ending> {
-    const { settings, run } = this.#runner
-    this.#thrown = undefined
-    this.#discard()
-    const runs = this.#runs
-    lead.claimed()
-    if (operationClaimed.hasSubscribers) operationClaimed.publish({ ...this.#event(), attempt: tx.attempt })
-    let returned: unknown
-    try {
-      returned = await run(tx, privateCopy(this.#identity.input))
-    } catch (error) {
-      const failure = finalFailureIn(error, settings.options, () => this.#event())
-      if (failure !== undefined) {
-        this.#keep(failure, runs)
-        checkRegistered(settings.values, failure, error)
-        this.#thrown = { error, failure }
-      }
-      throw error
-    }
-    this.#keep(returned, runs)
-    const encoding = encodeOutcome(settings.values, returned, this.#context)
-    this.#last = this.#ended(isPromise(encoding) ? await encoding : encoding)
-    return this.#last
+  claimWaitMs(): number {
+    const leftMs = this.waitUntilMs - this.#operation.domain.clock.monotonicMs()
+    return this.#refusesAtOnce ? shortWaitMs : Math.max(1, leftMs)
   }
 
-  // A body that was given up returns when nobody listens any more.
-  #keep(value: unknown, runs: number): void {
-    if (runs === this.#runs) this.#returned = { value }
-    else discardReturned(this.#runner.settings.values, value)
+  blocked(error: unknown): { readonly refusal: unknown } | undefined {
+    this.#blockedBy = error
+    const { clock } = this.#operation.domain
+    if (!this.#refusesAtOnce && clock.monotonicMs() < this.waitUntilMs) return undefined
+    return { refusal: this.#explained(error) }
   }
 
-  #ended({ state, codec, value, whole }: EncodedOutcome, cause?: unknown): Ending {
-    const { fingerprint } = this.#identity
-    return { state, codec, value, whole, fingerprint, own: true, cause }
-  }
-
-  // What the body wrote is rolled back. If somebody else was faster meanwhile, theirs is the outcome.
-  async #storeFailure(
-    key: OperationKey,
-    thrown: { readonly error: unknown; readonly failure: Failure },
-  ): Promise<Ending> {
-    const fault = reach('operation.failing')
-    if (fault !== undefined) await fault
-    const { error: cause, failure } = thrown
-    const encoded = await encodeOutcome(this.#runner.settings.values, failure, this.#context)
-    const ending = this.#ended(encoded, cause)
-    this.#last = ending
-    try {
-      return await this.#runner.transact(key, () => ending, this)
-    } catch (error) {
-      throw key.explained(error)
-    }
-  }
-
-  #limits(): { readonly deadline: Deadline; readonly signal?: AbortSignal } {
-    const { deadline, signal } = this
-    return signal === undefined ? { deadline } : { deadline, signal }
-  }
-
-  #answer(ending: Ending): CallEnd | Promise<CallEnd> {
-    const { own, state } = ending
-    // A commit whose answer was lost was found in the store, where neither of the two is.
-    const last = own && isSameOutcome(this.#last, ending) ? this.#last : undefined
-    if (last === undefined) this.#discard()
-    const whole = last?.whole
-    const cause = last?.cause
-    const extra = cause === undefined ? { replayed: !own } : { replayed: !own, cause }
-    if (whole !== undefined) {
-      const { value } = whole
-      return state === 'failed'
-        ? { outcome: 'failed', failure: value as Failure, ...extra }
-        : { outcome: 'succeeded', value, ...extra }
-    }
-    const decoding = this.#decoded(ending, own ? leastDecodeMs : 0)
-    return isPromise(decoding) ? decoding.then((end) => ({ ...end, ...extra })) : { ...decoding, ...extra }
-  }
-
-  // Nor may a codec keep the caller for longer than it wants to wait.
-  #decoded(stored: StoredOutcome, leastMs: number): DecodedOutcome | Promise<DecodedOutcome> {
-    const { settings, place } = this.#runner
-    const { deadline, signal } = this
-    const decoding = decodeOutcome(settings.values, stored, this.#context)
-    return decodedInTime(decoding, { deadline, signal, clock: place.clock, leastMs })
+  // A wait for the key that used up all attempts is told as such.
+  #explained(error: unknown): unknown {
+    if (this.#blockedBy === undefined || error !== this.#blockedBy) return error
+    const { clock, manifest } = this.#operation.domain
+    const waitedMs = Math.round(clock.monotonicMs() - this.#sinceMs)
+    return inFlight({ waitedMs, certain: manifest.refuse !== 'coarse' }, error)
   }
 
   #event(): OperationEvent {
-    const { place, settings } = this.#runner
-    return { domain: place.domain, operation: settings.name, mode: 'atomic', id: this.#identity.id }
+    const { domain, settings } = this.#operation
+    return { domain: domain.name, operation: settings.name, mode: 'atomic', id: this.id }
   }
 
-  #announceEnd({ own, state }: Ending): void {
-    if (!own) this.#announceReplay(state, 'store')
-    else {
-      const channel = state === 'failed' ? operationFailed : operationExecuted
-      if (channel.hasSubscribers) channel.publish(this.#event())
-    }
-  }
-
-  #announceReplay(outcome: 'succeeded' | 'failed', from: 'leader' | 'store'): void {
-    if (operationReplayed.hasSubscribers) operationReplayed.publish({ ...this.#event(), outcome, from })
+  #announceReplay({ state }: Ending, from: 'leader' | 'store'): void {
+    if (operationReplayed.hasSubscribers) operationReplayed.publish({ ...this.#event(), outcome: state, from })
   }
 }
 
-function isSameOutcome(last: Ending | undefined, { state, codec, value }: Ending): boolean {
-  return last?.state === state && last.codec === codec && last.value === value
-}
-
-// Only genuine ones are waited for: what is here made by ourselves.
-function isPromise<Value>(value: Value | Promise<Value>): value is Promise<Value> {
-  return value instanceof Promise
-}
-
-// A body that makes a final failure of whatever it catches must not make one of a store that was contended or down: the attempts are used up, nothing else.
-function isPassing(error: unknown): boolean {
+// A body that makes a final failure of whatever it catches must not make one of a store that was contended or down: the
+// attempts are used up, nothing else.
+function wasTransient(error: unknown): boolean {
   return transactionHistoryOf(error)?.attempts.at(-1)?.ruling.help === 'transient'
 }

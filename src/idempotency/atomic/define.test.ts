@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { type Key, mintKey, scope } from '../../identity/index.js'
 import { type MemoryTransaction, memory } from '../../stores/memory/index.js'
-import { operations } from '../define/registry.js'
+import { operations } from '../domain.js'
 import { fail, type Operation, type ValueCodec } from '../index.js'
 import type { FailureCodeOf, ResultOf } from './options.js'
 

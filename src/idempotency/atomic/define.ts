@@ -1,32 +1,35 @@
 // Defining an atomic operation: checked, registered, callable.
 
 import type { Engine, TransactionControls } from '../../atomicity/index.js'
+import { defined } from '../../kernel/index.js'
 import {
   keyedTransactions,
   readTransactionOptions,
   type TransactionDefaults,
   transactionOptionNames,
 } from '../../transaction/index.js'
-import { answersOf } from '../define/answers.js'
-import { placeOf } from '../define/place.js'
-import { invalid, operationSettings } from '../define/settings.js'
-import type { CallOptions, Operation, Outcome } from '../definition.js'
-import { OperationFailedError } from '../failure.js'
+import type { CallOptions, Operation } from '../definition.js'
+import { addOperation, type OperationDomain } from '../domain.js'
+import { OperationFailedError, type Outcome } from '../outcome.js'
+import { answersOf, invalid, operationSettings } from '../settings.js'
 import { makeKnown } from '../upkeep/known-operations.js'
-import { type AtomicRunner, carryOut } from './call.js'
+import { AtomicCall, type AtomicOperation } from './call.js'
 import type { AtomicOptions, ResultOf } from './options.js'
 
-/** Defines an operation of a domain. Refuses with OPERATION_INVALID, OPERATION_DEFINED_TWICE, SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON or DURATION_INVALID. */
+/**
+ * Defines an operation of a domain. Refuses with OPERATION_INVALID, OPERATION_DEFINED_TWICE, SCOPE_MISSING,
+ * WINDOW_SHORTER_THAN_HORIZON or DURATION_INVALID.
+ */
 export function defineAtomic<Handle extends TransactionControls, Input, Returned, Code extends string>(
   engine: Engine<Handle>,
+  domain: OperationDomain,
   defaults: TransactionDefaults,
   name: string,
   options: AtomicOptions<Handle, Input, Returned, Code>,
 ): Operation<Input, ResultOf<Returned>, Code> {
-  const place = placeOf(engine, defaults)
   const settings = operationSettings(name, options, { mode: 'atomic', names: transactionOptionNames })
-  const transactions = readTransactionOptions(place.manifest, defaults, options, invalid)
-  const answers = answersOf(settings, place, {
+  const transactions = readTransactionOptions(engine.manifest, defaults, options, invalid)
+  const answers = answersOf(settings, domain, {
     mode: 'atomic',
     rung: 'atomic',
     placement: Object.freeze({ layer: 'transaction', attempts: transactions.attempts }),
@@ -34,27 +37,19 @@ export function defineAtomic<Handle extends TransactionControls, Input, Returned
     leaseMs: undefined,
     recovery: undefined,
   })
-  place.registry.add(answers)
-  const { run } = options
-  const runner: AtomicRunner<Handle, Input> = {
-    settings,
-    place,
-    transact: keyedTransactions(engine, defaults, transactions),
-    run,
-  }
+  addOperation(domain, answers)
+  const transact = keyedTransactions(engine, defaults, transactions)
+  const shared: AtomicOperation<Handle, Input> = { settings, domain, transact, run: options.run }
   type Result = ResultOf<Returned>
-  const call = async (input: Input, callOptions?: CallOptions): Promise<Result> => {
-    const end = await carryOut(runner, input, callOptions)
+  const outcome = async (input: Input, call?: CallOptions) =>
+    new AtomicCall(shared, input, call).outcome() as Promise<Outcome<Result, Code>>
+  const run = async (input: Input, call?: CallOptions): Promise<Result> => {
+    const end = await new AtomicCall(shared, input, call).outcome()
     if (end.outcome === 'succeeded') return end.value as Result
     const { failure, replayed, cause } = end
-    throw new OperationFailedError(failure, cause === undefined ? { replayed } : { replayed, cause })
+    throw new OperationFailedError(failure, { replayed, ...defined({ cause }) })
   }
-  const outcome = async (input: Input, callOptions?: CallOptions): Promise<Outcome<Result, Code>> => {
-    const { cause: _cause, ...end } = await carryOut(runner, input, callOptions)
-    return end as Outcome<Result, Code>
-  }
-  const operation = Object.freeze(Object.assign(call, { outcome, answers }))
-  const { values, windowMs } = settings
-  makeKnown(operation, { name, records: place.records, values, windowMs, plan: undefined })
+  const operation = Object.freeze(Object.assign(run, { outcome, answers }))
+  makeKnown(operation, { name, records: domain.records, storage: settings.storage, plan: undefined })
   return operation
 }

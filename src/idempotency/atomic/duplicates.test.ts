@@ -5,7 +5,7 @@ import { eventLoopTurn } from '../../kernel/index.js'
 import { memory } from '../../stores/memory/index.js'
 import { type FaultPoints, faultPoints, manualClock } from '../../testing/index.js'
 import { UnknownCommitError } from '../../transaction/index.js'
-import { placeOfRecords } from '../define/place.js'
+import { operationDomain } from '../domain.js'
 import { fail, OperationFailedError, operationId } from '../index.js'
 import { operationFaultPoints } from './fault-points.js'
 
@@ -23,7 +23,7 @@ function world(more = {}) {
   const clock = manualClock()
   const db = memory({ name: 'shop', clock, queue: 10 })
   db.table('other', { unique: [['id']] })
-  const place = placeOfRecords(db.records)
+  const domain = operationDomain(db)
   let runs = 0
   let gate: ((result: 'commit' | 'throw') => void) | undefined
   const pay = db.operation('pay', {
@@ -44,7 +44,7 @@ function world(more = {}) {
     gate?.(how)
     gate = undefined
   }
-  return { db, clock, pay, ending, runs: () => runs, queue: place.queue, place }
+  return { db, clock, pay, ending, runs: () => runs, queue: domain.queue, domain }
 }
 
 const started = async (runs: () => number, count: number) => {
@@ -203,10 +203,10 @@ describe('fault points', () => {
     'a fault at %s executes nothing twice and strands no duplicate',
     async (point) => {
       faults = faultPoints()
-      const { pay, ending, runs, queue, place } = world({ terminal: () => undefined })
+      const { pay, ending, runs, queue, domain } = world({ terminal: () => undefined })
       const key = mintKey()
       faults.throwAt(point)
-      if (point === 'operation.looked') place.finished.add(operationId('pay', shop, key))
+      if (point === 'operation.looked') domain.finished.add(operationId('pay', shop, key))
       const calls = [pay({ key }), pay({ key })].map((call) => call.catch((error: Error) => error.name))
       await ending('commit')
       const ends = await Promise.all(calls)
@@ -273,14 +273,14 @@ describe('the hint that a key is finished', () => {
   })
 
   it('is only a hint: wrong, or with a store that cannot read, it changes nothing', async () => {
-    const { db, pay, ending, runs, place } = world()
+    const { db, pay, ending, runs, domain } = world()
     const key = mintKey()
     const id = operationId('pay', shop, key)
-    place.finished.add(id)
+    domain.finished.add(id)
     const { read } = db.records
     const first = pay({ key })
     await started(runs, 1)
-    expect(place.finished.has(id)).toBe(false)
+    expect(domain.finished.has(id)).toBe(false)
     await ending('commit')
     expect(await first).toBe(1)
     Object.assign(db.records, { read: () => Promise.reject(new Error('down')) })

@@ -1,6 +1,5 @@
-// The places in the runner of atomic operations at which a test can stop, fail or kill the process, beyond those of its transactions.
-
-import { faultPoint } from '../../kernel/index.js'
+// The places in the runner of atomic operations at which a test can stop, fail or kill the process, beyond those of its
+// transactions.
 
 /** Every fault point of the runner, in the order in which a call can reach them. */
 export const operationFaultPoints = [
@@ -18,8 +17,3 @@ export const operationFaultPoints = [
 
 /** The name of a fault point of the runner. */
 export type OperationFaultPoint = (typeof operationFaultPoints)[number]
-
-/** Reaches a fault point; undefined, unless a test armed them. */
-export function reach(point: OperationFaultPoint): PromiseLike<void> | undefined {
-  return faultPoint(point)
-}

@@ -2,7 +2,7 @@
 
 import type { TransactionOptions } from '../../transaction/index.js'
 import type { OperationOptions } from '../definition.js'
-import type { Failure } from '../failure.js'
+import type { Failure } from '../outcome.js'
 
 /** What a body returns that is a result. */
 export type ResultOf<Returned> = Exclude<Awaited<Returned>, Failure>

@@ -1,7 +1,7 @@
 // Outcomes that only holders of a key can read, bound to the record they belong to.
 
 import { encodeTuple, type Random, RepriseError, seal, sealKeyBytes, systemRandom, unseal } from '../../kernel/index.js'
-import type { CodecContext, ValueCodec } from '../codec.js'
+import type { CodecContext, ValueCodec } from '../outcome.js'
 import { parseJson, printJson } from './json.js'
 
 /** The keys of {@link encrypted}. */

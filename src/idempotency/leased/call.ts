@@ -1,7 +1,8 @@
-// One call of a leased operation: queue, claim, recovery or run, answer. What is decided is decided by the machine; this carries it out.
+// One call of a leased operation: queue, claim, recovery or run, answer. What is decided is decided by the machine.
 
 import { recordFormat } from '../../atomicity/index.js'
-import { type Deadline, RepriseError, remainingMs, whenAborted } from '../../kernel/index.js'
+import type { StoredKey } from '../../identity/index.js'
+import { type Deadline, inTime, RepriseError, remainingMs } from '../../kernel/index.js'
 import {
   type OperationEvent,
   operationClaimed,
@@ -10,188 +11,128 @@ import {
   operationReplayed,
 } from '../../telemetry/index.js'
 import { refuseInside } from '../../transaction/index.js'
-import { callDeadline, runDeadline } from '../call/call-deadline.js'
-import { checkCall, decodedInTime, leastDecodeMs } from '../call/call-options.js'
-import { type CallIdentity, identify, isSameContent } from '../call/identity.js'
-import { mismatch, tellRefusal } from '../call/refusals.js'
-import type { Told } from '../define/place.js'
+import { type CallIdentity, callDeadline, identify, isSameContent } from '../call-identity.js'
 import type { CallOptions } from '../definition.js'
-import type { Failure } from '../failure.js'
-import type { Lead, Visitor } from '../in-process/queue.js'
-import { refuseReentry } from '../in-process/reentry.js'
-import { type DecodedOutcome, decodeOutcome, type EncodedOutcome, type StoredOutcome } from '../values.js'
+import { mismatch, tellRefusal } from '../errors.js'
+import { refuseReentry, type Visitor } from '../in-process.js'
+import { decodeOutcome, discardReturned, type Ending, type Outcome } from '../outcome.js'
 import { claimKey } from './claiming.js'
-import { askWhatHappened, complete, discardWhole, execute, leaveUnbegun, loseClaim } from './execution.js'
-import type { HeldClaim } from './held-claim.js'
+import { askWhatHappened, execute } from './execution.js'
 import type { Plan } from './plan.js'
 
-/** How a call ended. */
-export type CallEnd = DecodedOutcome & { readonly replayed: boolean }
-
-/** Carries one call out. */
-export async function carryOut(plan: Plan, given: unknown, options: CallOptions = {}): Promise<CallEnd> {
-  checkCall(options)
-  // Before anything else, and once: whatever happens to the input from here on, this is what the call is about.
-  const identity = identify(plan.settings, given, plan.place.clock.wallMs())
-  try {
-    refuseReentry(plan.place.queue, identity.id)
-    // What leaves the process from inside a transaction would be repeated with it.
-    refuseInside()
-    return await new LeasedCall(plan, identity, options).end()
-  } catch (error) {
-    tellRefusal(error, () => eventOf(plan, identity))
-    throw error
-  }
-}
-
-function eventOf({ place, settings }: Plan, { id }: CallIdentity<unknown>): OperationEvent {
-  return { domain: place.domain, operation: settings.name, mode: 'leased', id }
-}
-
-interface Answer {
-  readonly told: Told
-  /** Whether this call ran the operation. */
-  readonly ran: boolean
-  readonly encoded?: EncodedOutcome
-}
-
-class LeasedCall implements Visitor {
+/** One call. Made, it has refused an input or options that are not valid. */
+export class LeasedCall implements Visitor {
+  readonly id: StoredKey
+  readonly fingerprint: string | undefined
+  readonly refusesDuplicates: boolean
+  readonly mostWaiting: number
   /** When there must be a claim. */
   readonly deadline: Deadline
   readonly signal: AbortSignal | undefined
   readonly waitUntilMs: number
-  readonly fingerprint: string | undefined
-  readonly refusesDuplicates: boolean
-  readonly mostWaiting: number
   readonly #plan: Plan
   readonly #identity: CallIdentity<unknown>
   // When nothing more may be sent.
   readonly #runDeadline: Deadline
-  // What the caller gets as it is.
-  #whole: EncodedOutcome['whole']
 
-  constructor(plan: Plan, identity: CallIdentity<unknown>, { deadline = plan.deadline, signal }: CallOptions) {
-    const { clock } = plan.place
+  constructor(plan: Plan, given: unknown, options: CallOptions = {}) {
+    const { settings, deadlineMs, domain } = plan
+    const { clock } = domain
+    this.deadline = callDeadline(options, deadlineMs, settings.windowMs, clock)
+    this.#runDeadline = callDeadline(options, deadlineMs, Number.POSITIVE_INFINITY, clock)
+    this.signal = options.signal
+    // Once: whatever happens to the input from here on, this is what the call is about.
+    this.#identity = identify(settings, given, clock.wallMs())
+    this.id = this.#identity.id
+    this.fingerprint = this.#identity.fingerprint
+    this.refusesDuplicates = settings.refusesDuplicates
+    this.mostWaiting = settings.mostWaiting
+    this.waitUntilMs = clock.monotonicMs() + settings.waitMs
     this.#plan = plan
-    this.#identity = identity
-    this.fingerprint = identity.fingerprint
-    this.refusesDuplicates = plan.settings.refusesDuplicates
-    this.mostWaiting = plan.settings.mostWaiting
-    this.deadline = callDeadline(deadline, plan.settings.windowMs, clock)
-    this.#runDeadline = runDeadline(deadline, clock)
-    this.waitUntilMs = clock.monotonicMs() + plan.settings.waitMs
-    this.signal = signal
   }
 
-  async end(): Promise<CallEnd> {
+  /** Carries the call out. */
+  async outcome(): Promise<Outcome<unknown>> {
     const { signal } = this
-    const { queue, clock } = this.#plan.place
-    if (signal?.aborted === true) throw signal.reason
-    if (remainingMs(this.deadline, clock) <= 0) {
-      throw new RepriseError('DEADLINE_EXCEEDED', 'The deadline passed before the operation was begun.')
+    const { settings, domain } = this.#plan
+    const { queue, clock } = domain
+    try {
+      refuseReentry(queue, this.id)
+      // What leaves the process from inside a transaction would be repeated with it.
+      refuseInside()
+      if (signal?.aborted === true) throw signal.reason
+      if (remainingMs(this.deadline, clock) <= 0) {
+        throw new RepriseError('DEADLINE_EXCEEDED', 'The deadline passed before the operation was begun.')
+      }
+      const told = await queue.enter(this.id, this)
+      // Where the caller has gone, nobody gets what the body returned.
+      const late = ({ whole }: Ending): void => {
+        if (whole !== undefined) discardReturned(settings.storage, whole.value)
+      }
+      const ending = told === undefined ? await inTime({ signal }, this.#lead(), late) : this.#follow(told)
+      const limits = { deadline: this.#runDeadline, signal, clock }
+      return await decodeOutcome(settings.storage, ending, { id: this.id, operation: settings.name }, limits)
+    } catch (error) {
+      tellRefusal(error, () => this.#event())
+      throw error
     }
-    const entered = await queue.enter(this.#identity.id, this)
-    if ('told' in entered) {
-      if (!isSameContent(this.#identity, { format: recordFormat, ...entered.told })) throw mismatch()
-      return this.#replay(entered.told, 'leader')
-    }
-    const work = this.#lead(entered.lead)
-    return signal === undefined ? work : this.#unlessAborted(work, signal)
+  }
+
+  // What the leader of the queue told is the outcome, if it is about the same content.
+  #follow(told: Ending): Ending {
+    if (!isSameContent(this.#identity, { format: recordFormat, fingerprint: told.fingerprint })) throw mismatch()
+    this.#announceReplay(told, 'leader')
+    return { ...told, own: false, whole: undefined, cause: undefined }
   }
 
   // Also where the caller has given up: what was begun is brought to its end, and those who wait are told.
-  async #lead(lead: Lead<Told>): Promise<CallEnd> {
-    let answer: Answer | undefined
+  async #lead(): Promise<Ending> {
+    let ending: Ending | undefined
     try {
-      answer = await this.#perform(lead)
+      ending = await this.#perform()
     } finally {
-      lead.done(answer?.told)
+      this.#plan.domain.queue.done(this.id, this, ending)
     }
-    const { told, ran, encoded } = answer
-    const whole = encoded?.whole
-    this.#whole = whole
-    if (!ran && whole === undefined) return this.#replay(told, 'store')
-    if (ran) {
-      const channel = told.state === 'failed' ? operationFailed : operationExecuted
+    if (!ending.own) this.#announceReplay(ending, 'store')
+    else {
+      const channel = ending.state === 'failed' ? operationFailed : operationExecuted
       if (channel.hasSubscribers) channel.publish(this.#event())
-    } else this.#announceReplay(told, 'store')
-    if (whole === undefined) return { ...(await this.#decode(told, leastDecodeMs)), replayed: false }
-    // What the store does not keep is still in this call's hands: its body returned it, or it was told what happened.
-    return told.state === 'failed'
-      ? { outcome: 'failed', failure: whole.value as Failure, replayed: !ran }
-      : { outcome: 'succeeded', value: whole.value, replayed: !ran }
+    }
+    return ending
   }
 
-  async #perform(lead: Lead<Told>): Promise<Answer> {
-    const { deadline, waitUntilMs, signal } = this
-    const [plan, identity] = [this.#plan, this.#identity]
-    const claimed = await claimKey({ plan, identity, deadline, waitUntilMs, signal })
+  async #perform(): Promise<Ending> {
+    const { deadline, waitUntilMs, signal, fingerprint } = this
+    const plan = this.#plan
+    const claimed = await claimKey({ plan, identity: this.#identity, deadline, waitUntilMs, signal })
     if ('finished' in claimed) {
-      const { state, codec, value, fingerprint } = claimed.finished
-      const told = { state: state === 'failed' ? 'failed' : 'succeeded', codec, value, fingerprint } as const
-      return { told, ran: false }
+      const { codec, value, fingerprint: bound } = claimed.finished
+      const state = claimed.finished.state === 'failed' ? 'failed' : 'succeeded'
+      return { state, codec, value, rememberedMs: plan.settings.windowMs, fingerprint: bound, own: false }
     }
     const { claim } = claimed
-    if (signal?.aborted === true) throw await leaveUnbegun(claim, signal.reason)
-    lead.claimed()
+    if (signal?.aborted === true) {
+      // Nothing was begun under the claim, and nobody waits for it any more. What earlier claims may have sent stays unknown.
+      const { end } = await claim.end({ kind: 'release', proof: 'unsent' })
+      if (end === 'written' && claim.claims === 1) claim.tell('released', 'aborted')
+      throw signal.reason
+    }
+    plan.domain.queue.claimed(this.id, this)
     if (operationClaimed.hasSubscribers) operationClaimed.publish({ ...this.#event(), attempt: claim.claims })
+    const work = { plan, claim, fingerprint, input: this.#identity.input, deadline: this.#runDeadline }
     // The first claim on a key follows nothing; one that was taken over follows a run that may have had its effect.
-    if (claim.claims === 1) return this.#execute(claim, true)
-    return plan.recovery.kind === 'rerun' ? this.#execute(claim, false) : this.#askFirst(claim)
+    if (claim.claims === 1) return execute(work, true)
+    if (plan.recovery.kind === 'rerun') return execute(work, false)
+    // What is found is the outcome of an earlier run.
+    return (await askWhatHappened(work)) ?? execute(work, true)
   }
 
-  async #execute(claim: HeldClaim, clean: boolean): Promise<Answer> {
-    const { input } = this.#identity
-    return this.#ended(await execute({ plan: this.#plan, claim, input, deadline: this.#runDeadline, clean }), true)
-  }
-
-  async #askFirst(claim: HeldClaim): Promise<Answer> {
-    const ending = { plan: this.#plan, claim }
-    const asked = await askWhatHappened(this.#plan, claim, this.#identity.input, this.#runDeadline)
-    // What was found is the outcome of an earlier run.
-    if (asked.found === 'happened') return this.#ended(await complete(ending, asked.value, ''), false)
-    if (asked.found === 'failed') return this.#ended(await complete(ending, asked.failure, ''), false)
-    if (asked.found === 'did-not-happen') return this.#execute(claim, true)
-    throw await loseClaim(ending, asked.because, asked.error)
-  }
-
-  #ended(encoded: EncodedOutcome, ran: boolean): Answer {
-    const { state, codec, value } = encoded
-    return { told: { state, codec, value, fingerprint: this.fingerprint }, ran, encoded }
-  }
-
-  async #replay(told: Told, from: 'leader' | 'store'): Promise<CallEnd> {
-    this.#announceReplay(told, from)
-    return { ...(await this.#decode(told, 0)), replayed: true }
-  }
-
-  #announceReplay({ state }: Told, from: 'leader' | 'store'): void {
+  #announceReplay({ state }: Ending, from: 'leader' | 'store'): void {
     if (operationReplayed.hasSubscribers) operationReplayed.publish({ ...this.#event(), outcome: state, from })
   }
 
-  async #decode(stored: StoredOutcome, leastMs: number): Promise<DecodedOutcome> {
-    const { settings, place } = this.#plan
-    const { signal } = this
-    const deadline = this.#runDeadline
-    const decoding = decodeOutcome(settings.values, stored, { id: this.#identity.id, operation: settings.name })
-    return decodedInTime(decoding, { deadline, signal, clock: place.clock, leastMs })
-  }
-
   #event(): OperationEvent {
-    return eventOf(this.#plan, this.#identity)
-  }
-
-  #unlessAborted(work: Promise<CallEnd>, signal: AbortSignal): Promise<CallEnd> {
-    return new Promise((resolve, reject) => {
-      const leave = whenAborted(signal, () => {
-        reject(signal.reason)
-        // What is in the hands of the call when the caller has gone is got by nobody.
-        work.then(
-          () => discardWhole(this.#plan, this.#whole),
-          () => undefined,
-        )
-      })
-      work.then(resolve, reject).finally(leave)
-    })
+    const { domain, settings } = this.#plan
+    return { domain: domain.name, operation: settings.name, mode: 'leased', id: this.id }
   }
 }

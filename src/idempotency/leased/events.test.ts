@@ -1,8 +1,8 @@
 import diagnostics from 'node:diagnostics_channel'
 import { afterEach, expect, it } from 'vitest'
 import { chargeOptions, type Receipt, world } from '../../../test/idempotency/leased-world.js'
-import { fail } from '../failure.js'
-import { operationId } from '../operation-id.js'
+import { operationId } from '../call-identity.js'
+import { fail } from '../outcome.js'
 import { leased } from './leased.js'
 import { hold } from './recovery.js'
 

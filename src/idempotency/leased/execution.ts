@@ -2,49 +2,54 @@
 
 import type { AuditNote } from '../../atomicity/index.js'
 import { type Key, withIntent } from '../../identity/index.js'
-import { type Deadline, isRepriseError, remainingMs } from '../../kernel/index.js'
-import { finalFailureIn } from '../call/final-failure.js'
-import { privateCopy } from '../call/private-copy.js'
-import { isFailure } from '../failure.js'
-import { insideOperation } from '../in-process/reentry.js'
-import { discardReturned, type EncodedOutcome, encodeOutcome, isUnencoded, unencodedOutcome } from '../values.js'
-import { BodyLease, stepKey } from './body-lease.js'
+import { type Deadline, inTime, isRepriseError, remainingMs } from '../../kernel/index.js'
+import { privateCopy } from '../call-identity.js'
+import { leaseLost, operationUnknown } from '../errors.js'
+import { insideOperation } from '../in-process.js'
+import {
+  discardReturned,
+  type Ending,
+  encodeOutcome,
+  finalFailureIn,
+  isFailure,
+  isUnencoded,
+  unencodedOutcome,
+} from '../outcome.js'
 import { reach } from './fault-points.js'
 import type { HeldClaim } from './held-claim.js'
+import { BodyLease, stepKey } from './lease.js'
 import type { Plan } from './plan.js'
 import { type Found, isFound } from './recovery.js'
-import { leaseLost, operationUnknown } from './refusals.js'
 
-/** What is needed to write an end. */
-export interface Ending {
-  /** The operation. */
+/** Work under a claim. */
+export interface ClaimedWork {
   readonly plan: Plan
-  /** The claim. */
   readonly claim: HeldClaim
+  /** The fingerprint in the record. Default: none, nobody waits for it. */
+  readonly fingerprint?: string | undefined
   /** Makes a line about how it ended, for sweeps. Default: none. */
   readonly note?: (reason: string) => AuditNote
   /** When a sweep looks at it again where it stays unknown, in ms from now. Default: as the definition says. */
   readonly lookInMs?: number
-}
-
-/** One run. */
-export interface Execution extends Ending {
-  /** The input; the body gets a copy. */
+  /** The input; body and recovery get a copy. */
   readonly input: unknown
   /** When nothing more may be sent. */
   readonly deadline: Deadline
-  /** Whether it is sure that no earlier run had an effect. */
-  readonly clean: boolean
 }
 
-/** Runs the body and writes how it ended. Throws the body's own error where nothing was sent, OPERATION_UNKNOWN or LEASE_LOST otherwise. */
-export async function execute(execution: Execution): Promise<EncodedOutcome> {
-  const { plan, claim, deadline } = execution
-  const { allowanceMs, classify, place, recovery, settings } = plan
-  const knownForMs = execution.clean || recovery.kind !== 'rerun' ? Number.POSITIVE_INFINITY : recovery.windowMs
-  const lease = new BodyLease({ claim, deadline, allowanceMs, classify, clock: place.clock, knownForMs })
+/**
+ * Runs the body and writes how it ended. Throws the body's own error where nothing was sent, OPERATION_UNKNOWN or
+ * LEASE_LOST otherwise.
+ *
+ * @param clean Whether it is sure that no earlier run had an effect.
+ */
+export async function execute(work: ClaimedWork, clean: boolean): Promise<Ending> {
+  const { plan, claim, deadline } = work
+  const { allowanceMs, classify, domain, recovery, settings } = plan
+  const knownForMs = clean || recovery.kind !== 'rerun' ? Number.POSITIVE_INFINITY : recovery.windowMs
+  const lease = new BodyLease({ claim, deadline, allowanceMs, classify, clock: domain.clock, knownForMs })
   claim.keepUp(deadline)
-  const running = run(execution, lease)
+  const running = run(work, lease)
   let returned: unknown
   try {
     returned = await claim.unlessLost(running)
@@ -52,28 +57,31 @@ export async function execute(execution: Execution): Promise<EncodedOutcome> {
     lease.close()
     // A body that goes on after its claim is lost returns when nobody listens any more.
     running.then(
-      (late) => discardReturned(settings.values, late),
+      (late) => discardReturned(settings.storage, late),
       () => undefined,
     )
     // Where only no renewal was confirmed in time, the store decides about what the body ended with.
-    const { lost } = claim
-    if (claim.gone !== undefined || (lost !== undefined && error === lost)) throw lostWhileRunning(claim, error)
-    const event = () => ({ domain: place.domain, operation: settings.name, mode: 'leased', id: claim.id }) as const
-    const failure = finalFailureIn(error, settings.options, event)
-    if (failure !== undefined) return complete(execution, failure, 'run again: it failed for good')
-    if (execution.clean && lease.sentNothing(error)) throw await release(execution, error)
-    throw await loseClaim(execution, becauseOf(plan, error), error)
+    const { lost, gone } = claim
+    if (gone !== undefined || (lost !== undefined && error === lost)) {
+      const because = gone === undefined ? 'not-renewed' : 'lost-while-running'
+      throw leaseLost(because, { ran: true }, error === lost ? undefined : error)
+    }
+    const event = () => ({ domain: domain.name, operation: settings.name, mode: 'leased', id: claim.id }) as const
+    const failure = finalFailureIn(error, settings.options.terminal, event)
+    if (failure !== undefined) return complete(work, failure, 'run again: it failed for good', ranHere)
+    if (clean && lease.sentNothing(error)) throw await release(work, error)
+    throw await loseClaim(work, becauseOf(plan, error), error, ranHere)
   }
   lease.close()
-  return complete(execution, returned, `run again: it ${isFailure(returned) ? 'failed for good' : 'succeeded'}`)
+  const reason = `run again: it ${isFailure(returned) ? 'failed for good' : 'succeeded'}`
+  return complete(work, returned, reason, ranHere)
 }
 
-function lostWhileRunning({ lost, gone }: HeldClaim, error: unknown): unknown {
-  const because = gone === undefined ? 'not-renewed' : 'lost-while-running'
-  return leaseLost(because, { ran: true }, error === lost ? undefined : error)
-}
+// Says in errors that the body ran in this call, for whoever answers for it.
+const ranHere = { ran: true } as const
+const notRun = {} as const
 
-function run({ plan, claim, input, deadline }: Execution, lease: BodyLease): Promise<unknown> {
+function run({ plan, claim, input, deadline }: ClaimedWork, lease: BodyLease): Promise<unknown> {
   const work = async (): Promise<unknown> => {
     const fault = reach('leased.claimed')
     if (fault) await fault
@@ -83,69 +91,61 @@ function run({ plan, claim, input, deadline }: Execution, lease: BodyLease): Pro
   }
   // The record's name is the key that calls below derive theirs from: two operations never share one.
   const intent = { key: claim.id as string as Key, deadline }
-  return insideOperation(plan.place.queue, claim.id, () => withIntent(intent, work))
+  return insideOperation(plan.domain.queue, claim.id, () => withIntent(intent, work))
 }
 
-/**
- * Stores what a body returned, or what was found out. Throws LEASE_LOST where the claim is somebody else's, OPERATION_UNKNOWN where it could not be stored.
- *
- * @param returned The result, or a failure made by `fail`.
- */
-export async function complete(ending: Ending, returned: unknown, reason: string): Promise<EncodedOutcome> {
+// Stores what a body returned, or what was found out. Throws LEASE_LOST where the claim is somebody else's, OPERATION_UNKNOWN
+// where it could not be stored; nobody gets the value then.
+async function complete(
+  work: ClaimedWork,
+  returned: unknown,
+  reason: string,
+  ran: typeof ranHere | typeof notRun,
+): Promise<Ending> {
+  const { plan, claim, note, fingerprint } = work
+  const { storage, name } = plan.settings
   try {
-    return await store(ending, returned, reason)
+    let ending: Ending
+    try {
+      const encoding = encodeOutcome(storage, returned, { id: claim.id, operation: name }, fingerprint)
+      // A codec may take its time, but not longer than the claim lasts.
+      ending = await claim.unlessLost(Promise.resolve(encoding))
+    } catch (error) {
+      const said = isRepriseError(error) && error !== claim.lost
+      const kept = unencodedOutcome(storage, returned, fingerprint, error)
+      if (kept === undefined) throw await loseClaim(work, said ? error.code : 'outcome-not-encoded', error, ran)
+      // The effect is there, and another run would return the same: what can be kept is that it is done.
+      ending = kept
+    }
+    const before = reach('leased.before-complete')
+    if (before) await before
+    const { state, codec, value, rememberedMs } = ending
+    const written = await claim.end({ kind: 'complete', state, codec, value, rememberedMs }, note?.(reason))
+    if (written.end === 'stale') throw leaseLost(`${written.because}-before-completion`, ran)
+    if (written.end === 'undelivered') {
+      claim.tell('unknown', 'outcome-not-stored')
+      // The effect is there. Its record stays claimed, and is recovered as declared.
+      throw operationUnknown({ because: 'outcome-not-stored', ran: true }, written.error)
+    }
+    claim.tell('completed', isUnencoded(ending) ? 'unencoded' : state)
+    const after = reach('leased.completed')
+    if (after) await after
+    return ending
   } catch (error) {
-    discardReturned(ending.plan.settings.values, returned)
+    discardReturned(storage, returned)
     throw error
   }
 }
 
-/** Discards what only the caller of an operation could have got, where there is none. */
-export function discardWhole({ settings }: Plan, whole: EncodedOutcome['whole']): void {
-  if (whole !== undefined) discardReturned(settings.values, whole.value)
-}
-
-async function store(ending: Ending, returned: unknown, reason: string): Promise<EncodedOutcome> {
-  const { plan, claim, note } = ending
-  const { values, name, windowMs } = plan.settings
-  let encoded: EncodedOutcome
-  try {
-    // A codec may take its time, but not longer than the claim lasts.
-    encoded = await claim.unlessLost(
-      Promise.resolve(encodeOutcome(values, returned, { id: claim.id, operation: name })),
-    )
-  } catch (error) {
-    const said = isRepriseError(error) && error !== claim.lost
-    const kept = unencodedOutcome(returned, error)
-    if (kept === undefined) throw await loseClaim(ending, said ? error.code : 'outcome-not-encoded', error)
-    // The effect is there, and another run would return the same: what can be kept is that it is done.
-    encoded = kept
-  }
-  const before = reach('leased.before-complete')
-  if (before) await before
-  const { state, codec, value } = encoded
-  const event = { kind: 'complete', state, codec, value, rememberedMs: windowMs } as const
-  const written = await claim.end(event, note?.(reason))
-  if (written.end === 'stale') throw leaseLost(`${written.because}-before-completion`, ran(ending))
-  if (written.end === 'undelivered') {
-    claim.tell('unknown', 'outcome-not-stored')
-    // The effect is there. Its record stays claimed, and is recovered as declared.
-    throw operationUnknown({ because: 'outcome-not-stored', ran: true }, written.error)
-  }
-  claim.tell('completed', isUnencoded(encoded) ? 'unencoded' : state)
-  const after = reach('leased.completed')
-  if (after) await after
-  return encoded
-}
-
-// The key is free again; the caller gets the body's own error, also where the store could not be told: then the lease has to end first.
-async function release({ claim, note }: Execution, error: unknown): Promise<unknown> {
+// The key is free again; the caller gets the body's own error, also where the store could not be told: then the lease has
+// to end first.
+async function release({ claim, note }: ClaimedWork, error: unknown): Promise<unknown> {
   const before = reach('leased.before-release')
   if (before) await before
   // Only where no earlier run had an effect does one come here: there was none, or the world was asked.
   const proof = claim.claims === 1 ? 'unsent' : 'asked'
   const ended = await claim.end({ kind: 'release', proof }, note?.('nothing was sent'))
-  if (ended.end === 'stale') return leaseLost(`${ended.because}-before-release`, { ran: true }, error)
+  if (ended.end === 'stale') return leaseLost(`${ended.because}-before-release`, ranHere, error)
   if (ended.end === 'undelivered') return error
   claim.tell('released')
   const after = reach('leased.released')
@@ -153,79 +153,74 @@ async function release({ claim, note }: Execution, error: unknown): Promise<unkn
   return error
 }
 
-/** Gives up a claim under which nothing was begun, since nobody waits for it any more; the error for the caller. What earlier claims may have sent stays unknown. */
-export async function leaveUnbegun(claim: HeldClaim, reason: unknown): Promise<unknown> {
-  const { end } = await claim.end({ kind: 'release', proof: 'unsent' })
-  if (end === 'written' && claim.claims === 1) claim.tell('released', 'aborted')
-  return reason
-}
-
-/** Writes that nobody knows; the error for the caller. */
-export async function loseClaim(ending: Ending, because: string, cause: unknown): Promise<unknown> {
-  const { plan, claim, note, lookInMs = plan.lookAfterMs } = ending
+// Writes that nobody knows; the error for the caller.
+async function loseClaim(
+  work: ClaimedWork,
+  because: string,
+  cause: unknown,
+  ran: typeof ranHere | typeof notRun,
+): Promise<unknown> {
+  const { plan, claim, note, lookInMs = plan.lookAfterMs } = work
   const before = reach('leased.before-lose')
   if (before) await before
   const look = plan.recovery.kind === 'hold' ? undefined : lookInMs
   const ended = await claim.end({ kind: 'lose', because, lookInMs: look }, note?.(`still unknown: ${because}`))
-  if (ended.end === 'stale') return leaseLost(ended.because, ran(ending), cause)
+  if (ended.end === 'stale') return leaseLost(ended.because, ran, cause)
   claim.tell('unknown', because)
   const after = ended.end === 'written' ? reach('leased.unknown') : undefined
   if (after) await after
-  return operationUnknown({ because, ...ran(ending) }, cause)
+  return operationUnknown({ because, ...ran }, cause)
 }
 
-// Whether the body ran in this call, for whoever answers for it.
-function ran(ending: Ending): { readonly ran?: true } {
-  return 'clean' in ending ? { ran: true } : {}
-}
-
-/** What was found, and why nothing was. */
-export type Asked =
-  | Exclude<Found, { readonly found: 'still-unknown' }>
-  | { readonly found: 'still-unknown'; readonly because: string; readonly error?: unknown }
-
-/** Asks what happened, until the deadline at the latest: slow answers, wrong ones and errors all mean that nobody knows yet. Throws LEASE_LOST where the claim is lost. */
-export async function askWhatHappened(
-  plan: Plan,
-  claim: HeldClaim,
-  input: unknown,
-  deadline: Deadline,
-): Promise<Asked> {
+/**
+ * Asks what happened under earlier claims, until the deadline at the latest, and stores it. Undefined: it did not happen.
+ * Slow answers, wrong ones and errors all mean that nobody knows yet: OPERATION_UNKNOWN. Throws LEASE_LOST where the claim
+ * is lost.
+ */
+export async function askWhatHappened(work: ClaimedWork): Promise<Ending | undefined> {
+  const { plan, claim, deadline } = work
+  const { clock } = plan.domain
   claim.keepUp(deadline)
   const fault = reach('leased.asking')
   if (fault) await fault
-  let asked: Asked
+  let found: Found | undefined
+  let because = 'resolve-still-unknown'
+  let cause: unknown
   try {
-    asked = await claim.unlessLost(cutOff(plan, deadline, () => ask(plan, claim, input)))
+    // Asking has no effect, so nobody needs to hear of an answer that comes too late.
+    const limits = { clock, limitMs: remainingMs(deadline, clock), expired: () => tooLate }
+    const answer = await claim.unlessLost(inTime(limits, ask(work)))
+    if (isFound(answer)) found = answer
+    else because = 'resolve-answer-invalid'
   } catch (error) {
     if (claim.lost !== undefined) throw claim.lost
-    asked = { found: 'still-unknown', because: 'resolve-failed', error }
+    because = error === tooLate ? 'resolve-timeout' : 'resolve-failed'
+    cause = error === tooLate ? undefined : error
   }
-  claim.tell('asked', asked.found)
+  claim.tell('asked', found?.found ?? 'still-unknown')
   const after = reach('leased.asked')
   if (after) await after
-  return asked
+  switch (found?.found) {
+    case 'happened':
+      return { ...(await complete(work, found.value, 'asked: it happened', notRun)), own: false }
+    case 'failed':
+      return { ...(await complete(work, found.failure, 'asked: it failed for good', notRun)), own: false }
+    case 'did-not-happen':
+      return undefined
+    default:
+      throw await loseClaim(work, because, cause, notRun)
+  }
 }
 
-async function ask(plan: Plan, claim: HeldClaim, input: unknown): Promise<Asked> {
-  const found: unknown = await plan.ask?.({
+const tooLate = Symbol('too late')
+
+async function ask({ plan, claim, input }: ClaimedWork): Promise<unknown> {
+  return plan.ask?.({
     operation: plan.settings.name,
     key: (step) => stepKey(claim, step),
     claimedAtMs: claim.firstClaimedAtMs,
     input: privateCopy(input),
     signal: claim.signal,
-  })
-  if (!isFound(found)) return { found: 'still-unknown', because: 'resolve-answer-invalid' }
-  return found.found === 'still-unknown' ? { found: 'still-unknown', because: 'resolve-still-unknown' } : found
-}
-
-// Asking has no effect, so nobody needs to hear of an answer that comes too late.
-function cutOff({ place: { clock } }: Plan, deadline: Deadline, work: () => Promise<Asked>): Promise<Asked> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.setTimer(remainingMs(deadline, clock), () => {
-      resolve({ found: 'still-unknown', because: 'resolve-timeout' })
-    })
-    work().then(resolve, reject).finally(cancel)
   })
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../../../test/idempotency/leased-world.js'
 import { type OperationLeaseEvent, operationLease } from '../../telemetry/index.js'
 import { faultPoints } from '../../testing/index.js'
-import { fail } from '../failure.js'
+import { fail } from '../outcome.js'
 import { leasedFaultPoints } from './fault-points.js'
 import { leased } from './leased.js'
 import type { LeasedOptions } from './plan.js'

@@ -1,35 +1,41 @@
-// A claim in the hands of its owner: renewed while work goes on, ended once, and given up as soon as nobody can be sure of it any more.
+// A claim in the hands of its owner: renewed while work goes on, ended once, and given up as soon as nobody can be sure of
+// it any more.
 
-import type { AuditNote, RecordChange, RecordLimits, StoredRecord, Written } from '../../atomicity/index.js'
+import type { AuditNote, RecordLimits, Seen, StoredRecord, Written } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
-import { type CancelTimer, type Deadline, RepriseError, remainingMs } from '../../kernel/index.js'
+import { type CancelTimer, type Deadline, defined, RepriseError, remainingMs, waitFor } from '../../kernel/index.js'
 import { type OperationLeaseEvent, operationLease } from '../../telemetry/index.js'
+import { leaseLost } from '../errors.js'
 import { decide, type OwnerEvent } from '../machine.js'
 import { reach } from './fault-points.js'
 import type { Plan } from './plan.js'
-import { type Gone, goneBy, leaseLost } from './refusals.js'
-import { type Answered, persistently } from './store-calls.js'
+import { type Answered, type Step, stepByStep } from './store-calls.js'
 
-/** What became of the end of a claim. `stale`: the store refused it, since the claim is not ours any more. `undelivered`: the store could not be reached in time. */
+/**
+ * Why the store refuses an owner: another one has the claim, a sweep found its lease over, a person has settled it, or its
+ * record is not there.
+ */
+export type Gone = 'taken-over' | 'expired' | 'settled' | 'removed'
+
+/**
+ * What became of the end of a claim. `stale`: the store refused it, since the claim is not ours any more. `undelivered`:
+ * the store could not be reached in time.
+ */
 export type ClaimEnd =
   | { readonly end: 'written' }
   | { readonly end: 'stale'; readonly because: Gone }
   | { readonly end: 'undelivered'; readonly error: unknown }
 
 /** How an owner ends a claim. */
-export type EndEvent = Without<Exclude<OwnerEvent, { readonly kind: 'renew' }>>
-type Without<Event> = Event extends unknown ? Omit<Event, 'token' | 'fence'> : never
+export type EndEvent = Unowned<Exclude<OwnerEvent, { readonly kind: 'renew' }>>
+type Unowned<Event> = Event extends unknown ? Omit<Event, 'token' | 'fence'> : never
 
-/** A record that holds our token, as the store showed it. */
-export type OwnRecord = Answered<{ readonly record: StoredRecord; readonly nowMs: number }>
-
-const mostRounds = 8
-
-// What was done is told to the store also after the lease: nobody takes the claim over before the margin has passed, and whoever does is told apart by token and fence.
+// What was done is told to the store also after the lease: nobody takes the claim over before the margin has passed, and
+// whoever does is told apart by token and fence.
 const leastGraceMs = 1_000
 const mostGraceMs = 5_000
 
-interface Hearer {
+interface Waiting {
   readonly reject: (error: RepriseError) => void
   /** Whether it waits a while longer where it is only not known whether the claim is still held. */
   readonly patient: boolean
@@ -45,35 +51,34 @@ export class HeldClaim {
   readonly claims: number
   /** When the key was claimed first, in ms since 1970. */
   readonly firstClaimedAtMs: number
+  /** Aborted with LEASE_LOST when the claim is lost, with DEADLINE_EXCEEDED when its time is over. */
+  readonly signal: AbortSignal
   readonly #plan: Plan
+  readonly #graceMs: number
   readonly #stop = new AbortController()
-  readonly #hearers = new Set<Hearer>()
+  readonly #waiting = new Set<Waiting>()
   #record: StoredRecord
   #sent = { monotonicMs: 0, wallMs: 0, storeMs: 0, liveForMs: 0 }
   #lost: RepriseError | undefined
-  // What the store said, where it refused us.
   #gone: Gone | undefined
   #phase: 'held' | 'ending' | 'ended' = 'held'
   #renewal: Promise<void> | undefined
   #until: Deadline | undefined
   #timers: { beat?: CancelTimer; loss?: CancelTimer; deadline?: CancelTimer; grace?: CancelTimer } = {}
 
-  constructor(plan: Plan, id: StoredKey, own: OwnRecord) {
-    const { record } = own.answer
+  /** @param answered How the store showed the record that holds our token. */
+  constructor(plan: Plan, id: StoredKey, record: StoredRecord, answered: Answered<Seen>) {
     this.#plan = plan
+    this.#graceMs = Math.min(mostGraceMs, Math.max(leastGraceMs, plan.marginMs))
     this.id = id
     this.token = record.token ?? ''
     this.fence = record.fence ?? 0
     this.claims = record.claims
     this.firstClaimedAtMs = record.firstClaimedAtMs
+    this.signal = this.#stop.signal
     this.#record = record
-    this.#confirm(own)
+    this.#confirm(record, answered)
     this.tell(record.claims === 1 ? 'claimed' : 'taken-over')
-  }
-
-  /** Aborted with LEASE_LOST when the claim is lost, with DEADLINE_EXCEEDED when its time is over. */
-  get signal(): AbortSignal {
-    return this.#stop.signal
   }
 
   /** Why it is lost, or undefined. Looks at the clock: a timer may be late. */
@@ -90,17 +95,12 @@ export class HeldClaim {
   /** The store's clock, in ms since 1970, as far as it can be told: what it showed last, and the time since. */
   get storeNowMs(): number {
     const { monotonicMs, storeMs } = this.#sent
-    return storeMs + this.#plan.place.clock.monotonicMs() - monotonicMs
-  }
-
-  /** When it can no longer be relied upon, unless it is renewed. */
-  get liveUntil(): Deadline {
-    return { expiresAtMs: this.#sent.monotonicMs + this.#sent.liveForMs }
+    return storeMs + this.#plan.domain.clock.monotonicMs() - monotonicMs
   }
 
   /** Begins the heartbeat: one every third of the lease, none after the deadline. */
   keepUp(until: Deadline): void {
-    const { clock } = this.#plan.place
+    const { clock } = this.#plan.domain
     this.#until = until
     this.#timers.deadline?.()
     this.#timers.deadline = clock.setTimer(remainingMs(until, clock), () => {
@@ -110,22 +110,20 @@ export class HeldClaim {
   }
 
   /**
-   * Waits for work, but not beyond the loss of the claim: not a moment where the store has said so, and for a grace of 1 to 5 s, the margin, where only no renewal was confirmed in time.
-   * The work may go on then; its end is heard of by nobody.
+   * Waits for work, but not beyond the loss of the claim: not a moment where the store has said so, and for a grace of 1 to
+   * 5 s, the margin, where only no renewal was confirmed in time. The work may go on then; its end is heard of by nobody.
    */
-  unlessLost<Result>(work: PromiseLike<Result>): Promise<Result> {
-    return this.#unlessLost(work, true)
-  }
-
-  #unlessLost<Result>(work: PromiseLike<Result>, patient: boolean): Promise<Result> {
-    return new Promise<Result>((resolve, reject) => {
-      if (this.lost !== undefined && (!patient || this.#gone !== undefined)) reject(this.lost)
-      const hearer: Hearer = { reject, patient }
-      this.#hearers.add(hearer)
-      if (this.#lost !== undefined) this.#planGrace()
-      const leave = (): void => void this.#hearers.delete(hearer)
+  unlessLost<Result>(work: PromiseLike<Result>, patient: boolean = true): Promise<Result> {
+    return waitFor<Result>({}, (resolve, reject) => {
       work.then(resolve, reject)
-      work.then(leave, leave)
+      if (this.lost !== undefined && (!patient || this.#gone !== undefined)) {
+        reject(this.lost)
+        return undefined
+      }
+      const waiting: Waiting = { reject, patient }
+      this.#waiting.add(waiting)
+      if (this.#lost !== undefined) this.#planGrace()
+      return () => this.#waiting.delete(waiting)
     })
   }
 
@@ -133,7 +131,10 @@ export class HeldClaim {
   async refresh(allowanceMs: number): Promise<void> {
     for (let round = 0; round < 3; round += 1) {
       if (this.lost !== undefined) throw this.lost
-      if (this.#isFresh(allowanceMs)) return
+      // The monotonic clock of a machine that was suspended stood still, while its wall clock has moved on. A wall clock
+      // that was only set costs a renewal.
+      const passedMs = this.#plan.domain.clock.wallMs() - this.#sent.wallMs
+      if (this.#leftMs() >= allowanceMs && this.#sent.liveForMs - passedMs >= allowanceMs) return
       await this.renew()
     }
     throw leaseLost('renewals-too-slow')
@@ -142,20 +143,21 @@ export class HeldClaim {
   /** Renews the lease, and settles when the store has confirmed it. Refuses with LEASE_LOST. */
   renew(): Promise<void> {
     if (this.#phase !== 'held') return Promise.reject(leaseLost('over'))
-    this.#renewal ??= this.#unlessLost(this.#renewOnce(), false).finally(() => {
+    this.#renewal ??= this.unlessLost(this.#renewOnce(), false).finally(() => {
       this.#renewal = undefined
     })
     return this.#renewal
   }
 
   /**
-   * Ends the claim: the outcome is written if the claim is still ours, which the store decides by token and fence. Tried until the lease is over, and for a grace after it: that no
-   * renewal was confirmed in time does not mean that somebody else has it.
+   * Ends the claim: the outcome is written if the claim is still ours, which the store decides by token and fence. Tried
+   * until the lease is over, and for a grace after it: that no renewal was confirmed in time does not mean that somebody
+   * else has it.
    */
   async end(event: EndEvent, note?: AuditNote): Promise<ClaimEnd> {
     if (this.#gone !== undefined) return { end: 'stale', because: this.#gone }
-    const nowMs = this.#plan.place.clock.monotonicMs()
-    const until = { expiresAtMs: Math.max(this.liveUntil.expiresAtMs, nowMs) + this.#graceMs }
+    const leftMs = Math.max(0, this.#leftMs())
+    const until = { expiresAtMs: this.#plan.domain.clock.monotonicMs() + leftMs + this.#graceMs }
     this.#phase = 'ending'
     this.#until = undefined
     this.#cancelTimers('beat', 'deadline')
@@ -175,23 +177,17 @@ export class HeldClaim {
   /** Says something on the channel of leases. */
   tell(what: OperationLeaseEvent['what'], why?: string): void {
     if (!operationLease.hasSubscribers) return
-    const { settings, place } = this.#plan
+    const { settings, domain } = this.#plan
     const { fence, claims } = this
-    operationLease.publish({
-      operation: settings.name,
-      domain: place.domain,
-      what,
-      fence,
-      claims,
-      ...(why === undefined ? {} : { why }),
-    })
+    operationLease.publish({ operation: settings.name, domain: domain.name, what, fence, claims, ...defined({ why }) })
   }
 
   async #renewOnce(): Promise<void> {
     const fault = reach('leased.renewing')
     if (fault) await fault
     const renew = { kind: 'renew', token: this.token, fence: this.fence, leaseMs: this.#plan.leaseMs } as const
-    const gone = await this.#write(renew, this.liveUntil).catch((cause: unknown) => {
+    const liveUntil = { expiresAtMs: this.#sent.monotonicMs + this.#sent.liveForMs }
+    const gone = await this.#write(renew, liveUntil).catch((cause: unknown) => {
       throw leaseLost('not-renewed', {}, cause)
     })
     // A renewal that was still under way when the end was written finds just that.
@@ -204,38 +200,37 @@ export class HeldClaim {
 
   // Says why the claim is no longer ours, or nothing.
   async #write(event: OwnerEvent, until: Deadline, note?: AuditNote): Promise<Gone | undefined> {
-    const { place } = this.#plan
-    let record: StoredRecord | undefined = this.#record
-    for (let round = 0; round < mostRounds; round += 1) {
-      const decision = decide(record, event, 0)
-      if (decision.act === 'done') return undefined
-      const change: RecordChange | null | undefined =
-        decision.act === 'write' ? decision.change : decision.act === 'remove' ? null : undefined
-      if (record === undefined || change === undefined) return goneBy(record)
-      const over: StoredRecord = record
-      const onFailure = (): void => {
-        if (event.kind === 'renew') this.tell('renewal-failed')
-      }
-      const { answer, sentAtMs, repeated }: Answered<Written> = await persistently(
-        place,
-        until,
-        (limits: RecordLimits) => place.records.swap(this.id, over, change, { ...limits, urgent: true }, note),
-        { onFailure },
-      )
-      record = answer.record
-      if (record !== undefined) this.#record = record
-      if (!answer.written) continue
-      if (record !== undefined && event.kind === 'renew') {
-        this.#confirm({ answer: { record, nowMs: answer.nowMs }, sentAtMs, repeated })
-      }
-      return undefined
+    const { domain } = this.#plan
+    const onFailure = (): void => {
+      if (event.kind === 'renew') this.tell('renewal-failed')
     }
-    return goneBy(record)
+    const decideOn = (record: StoredRecord | undefined): Step<{ readonly gone?: Gone }> => {
+      if (record !== undefined) this.#record = record
+      const decision = decide(record, event, 0)
+      if (decision.act === 'done') return { end: {} }
+      if (record === undefined || (decision.act !== 'write' && decision.act !== 'remove')) {
+        return { end: { gone: goneBy(record) } }
+      }
+      const change = decision.act === 'write' ? decision.change : null
+      return {
+        statement: (limits: RecordLimits): Promise<Written> =>
+          domain.records.swap(this.id, record, change, { ...limits, urgent: true }, note),
+        written: (written, answered) => {
+          if (written !== undefined) this.#record = written
+          if (written !== undefined && event.kind === 'renew') this.#confirm(written, answered)
+          return {}
+        },
+        options: { onFailure },
+      }
+    }
+    const first = decideOn(this.#record)
+    const ended = await stepByStep(domain, until, first, ({ answer }) => decideOn(answer.record))
+    return ended === undefined ? goneBy(this.#record) : ended.gone
   }
 
-  #confirm({ answer, sentAtMs }: OwnRecord): void {
-    const { clock } = this.#plan.place
-    const { record, nowMs } = answer
+  #confirm(record: StoredRecord, { answer, sentAtMs }: Answered<Seen>): void {
+    const { clock } = this.#plan.domain
+    const { nowMs } = answer
     const passedMs = clock.monotonicMs() - sentAtMs
     const liveForMs = Math.max(0, (record.dueAtMs ?? nowMs) - nowMs)
     this.#sent = { monotonicMs: sentAtMs, wallMs: clock.wallMs() - passedMs, storeMs: nowMs, liveForMs }
@@ -245,18 +240,12 @@ export class HeldClaim {
   }
 
   #leftMs(): number {
-    return this.#sent.monotonicMs + this.#sent.liveForMs - this.#plan.place.clock.monotonicMs()
-  }
-
-  // The monotonic clock of a machine that was suspended stood still, while its wall clock has moved on. A wall clock that was only set costs a renewal.
-  #isFresh(allowanceMs: number): boolean {
-    const passedMs = this.#plan.place.clock.wallMs() - this.#sent.wallMs
-    return this.#leftMs() >= allowanceMs && this.#sent.liveForMs - passedMs >= allowanceMs
+    return this.#sent.monotonicMs + this.#sent.liveForMs - this.#plan.domain.clock.monotonicMs()
   }
 
   #planBeat(): void {
-    const { leaseMs, place } = this.#plan
-    const { clock } = place
+    const { leaseMs, domain } = this.#plan
+    const { clock } = domain
     this.#timers.beat?.()
     const atMs = this.#sent.monotonicMs + leaseMs / 3
     if (this.#until === undefined || atMs >= this.#until.expiresAtMs) return
@@ -281,19 +270,22 @@ export class HeldClaim {
   #planGrace(): void {
     const lost = this.#lost
     this.#timers.grace?.()
-    if (lost === undefined || this.#hearers.size === 0) return
-    this.#timers.grace = this.#plan.place.clock.setTimer(this.#graceMs, () => this.#dismiss(lost, true))
+    if (lost === undefined || this.#waiting.size === 0) return
+    this.#timers.grace = this.#plan.domain.clock.setTimer(this.#graceMs, () => this.#dismiss(lost, true))
   }
 
   #dismiss(lost: RepriseError, all: boolean): void {
-    for (const { reject, patient } of this.#hearers) if (all || !patient) reject(lost)
-  }
-
-  get #graceMs(): number {
-    return Math.min(mostGraceMs, Math.max(leastGraceMs, this.#plan.marginMs))
+    for (const { reject, patient } of this.#waiting) if (all || !patient) reject(lost)
   }
 
   #cancelTimers(...names: ('beat' | 'loss' | 'deadline' | 'grace')[]): void {
     for (const name of names) this.#timers[name]?.()
   }
+}
+
+// Why the claim is gone, by the record that the store showed.
+function goneBy(record: StoredRecord | undefined): Gone {
+  if (record === undefined) return 'removed'
+  if (record.state === 'unknown') return 'expired'
+  return record.because === 'settled' ? 'settled' : 'taken-over'
 }

@@ -1,7 +1,11 @@
 // What the body of a leased operation gets: its calls to the outside, the keys for them, and the claim they stand on.
 
-import type { Key } from '../../identity/index.js'
-import type { Deadline } from '../../kernel/index.js'
+import { derive, type Key } from '../../identity/index.js'
+import { type Clock, type Deadline, RepriseError, remainingMs } from '../../kernel/index.js'
+import type { Classifier } from '../../retry/index.js'
+import { leaseLost, operationUnknown } from '../errors.js'
+import { reach } from './fault-points.js'
+import type { HeldClaim } from './held-claim.js'
 
 /** What one external call gets. */
 export interface EffectCall {
@@ -16,22 +20,27 @@ export interface EffectCall {
 }
 
 /**
- * The claim under which a body works. It protects the record: only its owner can write the outcome. It does not protect the outside world: a call that was sent while
- * the lease was held may arrive after it has ended. What protects there is the derived key, or a receiver that compares fences.
+ * The claim under which a body works. It protects the record: only its owner can write the outcome. It does not protect the
+ * outside world: a call that was sent while the lease was held may arrive after it has ended. What protects there is the
+ * derived key, or a receiver that compares fences.
  */
 export interface Lease {
   /**
-   * Makes an external call. Before that it checks that the last confirmed renewal is recent enough for the lease not to end meanwhile, and renews it first where it is
-   * not; refuses with LEASE_LOST or DEADLINE_EXCEEDED, in a run that follows another one also with OPERATION_UNKNOWN where the receiver may have forgotten the key, and
-   * then nothing is sent. Repeats belong inside of `call`, under its one key.
+   * Makes an external call. Before that it checks that the last confirmed renewal is recent enough for the lease not to end
+   * meanwhile, and renews it first where it is not; refuses with LEASE_LOST or DEADLINE_EXCEEDED, in a run that follows
+   * another one also with OPERATION_UNKNOWN where the receiver may have forgotten the key, and then nothing is sent.
+   * Repeats belong inside of `call`, under its one key.
    *
-   * @param step A fixed name chosen in the code, such as `'capture'`. One step, one call: a second one is refused with STEP_INVALID, unless every earlier one in this
-   * run was proven unsent.
+   * @param step A fixed name chosen in the code, such as `'capture'`. One step, one call: a second one is refused with
+   * STEP_INVALID, unless every earlier one in this run was proven unsent.
    */
   effect<Value>(step: string, call: (call: EffectCall) => PromiseLike<Value> | Value): Promise<Value>
   /** The key of a step: `derive` of the record's name. */
   key(step: string): Key
-  /** Declares that nothing was sent, by any means, and gives the error back to be thrown: `throw lease.notSent(error)`. The key is then free again. */
+  /**
+   * Declares that nothing was sent, by any means, and gives the error back to be thrown: `throw lease.notSent(error)`. The
+   * key is then free again.
+   */
   notSent<Thrown>(error: Thrown): Thrown
   /** Renews the lease now, and settles when the store has confirmed it. */
   renew(): Promise<void>
@@ -45,4 +54,139 @@ export interface Lease {
   readonly signal: AbortSignal
   /** When nothing more may be sent, and the lease is no longer renewed. */
   readonly deadline: Deadline
+}
+
+// `waiting`: it is being made sure that the claim stands; nothing was sent yet, but its step is taken.
+type Sent = 'waiting' | 'under-way' | 'done' | 'maybe' | 'no'
+
+/** What a lease is made of. */
+export interface LeaseParts {
+  readonly claim: HeldClaim
+  /** When nothing more may be sent. */
+  readonly deadline: Deadline
+  /** How much of the lease must be left for a call to begin, in ms. */
+  readonly allowanceMs: number
+  /** Judges what a call threw. */
+  readonly classify: Classifier
+  /**
+   * Runs that follow one that may have sent something: how long after the first claim the receiver knows a key, in ms.
+   * `Infinity`: it does not matter.
+   */
+  readonly knownForMs: number
+  readonly clock: Clock
+}
+
+/** The lease of one run: it checks before each call that the claim still stands, and keeps account of what may have left. */
+export class BodyLease implements Lease {
+  readonly token: string
+  readonly fence: number
+  readonly attempt: number
+  readonly signal: AbortSignal
+  readonly deadline: Deadline
+  readonly #parts: LeaseParts
+  readonly #calls: { readonly step: string; sent: Sent }[] = []
+  readonly #pending = new Set<{ readonly work: Promise<unknown>; readonly handed: Promise<unknown> }>()
+  #unsent: { readonly error: unknown } | undefined
+  #closed = false
+
+  constructor(parts: LeaseParts) {
+    const { claim } = parts
+    this.#parts = parts
+    this.token = claim.token
+    this.fence = claim.fence
+    this.attempt = claim.claims
+    this.signal = claim.signal
+    this.deadline = parts.deadline
+  }
+
+  key(step: string): Key {
+    return stepKey(this.#parts.claim, step)
+  }
+
+  notSent<Thrown>(error: Thrown): Thrown {
+    this.#unsent = { error }
+    return error
+  }
+
+  renew(): Promise<void> {
+    return this.#closed ? Promise.reject(leaseLost('over')) : this.#parts.claim.renew()
+  }
+
+  effect<Value>(step: string, call: (call: EffectCall) => PromiseLike<Value> | Value): Promise<Value> {
+    const work = this.#effect(step, call)
+    // The body gets a promise of its own, on which nobody else waits: a failure that it does not hear of is an unhandled
+    // rejection, as that of any other promise.
+    const handed = work.then((value) => value)
+    const pending = { work, handed }
+    this.#pending.add(pending)
+    const left = (): void => void this.#pending.delete(pending)
+    work.then(left, left)
+    return handed
+  }
+
+  /** Waits for calls that are still under way when the body has returned; a failure of theirs is the body's. */
+  async settled(): Promise<void> {
+    for (const { handed } of this.#pending) handed.catch(() => undefined)
+    while (this.#pending.size > 0) await Promise.all([...this.#pending].map(({ work }) => work))
+  }
+
+  /** Nothing is to be sent any more: the body has ended. */
+  close(): void {
+    this.#closed = true
+  }
+
+  /** Whether it is proven that nothing left. */
+  sentNothing(error: unknown): boolean {
+    if (this.#calls.some(({ sent }) => sent === 'done' || sent === 'under-way')) return false
+    if (this.#unsent !== undefined && this.#unsent.error === error) return true
+    // A body that makes no calls here may have sent something by other means.
+    return this.#calls.length > 0 && this.#calls.every(({ sent }) => sent === 'no' || sent === 'waiting')
+  }
+
+  async #effect<Value>(step: string, call: (call: EffectCall) => PromiseLike<Value> | Value): Promise<Value> {
+    const { claim, allowanceMs, classify } = this.#parts
+    const entry: { readonly step: string; sent: Sent } = { step, sent: 'waiting' }
+    const repeated = this.#calls.some((earlier) => earlier.step === step && earlier.sent !== 'no')
+    const key = this.key(step)
+    if (repeated)
+      throw new RepriseError('STEP_INVALID', 'The step was used before in this run: two calls need two names.')
+    this.#calls.push(entry)
+    try {
+      const fault = reach('leased.before-effect')
+      if (fault) await fault
+      await claim.refresh(allowanceMs)
+      this.#refuseLate()
+    } catch (error) {
+      entry.sent = 'no'
+      throw error
+    }
+    // From here to the call there is no wait, so that nothing can come between check and use.
+    entry.sent = 'under-way'
+    try {
+      const value = await call({ key, signal: this.signal, attempt: this.attempt, fence: this.fence })
+      entry.sent = 'done'
+      const after = reach('leased.after-effect')
+      if (after) await after
+      return value
+    } catch (error) {
+      if (entry.sent === 'under-way') entry.sent = classify(error)?.happened === 'no' ? 'no' : 'maybe'
+      throw error
+    }
+  }
+
+  #refuseLate(): void {
+    const { claim, knownForMs, allowanceMs, clock } = this.#parts
+    if (this.#closed) throw leaseLost('over')
+    // A run may take longer than was thought when it began.
+    if (claim.storeNowMs + allowanceMs > claim.firstClaimedAtMs + knownForMs) {
+      throw operationUnknown({ because: 'rerun-window-over' })
+    }
+    if (remainingMs(this.deadline, clock) > 0) return
+    throw new RepriseError('DEADLINE_EXCEEDED', 'The deadline passed before the call was made; nothing was sent.')
+  }
+}
+
+/** The key of a step: made of the record's name, so that a sweep knows it too. */
+export function stepKey({ id }: Pick<HeldClaim, 'id'>, step: string): Key {
+  return derive(id as string as Key, step)
 }

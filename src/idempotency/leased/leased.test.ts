@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { chargeOptions, code, type Order, type Receipt, world } from '../../../test/idempotency/leased-world.js'
 import { isRepriseError } from '../../kernel/index.js'
-import { fail, OperationFailedError } from '../failure.js'
+import { fail, OperationFailedError } from '../outcome.js'
 import { leased } from './leased.js'
 import { hold, rerunKeyed } from './recovery.js'
 

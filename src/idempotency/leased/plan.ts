@@ -3,16 +3,20 @@
 import type { RecordStore } from '../../atomicity/index.js'
 import { type Duration, RepriseError } from '../../kernel/index.js'
 import { type Classifier, defaultClassifier, firstOf } from '../../retry/index.js'
-import { answersOf } from '../define/answers.js'
-import { type Place, placeOfRecords } from '../define/place.js'
-import { checkDefinition, invalid, type OperationSettings, operationSettings, optionMs } from '../define/settings.js'
 import type { OperationAnswers, OperationOptions } from '../definition.js'
-import type { Failure } from '../failure.js'
+import { type OperationDomain, operationDomain } from '../domain.js'
 import type { Recovery } from '../machine.js'
+import type { Failure } from '../outcome.js'
+import {
+  answersOf,
+  checkDefinition,
+  invalid,
+  type OperationSettings,
+  operationSettings,
+  optionMs,
+} from '../settings.js'
 import type { Lease } from './lease.js'
 import { isRecover, type Recover, type ResolveCall, type ResolveFunction, resolve } from './recovery.js'
-
-export type { RecordStore } from '../../atomicity/index.js'
 
 /** What a leased operation is told. */
 export interface LeasedOptions<Input, Result, Code extends string = string>
@@ -52,18 +56,16 @@ type LeasedAnswers = OperationAnswers & { readonly mode: 'leased' }
 
 /** A leased operation, every default filled in. */
 export interface Plan {
-  /** What all operations know of their definition. */
   readonly settings: OperationSettings<unknown>
-  /** Where its records are, with time and chance. */
-  readonly place: Place
+  readonly domain: OperationDomain
   /** How long a claim lives without a heartbeat, in ms. */
   readonly leaseMs: number
   /** How long past its end a lease is left alone, in ms. */
   readonly marginMs: number
   /** How much of the lease must be left for a call to begin, in ms. */
   readonly allowanceMs: number
-  /** How long a call takes by default. */
-  readonly deadline: Duration
+  /** How long a call takes by default, in ms. */
+  readonly deadlineMs: number
   /** When a sweep first looks at an unknown outcome, in ms. */
   readonly lookAfterMs: number
   /** Whether the input is kept. */
@@ -76,7 +78,6 @@ export interface Plan {
   readonly classify: Classifier
   /** The body. */
   readonly run: (lease: Lease, input: unknown) => unknown
-  /** The five answers. */
   readonly answers: LeasedAnswers
 }
 
@@ -106,10 +107,13 @@ export function planOf<Input, Result, Code extends string>(
   const leaseMs = optionMs('lease', options.lease, leastLeaseMs)
   const settings = operationSettings(name, options, { mode: 'leased', names: optionNames, leaseMs })
   const { store, classify, keepInput = false, deadline } = options
-  if (typeof store?.records?.swap !== 'function') throw invalid('store', 'It is a domain that keeps records.')
+  const named = typeof store?.name === 'string' && typeof store.manifest?.engine === 'string'
+  if (!named || typeof store.records?.swap !== 'function') {
+    throw invalid('store', 'It has a name, a manifest and records, as every domain does.')
+  }
   if (typeof keepInput !== 'boolean') throw invalid('keepInput', 'It is true or false.')
   if (classify !== undefined && typeof classify !== 'function') throw invalid('classify', 'It is a classifier.')
-  const place = placeOfRecords(store.records)
+  const domain = operationDomain(store)
   const marginMs = optionMs('margin', options.margin ?? Math.max(leastMarginMs, leaseMs / 10), 0)
   const allowanceMs = optionMs('allowance', options.allowance ?? leaseMs / 2, 0)
   if (allowanceMs > (leaseMs * 2) / 3) throw invalid('allowance', 'It is at most two thirds of the lease.')
@@ -121,21 +125,20 @@ export function planOf<Input, Result, Code extends string>(
       { details: { option: 'recover', windowMs: rule.windowMs, leaseMs: leaseMs + marginMs } },
     )
   }
-  if (deadline !== undefined) optionMs('deadline', deadline, 1)
   return {
     settings: settings as unknown as OperationSettings<unknown>,
-    place,
+    domain,
     leaseMs,
     marginMs,
     allowanceMs,
-    deadline: deadline ?? place.deadline,
+    deadlineMs: deadline === undefined ? domain.deadlineMs : optionMs('deadline', deadline, 1),
     lookAfterMs: optionMs('lookAfter', options.lookAfter ?? '30s', 0),
     keepInput,
     recovery: rule,
     ask: ask as Plan['ask'],
     classify: classify === undefined ? defaultClassifier : firstOf(classify, defaultClassifier),
     run: options.run as Plan['run'],
-    answers: answersOf(settings, place, {
+    answers: answersOf(settings, domain, {
       mode: 'leased',
       rung: 'key',
       placement: Object.freeze({ layer: 'application', attempts: 1 }),

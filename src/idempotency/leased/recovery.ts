@@ -2,8 +2,8 @@
 
 import type { Key } from '../../identity/index.js'
 import { type Duration, durationMs, RepriseError } from '../../kernel/index.js'
-import { type Failure, isFailure } from '../failure.js'
 import type { Recovery } from '../machine.js'
+import { type Failure, isFailure } from '../outcome.js'
 
 /** What the other side says about an effect that may have happened. */
 export type Found<Result = unknown, Code extends string = string> =

@@ -12,7 +12,7 @@ import {
   world,
 } from '../../../test/idempotency/leased-world.js'
 import { eventLoopTurn } from '../../kernel/index.js'
-import { fail } from '../failure.js'
+import { fail } from '../outcome.js'
 import type { Lease } from './lease.js'
 import {
   didNotHappen,

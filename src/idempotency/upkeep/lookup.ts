@@ -2,10 +2,9 @@
 
 import { type AuditEntry, type RecordMode, type RecordState, recordFormat } from '../../atomicity/index.js'
 import { deadlineAfter, demandKnown, isRepriseError } from '../../kernel/index.js'
-import { decodedInTime } from '../call/call-options.js'
 import { persistently } from '../leased/store-calls.js'
 import { isForgotten } from '../machine.js'
-import { type DecodedOutcome, decodeOutcome } from '../values.js'
+import { decodeOutcome, type Outcome } from '../outcome.js'
 import { locate, timeAndChance, type UpkeepCall, type Which } from './which.js'
 
 /** What is known of a key. Times are in ms since 1970, by the store's clock. */
@@ -41,8 +40,11 @@ export type Known =
       readonly looks: number
       /** Why it is unknown, or how it was settled. */
       readonly because: string | undefined
-      /** The outcome; undefined where there is none, where it cannot be read, and where only the operation's name was given. */
-      readonly outcome: DecodedOutcome | undefined
+      /**
+       * The outcome, as a repeat gets it; undefined where there is none, where it cannot be read, and where only the
+       * operation's name was given.
+       */
+      readonly outcome: Outcome<unknown> | undefined
       /** Why the outcome cannot be read: what a repeat is refused with. Undefined: it can, or was not to be. */
       readonly unreadable: 'OUTCOME_TOO_LARGE' | 'OUTCOME_UNREADABLE' | undefined
       /** The store's clock. */
@@ -51,28 +53,43 @@ export type Known =
       readonly notes: readonly AuditEntry[]
     }
 
-/** What is known of a key. Nothing is changed, and nobody is kept from anything. */
+/**
+ * What is known of a key. Nothing is changed, and nobody is kept from anything. A store without an inspection shows no
+ * notes.
+ *
+ * @example
+ * ```ts
+ * import { lookup, operationId } from 'reprise/idempotency'
+ * import { mintKey, scope } from 'reprise/identity'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const store = memory({ name: 'shop' })
+ * const known = await lookup({ id: operationId('pay', scope('shop'), mintKey()), store })
+ * console.log(known.state)
+ * ```
+ * ```text
+ * absent
+ * ```
+ */
 export async function lookup(which: Which, call: UpkeepCall = {}): Promise<Known> {
   demandKnown(call, ['deadline', 'clock', 'random'], 'options of lookup')
   const { id, records, known } = locate(which)
-  const around = timeAndChance(records, call)
-  const deadline = deadlineAfter(call.deadline ?? '5s', around.clock)
-  const { answer } = await persistently(around, deadline, (limits) => records.read(id, limits))
+  const time = timeAndChance(records, call)
+  const deadline = deadlineAfter(call.deadline ?? '5s', time.clock)
+  const { answer } = await persistently(time, deadline, (limits) => records.read(id, limits))
   const { inspection } = records
-  const { answer: notes } = await persistently(around, deadline, async (limits) => inspection?.notes(id, limits) ?? [])
+  const { answer: notes } = await persistently(time, deadline, async (limits) => inspection?.notes(id, limits) ?? [])
   const { record, nowMs } = answer
   if (record === undefined) return { state: 'absent', nowMs, notes }
-  const { state, mode, firstClaimedAtMs, claimedAtMs, dueAtMs, completedAtMs, expiresAtMs, claims, looks, because } =
-    record
-  // Of a newer format nothing can be relied on but that it is one.
-  const isOver = record.format <= recordFormat && (state === 'succeeded' || state === 'failed')
-  const { codec, value } = record
-  let outcome: DecodedOutcome | undefined
+  const { state, codec, value } = record
+  let outcome: Outcome<unknown> | undefined
   let unreadable: 'OUTCOME_TOO_LARGE' | 'OUTCOME_UNREADABLE' | undefined
-  if (isOver && known !== undefined) {
+  // Of a newer format nothing can be relied on but that it is one.
+  if (record.format <= recordFormat && (state === 'succeeded' || state === 'failed') && known !== undefined) {
+    const ending = { state, codec, value, own: false }
+    const limits = { deadline, clock: time.clock }
     try {
-      const decoding = decodeOutcome(known.values, { state, codec, value }, { id, operation: known.name })
-      outcome = await decodedInTime(decoding, { deadline, clock: around.clock })
+      outcome = await decodeOutcome(known.storage, ending, { id, operation: known.name }, limits)
     } catch (error) {
       // That it is done is known all the same.
       if (isRepriseError(error, 'OUTCOME_TOO_LARGE')) unreadable = 'OUTCOME_TOO_LARGE'
@@ -82,16 +99,16 @@ export async function lookup(which: Which, call: UpkeepCall = {}): Promise<Known
   }
   return {
     state,
-    mode,
-    firstClaimedAtMs,
-    claimedAtMs,
-    dueAtMs,
-    completedAtMs,
-    expiresAtMs,
+    mode: record.mode,
+    firstClaimedAtMs: record.firstClaimedAtMs,
+    claimedAtMs: record.claimedAtMs,
+    dueAtMs: record.dueAtMs,
+    completedAtMs: record.completedAtMs,
+    expiresAtMs: record.expiresAtMs,
     forgotten: isForgotten(record, nowMs),
-    claims,
-    looks,
-    because,
+    claims: record.claims,
+    looks: record.looks,
+    because: record.because,
     outcome,
     unreadable,
     nowMs,

@@ -1,6 +1,6 @@
 // How upkeep runs: once, or again and again with a pause in between, until its signal ends it.
 
-import { type Clock, type Duration, durationMs, RepriseError, sleep, systemClock } from '../../kernel/index.js'
+import { type Clock, type Duration, defined, durationMs, RepriseError, sleep, systemClock } from '../../kernel/index.js'
 
 /** How often, and until when. */
 export interface LoopOptions {
@@ -36,7 +36,7 @@ export async function inPasses(
 /** Waits; false where the signal ended it. */
 export async function paused(delayMs: number, clock: Clock, signal: AbortSignal | undefined): Promise<boolean> {
   try {
-    await sleep(delayMs, { clock, ...(signal === undefined ? {} : { signal }) })
+    await sleep(delayMs, { clock, ...defined({ signal }) })
     return true
   } catch (error) {
     if (signal?.aborted === true) return false

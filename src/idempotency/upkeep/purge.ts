@@ -1,8 +1,15 @@
 // The purge: forgets what is past its time, in small batches with pauses, so that nobody else has to wait for it.
 
-import type { Purged } from '../../atomicity/index.js'
-import { type Duration, deadlineAfter, demandKnown, durationMs, type Random, RepriseError } from '../../kernel/index.js'
-import type { RecordStore } from '../leased/plan.js'
+import type { Purged, RecordStore } from '../../atomicity/index.js'
+import {
+  type Duration,
+  deadlineAfter,
+  defined,
+  demandKnown,
+  durationMs,
+  type Random,
+  RepriseError,
+} from '../../kernel/index.js'
 import { persistently } from '../leased/store-calls.js'
 import { countOf, inPasses, type LoopOptions, loopOptionNames, paused } from './loop.js'
 import { timeAndChance } from './which.js'
@@ -35,7 +42,22 @@ const optionNames = [
   ...loopOptionNames,
 ]
 
-/** Purges: finished records past their window, and what else was asked for. A claim, and an outcome that is unknown, is not forgotten unasked. */
+/**
+ * Purges: finished records past their window, and what else was asked for. A claim, and an outcome that is unknown, is not
+ * forgotten unasked.
+ *
+ * @example
+ * ```ts
+ * import { purge } from 'reprise/idempotency'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const { finished } = await purge({ store: memory({ name: 'shop' }), auditAfter: '90d' })
+ * console.log(finished)
+ * ```
+ * ```text
+ * 0
+ * ```
+ */
 export async function purge(options: PurgeOptions): Promise<Purged> {
   demandKnown(options, optionNames, 'options of purge')
   const { store, signal, onProgress, onError } = options
@@ -46,9 +68,11 @@ export async function purge(options: PurgeOptions): Promise<Purged> {
   const pauseMs = durationMs(options.pause ?? '50ms')
   const query = {
     limit,
-    ...after('unknownAfterMs', options.unknownAfter),
-    ...after('auditAfterMs', options.auditAfter),
-    ...after('markersAfterMs', options.markersAfter),
+    ...defined({
+      unknownAfterMs: msOf(options.unknownAfter),
+      auditAfterMs: msOf(options.auditAfter),
+      markersAfterMs: msOf(options.markersAfter),
+    }),
   }
   let counts: Purged = { finished: 0, unknown: 0, audit: 0, markers: 0 }
   const pass = async (): Promise<void> => {
@@ -64,8 +88,8 @@ export async function purge(options: PurgeOptions): Promise<Purged> {
   return counts
 }
 
-function after(name: 'unknownAfterMs' | 'auditAfterMs' | 'markersAfterMs', duration: Duration | undefined) {
-  return duration === undefined ? {} : { [name]: durationMs(duration) }
+function msOf(duration: Duration | undefined): number | undefined {
+  return duration === undefined ? undefined : durationMs(duration)
 }
 
 function sum(a: Purged, b: Purged): Purged {

@@ -1,13 +1,12 @@
 // Settling: a person decides what an unknown outcome was, with a reason, and a note of it is stored in the same commit.
 
-import type { AuditNote, RecordChange, StoredRecord, Written } from '../../atomicity/index.js'
-import { type Duration, deadlineAfter, demandKnown, durationMs, RepriseError } from '../../kernel/index.js'
+import type { AuditNote, RecordChange, StoredRecord } from '../../atomicity/index.js'
+import { type Duration, deadlineAfter, defined, demandKnown, durationMs, RepriseError } from '../../kernel/index.js'
 import type { AnyOperation, Operation } from '../definition.js'
-import { isFailure } from '../failure.js'
 import { type Found, isFound } from '../leased/recovery.js'
-import { type Answered, persistently } from '../leased/store-calls.js'
+import { type Step, stepByStep } from '../leased/store-calls.js'
 import { decide, type Refusal, type SettleEvent } from '../machine.js'
-import { encodeOutcome, type OutcomeValues, outcomeValues } from '../values.js'
+import { encodeOutcome, isFailure, type OutcomeStorage } from '../outcome.js'
 import { type Located, locate, timeAndChance, type UpkeepCall, type Which } from './which.js'
 
 /** Why, and by whom. */
@@ -32,13 +31,25 @@ export type Settlement<Result = unknown, Code extends string = string> = Exclude
 export type SettlementOf<Named> =
   Named extends Operation<never, infer Result, infer Code> ? Settlement<Result, Code> : Settlement
 
-const mostRounds = 8
 const optionNames = ['reason', 'actor', 'window', 'margin', 'deadline', 'clock', 'random']
 const largestOutcome = 262_144
 
 /**
- * Settles an operation whose outcome is unknown, or whose owner is gone. Refuses with SETTLE_REFUSED where there is nothing to settle; `details.because` says why:
- * `absent`, `finished`, `in-flight`, `invalid`, `format`.
+ * Settles an operation whose outcome is unknown, or whose owner is gone. Refuses with SETTLE_REFUSED where there is nothing
+ * to settle; `details.because` says why: `absent`, `finished`, `in-flight`, `invalid`, `format`.
+ *
+ * @example
+ * ```ts
+ * import { happened, settle } from 'reprise/idempotency'
+ * import { type Key, scope } from 'reprise/identity'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const store = memory({ name: 'shop' })
+ * export const settleCharge = (key: Key) =>
+ *   settle({ operation: 'charge', scope: scope('shop'), key, store }, happened({ charge: 'c-1' }), {
+ *     reason: 'seen in the statement of the bank', actor: 'ops',
+ *   })
+ * ```
  */
 export async function settle<Named extends AnyOperation | string = string>(
   which: Which<Named>,
@@ -50,30 +61,26 @@ export async function settle<Named extends AnyOperation | string = string>(
   const located = locate(which)
   const event = await eventOf(located, settlement, options)
   const { id, records } = located
-  const around = timeAndChance(records, options)
-  const deadline = deadlineAfter(options.deadline ?? '5s', around.clock)
-  const seen = await persistently(around, deadline, (limits) => records.read(id, limits))
-  let { record, nowMs } = seen.answer
-  for (let round = 0; round < mostRounds; round += 1) {
+  const time = timeAndChance(records, options)
+  const deadline = deadlineAfter(options.deadline ?? '5s', time.clock)
+  let tried: { readonly over: StoredRecord; readonly change: RecordChange | null } | undefined
+  const first: Step<true> = { statement: (limits) => records.read(id, limits) }
+  const settled = await stepByStep(time, deadline, first, ({ answer: { record, nowMs }, repeated }): Step<true> => {
+    // The answer to an earlier try was lost, and what is there now is what it was to write.
+    if (repeated && tried !== undefined && isWritten(record, tried.over.version, tried.change)) return { end: true }
     const decision = decide(record, event, nowMs)
     if (decision.act === 'refuse') throw refusal(decision.because, decision.retryInMs)
     // The same decision again, whoever took it first.
-    if (decision.act === 'done') return
-    const change = decision.act === 'write' ? decision.change : decision.act === 'remove' ? null : undefined
-    if (change === undefined || record === undefined) throw refusal('invalid')
-    const over: StoredRecord = record
-    const written: Answered<Written> = await persistently(around, deadline, (limits) =>
-      records.swap(id, over, change, limits, note),
-    )
-    if (written.answer.written || (written.repeated && isOurs(written.answer.record, over.version, change))) return
-    record = written.answer.record
-    nowMs = written.answer.nowMs
-  }
-  throw refusal('in-flight')
+    if (decision.act === 'done') return { end: true }
+    if (record === undefined || (decision.act !== 'write' && decision.act !== 'remove')) throw refusal('invalid')
+    const change = decision.act === 'write' ? decision.change : null
+    tried = { over: record, change }
+    return { statement: (limits) => records.swap(id, record, change, limits, note), written: () => true }
+  })
+  if (settled === undefined) throw refusal('in-flight')
 }
 
-// The answer to an earlier try was lost, and what is there now is what it was to write.
-function isOurs(record: StoredRecord | undefined, version: number, change: RecordChange | null): boolean {
+function isWritten(record: StoredRecord | undefined, version: number, change: RecordChange | null): boolean {
   if (change === null || record === undefined) return change === null && record === undefined
   return record.version === version + 1 && record.because === 'settled' && record.value === (change.value ?? undefined)
 }
@@ -88,19 +95,19 @@ async function eventOf(
   }
   const marginMs = durationMs(margin ?? known?.plan?.marginMs ?? '5s')
   if (settlement.found === 'did-not-happen') return { kind: 'settle', marginMs, decision: { state: 'released' } }
-  const rememberedMs = window === undefined ? (known?.windowMs ?? Number.POSITIVE_INFINITY) : durationMs(window)
   const returned = settlement.found === 'happened' ? settlement.value : settlement.failure
-  const { state, codec, value } = await encodeOutcome(known?.values ?? plainValues(returned), returned, {
-    id,
-    operation: known?.name ?? '',
-  })
+  const storage = known?.storage ?? plainStorage(returned)
+  const ending = await encodeOutcome(storage, returned, { id, operation: known?.name ?? '' })
+  const { state, codec, value } = ending
+  const rememberedMs = window === undefined ? ending.rememberedMs : durationMs(window)
   return { kind: 'settle', marginMs, decision: { state, codec, value, rememberedMs } }
 }
 
-// Where only the name is known the outcome is JSON, and whoever settles answers for the failure's code.
-function plainValues(returned: unknown): OutcomeValues {
+// Where only the name is known the outcome is JSON, remembered for ever, and whoever settles answers for the failure's code.
+function plainStorage(returned: unknown): OutcomeStorage {
   const failures = new Set(isFailure(returned) ? [returned.code] : [])
-  return outcomeValues({ codec: undefined, earlier: [], largestBytes: largestOutcome, failures })
+  const rememberedMs = Number.POSITIVE_INFINITY
+  return { codec: undefined, codecs: new Map(), largestBytes: largestOutcome, failures, rememberedMs }
 }
 
 function noteOf({ reason, actor }: SettleOptions): AuditNote {
@@ -117,8 +124,6 @@ function refusal(because: Refusal, retryInMs?: number): RepriseError {
   return new RepriseError(
     'SETTLE_REFUSED',
     'There is nothing to settle: the key is absent, finished or being worked on.',
-    {
-      details: { because, ...(retryInMs === undefined ? {} : { retryInMs }) },
-    },
+    { details: { because, ...defined({ retryInMs }) } },
   )
 }

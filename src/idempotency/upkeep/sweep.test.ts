@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { chargeOptions, type Order, type Receipt, type World, world } from '../../../test/idempotency/leased-world.js'
-import type { StoredRecord } from '../../atomicity/index.js'
+import type { RecordStore, StoredRecord } from '../../atomicity/index.js'
 import { scope } from '../../identity/index.js'
 import { eventLoopTurn } from '../../kernel/index.js'
-import { fail } from '../failure.js'
+import { operationId } from '../call-identity.js'
 import { leased } from '../leased/leased.js'
-import type { LeasedOptions, RecordStore } from '../leased/plan.js'
+import type { LeasedOptions } from '../leased/plan.js'
 import {
   didNotHappen,
   type Found,
@@ -17,7 +17,7 @@ import {
   resolve,
   stillUnknown,
 } from '../leased/recovery.js'
-import { operationId } from '../operation-id.js'
+import { fail } from '../outcome.js'
 import { type SweepCounts, type SweepOptions, sweep } from './sweep.js'
 
 type Options = Partial<LeasedOptions<Order, Receipt, 'declined'>>

@@ -1,11 +1,11 @@
 // The sweep: takes records whose owner is gone, or whose outcome is unknown, and drives each to an outcome as its operation declares.
 
-import type { NamedRecord } from '../../atomicity/index.js'
+import type { NamedRecord, RecordStore } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Duration, deadlineAfter, demandKnown, durationMs, type Random, RepriseError } from '../../kernel/index.js'
 import { operationSweep } from '../../telemetry/index.js'
 import type { LeasedOperation } from '../definition.js'
-import type { Plan, RecordStore } from '../leased/plan.js'
+import type { Plan } from '../leased/plan.js'
 import { persistently } from '../leased/store-calls.js'
 import { knownOperation } from './known-operations.js'
 import { type Look, type Looked, lookAt } from './look.js'
@@ -64,8 +64,26 @@ const optionNames = [
 type Counts = Record<Looked | 'taken', number>
 
 /**
- * Sweeps. Several sweeps may run at once: each record is taken by one of them. A record that cannot be driven to an outcome is looked at less and less often, and every
- * decision is written down beside it. A resolving function that throws or does not return costs its own record a look, and nothing else.
+ * Sweeps. Several sweeps may run at once: each record is taken by one of them. A record that cannot be driven to an outcome
+ * is looked at less and less often, and every decision is written down beside it. A resolving function that throws or does
+ * not return costs its own record a look, and nothing else.
+ *
+ * @example
+ * ```ts
+ * import { hold, leased, sweep } from 'reprise/idempotency'
+ * import { type Key, scope } from 'reprise/identity'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const store = memory({ name: 'shop' })
+ * const mail = leased('mail', {
+ *   store, scope: () => scope('shop'), key: (key: Key) => key, window: '7d', lease: '30s', recover: hold(), run: () => 'sent',
+ * })
+ * const counts = await sweep({ store, operations: [mail] })
+ * console.log(counts.taken)
+ * ```
+ * ```text
+ * 0
+ * ```
  */
 export async function sweep(options: SweepOptions): Promise<SweepCounts> {
   demandKnown(options, optionNames, 'options of sweep')
@@ -155,7 +173,7 @@ function plansOf(store: RecordStore, operations: readonly unknown[]): ReadonlyMa
   }
   for (const [index, operation] of [...operations].entries()) {
     const plan = knownOperation(operation)?.plan
-    if (plan === undefined || plan.place.records !== store.records) {
+    if (plan === undefined || plan.domain.records !== store.records) {
       const message = `Operation ${index} is not a leased operation of the store that is to be swept.`
       throw new RepriseError('ARGUMENT_INVALID', message, { details: { index } })
     }

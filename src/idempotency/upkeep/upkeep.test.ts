@@ -7,10 +7,10 @@ import {
   world,
 } from '../../../test/idempotency/leased-world.js'
 import { mintKey, scope } from '../../identity/index.js'
-import { fail } from '../failure.js'
 import { leased } from '../leased/leased.js'
 import type { LeasedOptions } from '../leased/plan.js'
 import { didNotHappen, failedFinally, happened, stillUnknown } from '../leased/recovery.js'
+import { fail } from '../outcome.js'
 import { lookup } from './lookup.js'
 import { purge } from './purge.js'
 import { settle } from './settle.js'

@@ -1,12 +1,12 @@
 // Which record is meant: operation, scope and key, since stored names are digests of the three.
 
-import type { Records } from '../../atomicity/index.js'
+import type { RecordStore, Records } from '../../atomicity/index.js'
 import type { Key, Scope, StoredKey } from '../../identity/index.js'
-import { type Clock, type Duration, type Random, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
-import { placeOfRecords } from '../define/place.js'
+import { type Clock, type Duration, type Random, RepriseError } from '../../kernel/index.js'
+import { operationId } from '../call-identity.js'
 import type { AnyOperation } from '../definition.js'
-import type { RecordStore } from '../leased/plan.js'
-import { operationId } from '../operation-id.js'
+import { timeOfRecords } from '../domain.js'
+import type { TimeAndChance } from '../leased/store-calls.js'
 import { type KnownOperation, knownOperation } from './known-operations.js'
 
 /** Which record is meant: by what its callers know, or by the name under which it is stored. */
@@ -95,8 +95,8 @@ function checkedId(id: StoredKey): StoredKey {
 /** Time and chance of a call: as given, or those of the domain. */
 export function timeAndChance(
   records: Records,
-  { clock, random }: { readonly clock?: Clock; readonly random?: Random },
-): { readonly clock: Clock; readonly random: Random } {
-  const place = clock === undefined || random === undefined ? placeOfRecords(records) : undefined
-  return { clock: clock ?? place?.clock ?? systemClock, random: random ?? place?.random ?? systemRandom }
+  given: { readonly clock?: Clock; readonly random?: Random },
+): TimeAndChance {
+  const { clock, random } = timeOfRecords(records)
+  return { clock: given.clock ?? clock, random: given.random ?? random }
 }

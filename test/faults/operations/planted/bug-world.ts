@@ -1,8 +1,8 @@
 // A world for planted bugs: processes with clocks of their own around one store in memory, a receiver that counts, and the checker's verdict over it.
 
 import { randomUUID } from 'node:crypto'
-import type { Engine, Records, TransactionControls } from '../../../../src/atomicity/index.js'
-import { placeOf } from '../../../../src/idempotency/define/place.js'
+import type { Records } from '../../../../src/atomicity/index.js'
+import { operationDomain } from '../../../../src/idempotency/domain.js'
 import {
   didNotHappen,
   happened,
@@ -89,7 +89,7 @@ export class BugWorld {
       },
     })
     const store = { name: 'bugs', manifest: memoryManifest, records: wrap(own) }
-    placeOf(store as unknown as Engine<TransactionControls>, { clock, deadline: '10h' })
+    operationDomain(store, { clock, deadline: '10h' })
     const charge = leased<Order, string>('charge', {
       store,
       scope: () => scope('tests'),

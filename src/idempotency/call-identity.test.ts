@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest'
-import { fingerprint, type Key, mintKey, scope } from '../../identity/index.js'
-import { operationSettings } from '../define/settings.js'
-import { operationId } from '../operation-id.js'
-import { identify, isSameContent } from './identity.js'
-import { refusalError } from './refusals.js'
+import { fingerprint, type Key, mintKey, scope } from '../identity/index.js'
+import { identify, isSameContent, operationId } from './call-identity.js'
+import { refusedBy } from './errors.js'
+import { operationSettings } from './settings.js'
 
 interface Order {
   readonly key: Key
@@ -62,7 +61,7 @@ it.each([
   ['unknown', 'OPERATION_UNKNOWN'],
   ['invalid', 'MARKER_INVALID'],
 ] as const)('a refusal because of %s has the code %s', (because, code) => {
-  expect(refusalError({ act: 'refuse', because, retryInMs: 5 }, undefined)).toMatchObject({ code })
+  expect(refusedBy({ because, retryInMs: 5 }, undefined)).toMatchObject({ code })
 })
 
 it('is refused with a code where content gives nothing', () => {

@@ -1,11 +1,11 @@
 import diagnostics from 'node:diagnostics_channel'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Key, mintKey, scope } from '../../identity/index.js'
-import { memory } from '../../stores/memory/index.js'
-import { type OperationMisjudgedEvent, operationMisjudged } from '../../telemetry/index.js'
-import { fail } from '../failure.js'
-import { leased } from '../leased/leased.js'
-import { hold } from '../leased/recovery.js'
+import { type Key, mintKey, scope } from '../identity/index.js'
+import { memory } from '../stores/memory/index.js'
+import { type OperationMisjudgedEvent, operationMisjudged } from '../telemetry/index.js'
+import { leased } from './leased/leased.js'
+import { hold } from './leased/recovery.js'
+import { fail } from './outcome.js'
 
 let told: OperationMisjudgedEvent[] = []
 const hear = (event: unknown): void => void told.push(event as OperationMisjudgedEvent)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { mintKey, scope } from '../../identity/index.js'
-import { memory } from '../../stores/memory/index.js'
-import { hold, leased } from '../index.js'
+import { mintKey, scope } from '../identity/index.js'
+import { memory } from '../stores/memory/index.js'
+import { hold, leased } from './index.js'
 
 const base = { scope: () => scope('shop'), key: () => mintKey(), window: '24h' } as const
 

@@ -2,13 +2,29 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { property } from '../../test/property.js'
 import type { StoredKey } from '../identity/index.js'
-import type { ValueCodec } from './codec.js'
-import { fail } from './failure.js'
-import { checkRegistered, decodeOutcome, encodeOutcome, outcomeValues } from './values.js'
+import { systemClock } from '../kernel/index.js'
+import {
+  checkedCodecs,
+  checkRegistered,
+  decodeOutcome as decode,
+  type Ending,
+  encodeOutcome,
+  fail,
+  type OutcomeStorage,
+  type ValueCodec,
+} from './outcome.js'
 
 const context = { id: 'record' as StoredKey, operation: 'pay' }
-const values = (codec?: unknown, largestBytes = 1_000_000) =>
-  outcomeValues({ codec, earlier: [], largestBytes, failures: new Set(['declined']) })
+const values = (codec?: unknown, largestBytes = 1_000_000): OutcomeStorage => {
+  const rest = { largestBytes, failures: new Set(['declined']), rememberedMs: 1_000 }
+  return { ...checkedCodecs(codec, []), ...rest }
+}
+const limits = { deadline: { expiresAtMs: systemClock.monotonicMs() + 60_000 }, clock: systemClock }
+const decodeOutcome = (
+  storage: OutcomeStorage,
+  stored: Pick<Ending, 'state' | 'codec' | 'value'>,
+  given: typeof context,
+) => decode(storage, { ...stored, own: false }, given, limits)
 
 property(
   'results and failures come back by the text alone',
@@ -19,8 +35,8 @@ property(
     expect(whole).toBeUndefined()
     expect(await decodeOutcome(values(), stored, context)).toEqual(
       failed
-        ? { outcome: 'failed', failure: expect.objectContaining({ code: 'declined', data: plain }) }
-        : { outcome: 'succeeded', value: plain },
+        ? { outcome: 'failed', failure: expect.objectContaining({ code: 'declined', data: plain }), replayed: true }
+        : { outcome: 'succeeded', value: plain, replayed: true },
     )
   },
   { cases: 1_000 },
@@ -34,8 +50,12 @@ it('hands a codec the names of record and operation, both ways', async () => {
     decode: async (text, given) => `${seen.push(given)}${text}`,
   }
   const stored = await encodeOutcome(values(codec), 'x', context)
-  expect(stored).toEqual({ state: 'succeeded', codec: 'seen-1', value: '1x' })
-  expect(await decodeOutcome(values(codec), stored, context)).toEqual({ outcome: 'succeeded', value: '21x' })
+  expect(stored).toMatchObject({ state: 'succeeded', codec: 'seen-1', value: '1x', rememberedMs: 1_000, own: true })
+  expect(await decodeOutcome(values(codec), stored, context)).toEqual({
+    outcome: 'succeeded',
+    value: '21x',
+    replayed: true,
+  })
   expect(seen).toEqual([context, context])
 })
 
@@ -49,8 +69,12 @@ it('refuses what a codec makes that is no text, at once or later', async () => {
 it('waits for a codec only where it has to', async () => {
   const text = { name: 'upper-1', encode: String, decode: (stored: string) => stored.toUpperCase() }
   const stored = encodeOutcome(values(text), 'x', context)
-  expect(stored).toEqual({ state: 'succeeded', codec: 'upper-1', value: 'x' })
-  expect(decodeOutcome(values(text), stored as never, context)).toEqual({ outcome: 'succeeded', value: 'X' })
+  expect(stored).toMatchObject({ state: 'succeeded', codec: 'upper-1', value: 'x' })
+  expect(decodeOutcome(values(text), stored as never, context)).toEqual({
+    outcome: 'succeeded',
+    value: 'X',
+    replayed: true,
+  })
   for (const decode of [
     () => {
       throw new Error('no key')

@@ -1,14 +1,15 @@
-// A definition with every default filled in, or refused: what cannot be safe is refused when it is defined, not at the first late repeat.
+// A definition with every default filled in, or refused: what cannot be safe is refused when it is defined, not at the
+// first late repeat. And what such a definition answers.
 
-import type { RecordMode } from '../../atomicity/index.js'
-import { checkFieldRule, keyWindow } from '../../identity/index.js'
-import { type Duration, durationMs, isRepriseError, RepriseError } from '../../kernel/index.js'
-import type { OperationOptions, Reversibility } from '../definition.js'
-import { type OutcomeValues, outcomeValues } from '../values.js'
+import type { RecordMode } from '../atomicity/index.js'
+import { checkFieldRule, keyWindow } from '../identity/index.js'
+import { type Duration, defined, durationMs, isRepriseError, RepriseError } from '../kernel/index.js'
+import type { OperationAnswers, OperationOptions, Reversibility } from './definition.js'
+import type { OperationDomain } from './domain.js'
+import { checkedCodecs, type OutcomeStorage } from './outcome.js'
 
 /** What atomic and leased runners know of their definition alike. */
 export interface OperationSettings<Input> {
-  /** The operation's name. */
   readonly name: string
   /** Where marker and effect commit. */
   readonly mode: RecordMode
@@ -31,7 +32,7 @@ export interface OperationSettings<Input> {
   /** How many duplicates of one key may wait in this process. */
   readonly mostWaiting: number
   /** How outcomes are stored. */
-  readonly values: OutcomeValues
+  readonly storage: OutcomeStorage
   /** What kind of effect is protected. */
   readonly reversibility: Reversibility
   /** Who mints the keys. */
@@ -76,8 +77,8 @@ export interface ModeOptions {
 }
 
 /**
- * Fills in the defaults. Refuses with OPERATION_INVALID (`details.option` says which), SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON, WINDOW_SHORTER_THAN_LEASE or
- * DURATION_INVALID.
+ * Fills in the defaults. Refuses with OPERATION_INVALID (`details.option` says which), SCOPE_MISSING,
+ * WINDOW_SHORTER_THAN_HORIZON, WINDOW_SHORTER_THAN_LEASE or DURATION_INVALID.
  */
 export function operationSettings<Input, Result, Code extends string>(
   name: string,
@@ -102,22 +103,16 @@ export function operationSettings<Input, Result, Code extends string>(
   return {
     name,
     mode,
-    options: {
-      key,
-      scope,
-      fields,
-      ...(content === undefined ? {} : { content }),
-      ...(terminal === undefined ? {} : { terminal }),
-    },
+    options: { key, scope, fields, ...defined({ content, terminal }) },
     ...times,
     refusesDuplicates: duplicates === 'refuse',
     mostWaiting: whole('waiters', options.waiters ?? usual.mostWaiting, 0, mostWaiting),
-    values: outcomeValues({
-      codec: options.codec,
-      earlier: options.earlierCodecs ?? [],
+    storage: {
+      ...checkedCodecs(options.codec, options.earlierCodecs ?? []),
       largestBytes: whole('largestOutcome', options.largestOutcome ?? usual.largestOutcome, 0, largestOutcome),
       failures: codesOf(options.failures ?? []),
-    }),
+      rememberedMs: times.windowMs,
+    },
     reversibility: reversibilityOf(reversibility),
     mintedBy: mintedByOf(options.mintedBy ?? 'caller'),
   }
@@ -135,7 +130,7 @@ export function checkDefinition(name: unknown, options: unknown): void {
 export function invalid(option: string, message: string, cause?: unknown): RepriseError {
   return new RepriseError('OPERATION_INVALID', `The option ${option} is not valid. ${message}`, {
     details: { option },
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
   })
 }
 
@@ -221,4 +216,31 @@ function mintedByOf(words: string): string {
 function whole(option: string, value: number, least: number, most: number): number {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return value
   throw invalid(option, `It is a whole number from ${least} to ${most}.`)
+}
+
+/** What the mode of an operation says of it. */
+export interface ModeAnswers extends Pick<OperationAnswers, 'mode' | 'rung' | 'placement' | 'leaseMs' | 'recovery'> {
+  /** What its domain holds. */
+  readonly holds: OperationAnswers['domain']['holds']
+}
+
+/** The five answers of a definition: identity, rung, placement, reversibility, domain. */
+export function answersOf<Mode extends ModeAnswers>(
+  settings: OperationSettings<never>,
+  domain: OperationDomain,
+  { mode, rung, placement, holds, leaseMs, recovery }: Mode,
+): OperationAnswers & { readonly mode: Mode['mode'] } {
+  const { name, mintedBy, windowMs, retryHorizonMs, horizonDeclared, options, reversibility } = settings
+  const content = options.content === 'none' ? 'ignored' : 'compared'
+  return Object.freeze({
+    name,
+    mode,
+    identity: Object.freeze({ mintedBy, windowMs, retryHorizonMs, horizonDeclared, content }),
+    rung,
+    placement,
+    reversibility,
+    domain: Object.freeze({ name: domain.name, engine: domain.manifest.engine, holds }),
+    leaseMs,
+    recovery,
+  })
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type Key, scope } from '../../identity/index.js'
-import { memory } from '../../stores/memory/index.js'
-import type { ValueCodec } from '../index.js'
+import { type Key, scope } from '../identity/index.js'
+import { memory } from '../stores/memory/index.js'
+import type { ValueCodec } from './index.js'
 import { operationSettings } from './settings.js'
 
 interface Order {

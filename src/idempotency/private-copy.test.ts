@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { property } from '../../../test/property.js'
-import { privateCopy } from './private-copy.js'
+import { property } from '../../test/property.js'
+import { privateCopy } from './call-identity.js'
 
 property('is equal and shares no plain part with the original', [fc.jsonValue({ maxDepth: 4 })], (value) => {
   const copy = privateCopy(value)

@@ -1,11 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { property } from '../../../test/property.js'
-import type { StoredKey } from '../../identity/index.js'
-import { manualClock } from '../../testing/index.js'
-import { type Entered, InProcessQueue, type Lead, type Visitor } from './queue.js'
+import { property } from '../../test/property.js'
+import type { StoredKey } from '../identity/index.js'
+import { eventLoopTurn } from '../kernel/index.js'
+import { manualClock } from '../testing/index.js'
+import { FinishedNames, InProcessQueue, insideOperation, refuseReentry, type Visitor } from './in-process.js'
 
 const id = 'record' as StoredKey
+
+interface Lead {
+  claimed(): void
+  done(told?: string): void
+}
+type Entered = { readonly lead: Lead } | { readonly told: string }
 
 function world() {
   const clock = manualClock()
@@ -19,12 +26,20 @@ function world() {
     signal: undefined,
     ...more,
   })
-  const lead = (more: Partial<Visitor> = {}): Lead<string> => {
-    const entered = queue.enter(id, visitor(more))
-    if (entered instanceof Promise || 'told' in entered) return expect.unreachable('it was to lead')
-    return entered.lead
+  const leadOf = (leader: Visitor): Lead => ({
+    claimed: () => queue.claimed(id, leader),
+    done: (told) => queue.done(id, leader, told),
+  })
+  const lead = (more: Partial<Visitor> = {}): Lead => {
+    const leader = visitor(more)
+    if (queue.enter(id, leader) !== undefined) return expect.unreachable('it was to lead')
+    return leadOf(leader)
   }
-  const enter = async (more: Partial<Visitor> = {}): Promise<Entered<string>> => queue.enter(id, visitor(more))
+  const enter = async (more: Partial<Visitor> = {}): Promise<Entered> => {
+    const visiting = visitor(more)
+    const told = await queue.enter(id, visiting)
+    return told === undefined ? { lead: leadOf(visiting) } : { told }
+  }
   return { clock, queue, lead, enter }
 }
 
@@ -150,7 +165,7 @@ property(
   [fc.array(step, { maxLength: 40 })],
   async (steps) => {
     const { clock, queue, enter } = world()
-    const leads: Lead<string>[] = []
+    const leads: Lead[] = []
     const controls: AbortController[] = []
     let [entered, ended, leading, most] = [0, 0, 0, 0]
     const end = (told?: string): void => {
@@ -192,3 +207,45 @@ property(
   },
   { cases: 2_000 },
 )
+
+describe('finished names', () => {
+  const name = (number: number) => String(number) as StoredKey
+
+  it('are the last ones, and no more than may be remembered', () => {
+    const names = new FinishedNames(3)
+    for (let number = 0; number < 5; number++) names.add(name(number))
+    expect([0, 1, 2, 3, 4].map((number) => names.has(name(number)))).toEqual([false, false, true, true, true])
+    names.delete(name(3))
+    names.add(name(2))
+    expect(names.size).toBe(2)
+    for (let number = 5; number < 100; number++) names.add(name(number % 7))
+    expect(names.size).toBeLessThanOrEqual(3)
+  })
+})
+
+describe('a call from inside an operation', () => {
+  const [queue, other] = [{}, {}]
+  const [a, b] = ['a' as StoredKey, 'b' as StoredKey]
+  const reentered = expect.objectContaining({ code: 'OPERATION_REENTERED' })
+
+  it('sees every operation around it, of the same domain and key, and no other', async () => {
+    await insideOperation(queue, a, async () => {
+      await insideOperation(queue, b, async () => {
+        await eventLoopTurn()
+        expect(() => refuseReentry(queue, a)).toThrow(reentered)
+        expect(() => refuseReentry(queue, b)).toThrow(reentered)
+        refuseReentry(other, a)
+      })
+      refuseReentry(queue, b)
+    })
+    refuseReentry(queue, a)
+  })
+
+  it('sees nothing any more in what was left running', async () => {
+    let left: Promise<void> | undefined
+    await insideOperation(queue, a, async () => {
+      left = eventLoopTurn().then(() => refuseReentry(queue, a))
+    })
+    await expect(left).resolves.toBeUndefined()
+  })
+})

@@ -5,8 +5,8 @@ import { draftedRecord, type Engine, type Manifest, type Records, type StoredRec
 import { mintKey, scope } from '../../identity/index.js'
 import { seededRandom } from '../../kernel/index.js'
 import { manualClock } from '../../testing/index.js'
-import { fail } from '../failure.js'
 import { operationsOf } from '../operations.js'
+import { fail } from '../outcome.js'
 
 /** An engine on which somebody else holds the key: a claim waits as long as it may, then fails. */
 function blockedWorld(script: Script, more: object = {}, manifest: Partial<Manifest> = {}) {

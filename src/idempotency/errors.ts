@@ -1,16 +1,16 @@
-// Why a call is not carried out, as errors.
+// Why a call is not carried out, or its outcome is not known, as errors.
 
-import type { StoredRecord } from '../../atomicity/index.js'
-import { type ErrorCode, isRepriseError, RepriseError } from '../../kernel/index.js'
-import { type OperationEvent, operationRefused } from '../../telemetry/index.js'
-import type { Decision } from '../machine.js'
+import type { StoredRecord } from '../atomicity/index.js'
+import { defined, type ErrorCode, type ErrorDetails, isRepriseError, RepriseError } from '../kernel/index.js'
+import { type OperationEvent, operationRefused } from '../telemetry/index.js'
+import type { Decision } from './machine.js'
 
 /** The error of a decision that refuses. */
-export function refusalError(
-  decision: Decision & { readonly act: 'refuse' },
+export function refusedBy(
+  { because, retryInMs }: Pick<Extract<Decision, { readonly act: 'refuse' }>, 'because' | 'retryInMs'>,
   record: StoredRecord | undefined,
 ): RepriseError {
-  switch (decision.because) {
+  switch (because) {
     case 'mismatch':
       return mismatch()
     case 'mode':
@@ -25,12 +25,9 @@ export function refusalError(
         { details: { format: record?.format ?? 0 } },
       )
     case 'in-flight':
-      return inFlight({ ...(decision.retryInMs === undefined ? {} : { retryInMs: decision.retryInMs }) })
+      return inFlight(defined({ retryInMs }))
     case 'unknown':
-      return new RepriseError(
-        'OPERATION_UNKNOWN',
-        'The operation may have had its effect, and nothing says whether; it is held until it is settled.',
-      )
+      return operationUnknown({ because: record?.because ?? 'held' })
     default:
       return new RepriseError(
         'MARKER_INVALID',
@@ -47,12 +44,30 @@ export function mismatch(): RepriseError {
 /** Somebody works on the key. */
 export function inFlight(
   details: { readonly retryInMs?: number; readonly waitedMs?: number; readonly certain?: boolean },
-  options: { readonly cause?: unknown } = {},
+  cause?: unknown,
 ): RepriseError {
   return new RepriseError('OPERATION_IN_FLIGHT', 'The key is being worked on; try again later.', {
     details: { ...details, retryable: true },
-    ...options,
+    ...defined({ cause }),
   })
+}
+
+/** The operation may have had its effect. */
+export function operationUnknown(details: ErrorDetails, cause?: unknown): RepriseError {
+  return new RepriseError(
+    'OPERATION_UNKNOWN',
+    'The operation may have had its effect, and nothing says whether. It is held until it is resolved or settled.',
+    { details, ...defined({ cause }) },
+  )
+}
+
+/** The claim is not held any more. */
+export function leaseLost(because: string, details: ErrorDetails = {}, cause?: unknown): RepriseError {
+  return new RepriseError(
+    'LEASE_LOST',
+    'The claim is no longer held: nothing more is written, and nothing more may be sent.',
+    { details: { because, ...details }, ...defined({ cause }) },
+  )
 }
 
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([

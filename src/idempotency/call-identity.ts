@@ -1,0 +1,164 @@
+// What one call is about: which intent, with which content, and until when. Settled once, from a copy of the input that
+// nobody else holds, before anything else.
+
+import { recordFormat, type StoredRecord } from '../atomicity/index.js'
+import {
+  type Content,
+  currentDeadline,
+  fingerprint,
+  type Key,
+  keyAgeMs,
+  parseKey,
+  type Scope,
+  type StoredKey,
+  sameContent,
+} from '../identity/index.js'
+import {
+  type Clock,
+  type Deadline,
+  demandKnown,
+  encodeTuple,
+  maxDurationMs,
+  parseDigest,
+  RepriseError,
+  sha256,
+} from '../kernel/index.js'
+import type { CallOptions } from './definition.js'
+import { type OperationSettings, optionMs } from './settings.js'
+
+/** The identity of one call. It never changes, whatever the body or the caller does to the input. */
+export interface CallIdentity<Input> {
+  /** The record's name. */
+  readonly id: StoredKey
+  /** Who may share the key. */
+  readonly scope: Scope
+  /** The fingerprint of the content; undefined: nothing is compared. */
+  readonly fingerprint: string | undefined
+  /** What the fingerprint was made of, to be compared with fingerprints made otherwise. */
+  readonly content: Content | undefined
+  /** The input as it was; handed to nobody, only copied. */
+  readonly input: Input
+}
+
+/** The identity of a call. Refuses with SCOPE_INVALID, KEY_TOO_OLD, the codes of keys and those of fingerprints. */
+export function identify<Input>(settings: OperationSettings<Input>, given: Input, wallMs: number): CallIdentity<Input> {
+  const { name, options, oldestKeyMs } = settings
+  const input = privateCopy(given)
+  const scope = options.scope(input)
+  const key = options.key(input)
+  const id = operationId(name, scope, key)
+  if (oldestKeyMs !== undefined) refuseOld(key, oldestKeyMs, wallMs)
+  if (options.content === 'none') return { id, scope, fingerprint: undefined, content: undefined, input }
+  const content = options.content === undefined ? { value: input } : ownContent(options.content(input))
+  return { id, scope, fingerprint: fingerprint(content, options.fields), content, input }
+}
+
+/**
+ * The name under which an operation's record is stored: a digest of operation, scope and key, so that none of them is
+ * spelled out, and no two of them meet. Refuses with SCOPE_INVALID or the codes of keys.
+ */
+export function operationId(operation: string, scope: Scope, key: Key): StoredKey {
+  try {
+    parseDigest(scope)
+  } catch (cause) {
+    throw new RepriseError('SCOPE_INVALID', 'The scope was not made by scope(…).', { cause })
+  }
+  return sha256(encodeTuple(['op1', operation, scope, parseKey(key)])) as string as StoredKey
+}
+
+/** Whether a record is bound to the content of a call, judged by the algorithm and the rule that its fingerprint was made with. */
+export function isSameContent(
+  identity: CallIdentity<unknown>,
+  record: Pick<StoredRecord, 'format' | 'fingerprint'>,
+): boolean {
+  const { fingerprint: stored, format } = record
+  // One of a newer format is refused for that, and nothing in it is read.
+  if (stored === undefined || identity.content === undefined || format > recordFormat) return true
+  return stored === identity.fingerprint || sameContent(stored, identity.content)
+}
+
+function ownContent(given: unknown): Content {
+  if (typeof given !== 'object' || given === null) {
+    throw new RepriseError('ARGUMENT_INVALID', 'content gives { value }, { json } or { bytes }.', {
+      details: { option: 'content' },
+    })
+  }
+  return 'value' in given ? { value: privateCopy(given.value) } : (given as Content)
+}
+
+function refuseOld(key: Key, oldestKeyMs: number, wallMs: number): void {
+  const ageMs = keyAgeMs(key, wallMs)
+  if (ageMs === undefined || ageMs <= oldestKeyMs) return
+  throw new RepriseError('KEY_TOO_OLD', 'The key says that it was minted longer ago than the operation accepts.', {
+    details: { ageMs, oldestKeyMs },
+  })
+}
+
+const optionNames = ['deadline', 'signal']
+const shortestMs = 1_000
+
+/**
+ * When a call ends: as it was told, and never later than the intent in flight. Refuses with ARGUMENT_INVALID and
+ * DURATION_INVALID what a call cannot be told.
+ *
+ * @param usualMs The deadline of a call that says nothing, in ms.
+ * @param windowMs The operation's window: a call that outlives the memory of its key could find it forgotten, and carry
+ * out again what somebody else carried out meanwhile. A second is left in any case, since no call could be made under a
+ * window of a few milliseconds. `Infinity` for work under a claim that is held: its window begins with its outcome, and
+ * whoever comes between is told apart by token and fence.
+ */
+export function callDeadline(options: CallOptions, usualMs: number, windowMs: number, clock: Clock): Deadline {
+  demandKnown(options, optionNames, 'call options')
+  const { deadline, signal } = options
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
+    throw new RepriseError('ARGUMENT_INVALID', 'The option signal is not valid.', { details: { option: 'signal' } })
+  }
+  // Routes give a number of ms, which needs no parsing.
+  const plain = typeof deadline === 'number' && deadline >= 0 && deadline <= maxDurationMs
+  const givenMs = deadline === undefined ? usualMs : plain ? deadline : optionMs('deadline', deadline, 0)
+  const lastMs = clock.monotonicMs() + Math.min(givenMs, Math.max(windowMs, shortestMs))
+  const around = currentDeadline()
+  return around !== undefined && around.expiresAtMs < lastMs ? around : { expiresAtMs: lastMs }
+}
+
+/**
+ * A copy of an input that nobody else holds, so that a body that changes its input changes nothing but its own copy. Copies
+ * plain objects and arrays, at any depth; references stay shared where they were, and cycles stay cycles. Everything else
+ * (instances of classes, dates, buffers, maps, functions) is the same object in the copy.
+ */
+export function privateCopy<Value>(value: Value): Value {
+  if (!isPlain(value)) return value
+  const copy = shallow(value)
+  // Most inputs are flat, and need no memory of what was copied.
+  let copies: Map<object, object> | undefined
+  const pending: object[] = [copy]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const container = next as Record<string, unknown>
+    for (const name of Object.keys(container)) {
+      const member = container[name]
+      if (!isPlain(member)) continue
+      copies ??= new Map([[value, copy]])
+      let inner = copies.get(member)
+      if (inner === undefined) {
+        inner = shallow(member)
+        copies.set(member, inner)
+        pending.push(inner)
+      }
+      container[name] = inner
+    }
+  }
+  return copy as Value
+}
+
+function isPlain(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === Array.prototype || prototype === null
+}
+
+// A spread takes `__proto__` for the member it is.
+function shallow(value: object): object {
+  if (Array.isArray(value)) return value.slice()
+  const copy = { ...value }
+  return Object.getPrototypeOf(value) === null ? Object.setPrototypeOf(copy, null) : copy
+}

@@ -1,0 +1,107 @@
+// What the operations of one domain share in this process: its records, its time, the keys that are being worked on, and
+// which operations there are.
+
+import type { RecordManifest, RecordStore, Records } from '../atomicity/index.js'
+import {
+  type Clock,
+  durationMs,
+  type Random,
+  RepriseError,
+  systemClock,
+  systemRandom,
+  uuidv4,
+} from '../kernel/index.js'
+import type { TransactionDefaults } from '../transaction/index.js'
+import type { OperationAnswers } from './definition.js'
+import { FinishedNames, InProcessQueue } from './in-process.js'
+import type { Ending } from './outcome.js'
+
+/** What the operations of a domain share. */
+export interface OperationDomain {
+  readonly name: string
+  readonly manifest: RecordManifest
+  readonly records: Records
+  readonly clock: Clock
+  readonly random: Random
+  /** How long a call takes at most by default, in ms. */
+  readonly deadlineMs: number
+  /**
+   * Names atomic claims: one random part for all, and a number. Such a claim commits with its outcome and cannot be
+   * stolen, so its name only has to tell our own outcome from others' after a lost answer; random bytes for each would be
+   * a sixth of what a replay costs.
+   */
+  readonly tokens: { readonly root: string; last: number }
+  /** The answers of its operations, by name, in the order of their definition. */
+  readonly operations: Map<string, OperationAnswers>
+  /** Duplicates that wait. */
+  readonly queue: InProcessQueue<Ending>
+  /** Keys that were seen to be finished. */
+  readonly finished: FinishedNames
+}
+
+const domains = new WeakMap<Records, OperationDomain>()
+const allOperations = new Set<WeakRef<OperationDomain['operations']>>()
+
+/**
+ * What the operations of a store share: made when it is first asked for, one for each store.
+ *
+ * @param defaults Time, chance and deadline, for the store of a domain. One that belongs to none goes by the system's
+ * clock, and its calls take 10 s at most.
+ */
+export function operationDomain(
+  { name, manifest, records }: RecordStore,
+  defaults: Pick<TransactionDefaults, 'clock' | 'random' | 'deadline'> = {},
+): OperationDomain {
+  const known = domains.get(records)
+  if (known !== undefined) return known
+  const { clock = systemClock, random = systemRandom, deadline = usualDeadlineMs } = defaults
+  const operations = new Map<string, OperationAnswers>()
+  // Weakly: a domain that is gone takes its operations along.
+  for (const other of allOperations) if (other.deref() === undefined) allOperations.delete(other)
+  allOperations.add(new WeakRef(operations))
+  const domain: OperationDomain = {
+    name,
+    manifest,
+    records,
+    clock,
+    random,
+    deadlineMs: durationMs(deadline),
+    tokens: { root: uuidv4(random), last: 0 },
+    operations,
+    queue: new InProcessQueue<Ending>(clock),
+    finished: new FinishedNames(),
+  }
+  domains.set(records, domain)
+  return domain
+}
+
+const usualDeadlineMs = 10_000
+
+/** Adds a definition. Refuses a name that is taken with OPERATION_DEFINED_TWICE: two bodies would share their records. */
+export function addOperation({ operations }: OperationDomain, answers: OperationAnswers): void {
+  if (operations.has(answers.name)) {
+    throw new RepriseError('OPERATION_DEFINED_TWICE', 'The domain has an operation of this name already.')
+  }
+  operations.set(answers.name, answers)
+}
+
+/**
+ * The five answers of every operation that is defined in this process, of all domains that are in use, in the order of
+ * their making.
+ */
+export function operations(): readonly OperationAnswers[] {
+  return [...allOperations].flatMap((known) => [...(known.deref()?.values() ?? [])])
+}
+
+/** The time of a domain: what it is read from, and how long a call takes at most by default. */
+export interface DomainTime {
+  readonly clock: Clock
+  readonly random: Random
+  /** The domain's deadline, in ms. */
+  readonly deadlineMs: number
+}
+
+/** The time that the operations of a store go by, found by its records: the domain's, or the system's where they belong to none. */
+export function timeOfRecords(records: Records): DomainTime {
+  return domains.get(records) ?? { clock: systemClock, random: systemRandom, deadlineMs: usualDeadlineMs }
+}

@@ -1,0 +1,206 @@
+// What one process knows of the keys it works on. Of duplicates one leads, the others wait in memory and hold nothing, each
+// by its own deadline and signal. An operation that calls itself is told so. Keys that were seen finished are remembered.
+
+import type { StoredKey } from '../identity/index.js'
+import {
+  type Clock,
+  type Deadline,
+  RepriseError,
+  type ScopeKind,
+  type ScopeValue,
+  scopeKind,
+  waitFor,
+} from '../kernel/index.js'
+import { inFlight, mismatch } from './errors.js'
+
+/** Who comes with a key. */
+export interface Visitor {
+  /** The fingerprint of the content; undefined: nothing is compared. */
+  readonly fingerprint: string | undefined
+  /** Whether it would rather be refused than wait. */
+  readonly refusesDuplicates: boolean
+  /** How many may wait for the same key already. */
+  readonly mostWaiting: number
+  /** When its wait for others ends, in ms of monotonic time. */
+  readonly waitUntilMs: number
+  /** When the call ends. */
+  readonly deadline: Deadline
+  /** Ends the wait with its reason. */
+  readonly signal: AbortSignal | undefined
+}
+
+interface Waiter<Told> {
+  readonly visitor: Visitor
+  /** Undefined: it leads now. */
+  readonly settle: (told: Told | undefined) => void
+  readonly refuse: (reason: unknown) => void
+}
+
+interface Flight<Told> {
+  leader: Visitor
+  // Until the store has said so, the leader may itself be the one with the wrong content.
+  claimed: boolean
+  // A set keeps the order of arrival and gives up a waiter from the middle at once. Made for the first who waits.
+  waiters: Set<Waiter<Told>>
+}
+
+// Who would rather be refused waits this long, in ms, until the store has told the leader whose the key is: it may be
+// finished, and then both are given its outcome. Not for longer: a store that is slow to answer does not make the leader
+// any less at work.
+const shortWaitMs = 250
+
+// Of all flights for which nobody waits; never added to.
+const nobody: Set<never> = new Set()
+
+/** The queues of all keys that are being worked on. */
+export class InProcessQueue<Told> {
+  readonly #flights = new Map<StoredKey, Flight<Told>>()
+  readonly #clock: Clock
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** How many keys are being worked on. */
+  get size(): number {
+    return this.#flights.size
+  }
+
+  /** How many wait for a key. */
+  waiting(id: StoredKey): number {
+    return this.#flights.get(id)?.waiters.size ?? 0
+  }
+
+  /**
+   * Undefined: the visitor leads, at once or after a wait, and has to end that with {@link done}. Otherwise what the leader
+   * before it told. Refuses with OPERATION_MISMATCH, OPERATION_IN_FLIGHT, QUEUE_FULL.
+   */
+  enter(id: StoredKey, visitor: Visitor): Promise<Told | undefined> | undefined {
+    const flight = this.#flights.get(id)
+    if (flight === undefined) {
+      this.#flights.set(id, { leader: visitor, claimed: false, waiters: nobody })
+      return undefined
+    }
+    const refused = flight.claimed ? whyNotWait(flight, visitor) : undefined
+    if (refused !== undefined) throw refused
+    if (flight.waiters.size >= visitor.mostWaiting) {
+      throw new RepriseError('QUEUE_FULL', `${visitor.mostWaiting} duplicates wait for this key already.`, {
+        details: { waiters: visitor.mostWaiting },
+      })
+    }
+    return this.#wait(flight, visitor)
+  }
+
+  /** The leader has claimed the key: whoever waits with other content, or would rather not wait, is refused now. */
+  claimed(id: StoredKey, leader: Visitor): void {
+    const flight = this.#flights.get(id)
+    if (flight?.leader !== leader || flight.claimed) return
+    flight.claimed = true
+    for (const { visitor, refuse } of flight.waiters) {
+      const refused = whyNotWait(flight, visitor)
+      if (refused !== undefined) refuse(refused)
+    }
+  }
+
+  /**
+   * The leader's work is over. With an outcome that is stored, all who wait get it; without one the next in the queue
+   * becomes the leader, and it alone. To be called on every way out.
+   */
+  done(id: StoredKey, leader: Visitor, told?: Told): void {
+    const flight = this.#flights.get(id)
+    if (flight?.leader !== leader) return
+    if (told !== undefined || flight.waiters.size === 0) {
+      this.#flights.delete(id)
+      for (const { settle } of flight.waiters) settle(told)
+      return
+    }
+    const [next] = flight.waiters
+    if (next === undefined) return
+    flight.leader = next.visitor
+    flight.claimed = false
+    next.settle(undefined)
+  }
+
+  #wait(flight: Flight<Told>, visitor: Visitor): Promise<Told | undefined> {
+    const { signal, deadline } = visitor
+    const clock = this.#clock
+    const sinceMs = clock.monotonicMs()
+    const waitUntilMs = visitor.refusesDuplicates
+      ? Math.min(visitor.waitUntilMs, sinceMs + shortWaitMs)
+      : visitor.waitUntilMs
+    const expired = (): RepriseError => {
+      if (deadline.expiresAtMs > waitUntilMs) return inFlight({ waitedMs: Math.round(clock.monotonicMs() - sinceMs) })
+      const details = { phase: 'waiting for a duplicate' }
+      const message = 'The deadline passed while a duplicate was being carried out.'
+      return new RepriseError('DEADLINE_EXCEEDED', message, { details })
+    }
+    const limitMs = Math.min(waitUntilMs, deadline.expiresAtMs) - sinceMs
+    return waitFor<Told | undefined>({ clock, limitMs, signal, expired }, (settle, refuse) => {
+      const waiter: Waiter<Told> = { visitor, settle, refuse }
+      if (flight.waiters === nobody) flight.waiters = new Set()
+      flight.waiters.add(waiter)
+      return () => flight.waiters.delete(waiter)
+    })
+  }
+}
+
+// Other content is told before anything else: waiting would not help it.
+function whyNotWait({ leader }: { readonly leader: Visitor }, visitor: Visitor): RepriseError | undefined {
+  if (leader.fingerprint !== visitor.fingerprint) return mismatch()
+  return visitor.refusesDuplicates ? inFlight({ waitedMs: 0 }) : undefined
+}
+
+interface Running {
+  readonly queue: object
+  readonly id: StoredKey
+  readonly outer: Running | undefined
+}
+
+const running: ScopeKind<Running> = /* @__PURE__ */ scopeKind<Running>('reprise.operation')
+
+/**
+ * What is in force around the body of an operation, so that a call of itself can be told.
+ *
+ * @param queue The queue of the domain: the same name means another record in another domain.
+ */
+export function operationScope(queue: object, id: StoredKey): ScopeValue {
+  return running.with({ queue, id, outer: running.current() })
+}
+
+/** Runs the body of an operation in its {@link operationScope}. */
+export function insideOperation<Result>(queue: object, id: StoredKey, work: () => Result): Result {
+  return running.run({ queue, id, outer: running.current() }, work)
+}
+
+/** Refuses with OPERATION_REENTERED a call from inside the very operation and key it is about. */
+export function refuseReentry(queue: object, id: StoredKey): void {
+  for (let around = running.current(); around !== undefined; around = around.outer) {
+    if (around.queue !== queue || around.id !== id) continue
+    throw new RepriseError('OPERATION_REENTERED', 'The operation was called with its own key from inside itself.')
+  }
+}
+
+/**
+ * The last names that were seen to be finished, at most a fixed number of them: a hint that a repeat may look before it
+ * opens a transaction. Nothing depends on it.
+ */
+export class FinishedNames extends Set<StoredKey> {
+  readonly #ring: (StoredKey | undefined)[]
+  #next = 0
+
+  /** @param most How many are remembered; the oldest is forgotten for one more. */
+  constructor(most = 10_000) {
+    super()
+    this.#ring = new Array<StoredKey | undefined>(most)
+  }
+
+  override add(id: StoredKey): this {
+    if (this.has(id)) return this
+    const oldest = this.#ring[this.#next]
+    // The place in the ring of a name that was deleted stays taken: giving it up there would take a search.
+    if (oldest !== undefined) this.delete(oldest)
+    this.#ring[this.#next] = id
+    this.#next = (this.#next + 1) % this.#ring.length
+    return super.add(id)
+  }
+}
