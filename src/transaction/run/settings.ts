@@ -89,7 +89,7 @@ export function readTransactionOptions(
   if (!Number.isInteger(attempts) || attempts < 1 || attempts > 50) {
     throw (refuse ?? invalid)('attempts', 'It is a whole number from 1 to 50.')
   }
-  const budget = options.budget ?? defaults.budget
+  const budget = options.budget === undefined ? defaults.budget : options.budget
   const { succeeded, failed, tryRepeat } = Object(budget) as Partial<Budget>
   const counts = [succeeded, failed, tryRepeat].every((method) => typeof method === 'function')
   if (budget !== undefined && !counts) {
