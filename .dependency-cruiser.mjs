@@ -1,6 +1,7 @@
 // Which module may import which. Dependencies point one way: kernel, then telemetry, concepts, adapters, apps.
 //
-// A new module is added to the list below at the place where it belongs; a folder of src that is not listed is an error.
+// A new module is added to the list below at the place where it belongs; a folder of src that is not listed is an
+// error.
 
 /** Lowest first: a concept may import what stands before it. */
 const concepts = [

@@ -1,5 +1,5 @@
-// How many bytes an entry point costs: everything behind it in one minified file, compressed as a server would (gzip -9); beside it
-// what a program loads that takes only a few names, and what each concept behind the entry point adds.
+// How many bytes an entry point costs: everything behind it in one minified file, compressed as a server would (gzip
+// -9); beside it what a program loads that takes only a few names, and what each concept behind the entry point adds.
 
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -78,8 +78,8 @@ function compressed(/** @type {string} */ text) {
 }
 
 /**
- * What the entry point would lose without each concept, compressed. What concepts have in common is found in the others then, so
- * the sum is less than the whole.
+ * What the entry point would lose without each concept, compressed. What concepts have in common is found in the others
+ * then, so the sum is less than the whole.
  * @param {string} script
  */
 async function weighConcepts(script) {

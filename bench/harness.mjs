@@ -1,18 +1,22 @@
 // Side-by-side measurement: all subjects of a case take turns in one process, round after round, so that whatever slows
-// the machine slows all of them. What counts is the ratio of two subjects within a round, and its median over the rounds.
+// the machine slows all of them. What counts is the ratio of two subjects within a round, and its median over the
+// rounds.
 
 /**
  * @typedef {object} Subject
  * @property {string} name
  * @property {() => unknown} [run] One operation. Its answer is kept, so that no compiler can leave the work out.
- * @property {(count: number) => Promise<number>} [turn] In place of `run`: does so many operations, and answers how long they took, in ns.
- * @property {boolean} [waits] Whether `run` answers a promise that is part of the operation: each is awaited before the next.
+ * @property {(count: number) => Promise<number>} [turn] In place of `run`: does so many operations, and answers how
+ *   long they took, in ns.
+ * @property {boolean} [waits] Whether `run` answers a promise that is part of the operation: each is awaited before the
+ *   next.
  * @property {number} [atOnce] How many run side by side, each awaiting its own before the next. Default 1.
  */
 /**
  * @typedef {object} Target
  * @property {string} against The name of the subject that ours is compared with.
- * @property {number} limit The ratio of times, ours / theirs, that is still good. In a case of rates the least ratio of rates, ours / theirs.
+ * @property {number} limit The ratio of times, ours / theirs, that is still good. In a case of rates the least ratio of
+ *   rates, ours / theirs.
  * @property {boolean} [below] Whether the ratio has to stay below the limit instead of reaching it at most.
  */
 /**
@@ -30,9 +34,13 @@
  * @property {Meter[]} [meters] Read before and after every turn. Default: none.
  * @property {Effort} [effort] A full run of this case, where the usual turns are too short for it.
  * @property {Effort} [shortEffort] A short run of this case, where the usual rounds are too many for it.
- * @property {string[] | ((used: Used) => string[])} [notes] Lines that belong to the case, which may be made of what the meters read. Default: none.
+ * @property {string[] | ((used: Used) => string[])} [notes] Lines that belong to the case, which may be made of what
+ *   the meters read. Default: none.
  */
-/** @typedef {(subject: string, meter: string) => number} Used The median that a meter read for an operation of a subject. */
+/**
+ * @typedef {(subject: string, meter: string) => number} Used The median that a meter read for an operation of a
+ *   subject.
+ */
 /** @typedef {{ rounds: number, turnMs: number, warmUpMs: number }} Effort */
 /** @typedef {{ low: number, median: number, high: number }} Spread Quartiles around a median. */
 
@@ -137,7 +145,8 @@ async function warmUp(subject, { turnMs, warmUpMs }) {
  * @param {number} count
  */
 async function timeOf({ run = () => undefined, turn, waits = false, atOnce = 1 }, count) {
-  // Whatever a neighbour left to be done after its turn (ticks, timers, a context to be put to rest) is done before this one.
+  // Whatever a neighbour left to be done after its turn (ticks, timers, a context to be put to rest) is done before
+  // this one.
   await new Promise((resolve) => setImmediate(resolve))
   if (turn !== undefined) return Math.max(1, await turn(count)) / count
   const time = waits

@@ -66,7 +66,8 @@ export async function startService(options) {
  */
 
 /**
- * Sends a number of requests and answers how long they took, in ns: from the first one that is written to the last answer that is read.
+ * Sends a number of requests and answers how long they took, in ns: from the first one that is written to the last
+ * answer that is read.
  * @param {string} url
  * @param {Kind} kind
  */

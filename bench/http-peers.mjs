@@ -1,5 +1,6 @@
-// Other libraries that make routes repeatable, each as its own pages say. Not every registry has them: those that are missing here are looked
-// for in the folder that REPRISE_BENCH_PEERS names, and what is found nowhere is named in place of a figure.
+// Other libraries that make routes repeatable, each as its own pages say. Not every registry has them: those that are
+// missing here are looked for in the folder that REPRISE_BENCH_PEERS names, and what is found nowhere is named in place
+// of a figure.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -100,8 +101,8 @@ async function nodeIdempotencyStorage({ kind, pool }) {
   const idempotency = { idempotencySchemaName: 'peer', idempotencyTableName: 'idempotency' }
   const storage = new PostgresStorageAdapter({ pool, idempotency })
   await storage.connect()
-  // Its table is not logged by default, and a crash of the server empties it: here all write as durably as one another. Its own option
-  // for that makes a statement that PostgreSQL refuses.
+  // Its table is not logged by default, and a crash of the server empties it: here all write as durably as one another.
+  // Its own option for that makes a statement that PostgreSQL refuses.
   await pool?.query('ALTER TABLE peer.idempotency SET LOGGED')
   return storage
 }

@@ -1,7 +1,8 @@
 // Where the services of the bench keep what they do: the same insert in a transaction of ours, and by the driver alone.
 
 //
-// Each loads its own driver when it is opened: a run starts dozens of services, and most of the time of a start is loading.
+// Each loads its own driver when it is opened: a run starts dozens of services, and most of the time of a start is
+// loading.
 
 import { join } from 'node:path'
 

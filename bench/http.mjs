@@ -1,7 +1,9 @@
-// What a repeatable POST costs a service: against the same handler and transaction without the layer, and against other libraries.
+// What a repeatable POST costs a service: against the same handler and transaction without the layer, and against other
+// libraries.
 //
-// Each subject is a process of its own, and takes its turns under the load of autocannon in this one. On two processors the load, the service
-// and PostgreSQL get in each other's way, so the processor time of an answer is told beside the rate.
+// Each subject is a process of its own, and takes its turns under the load of autocannon in this one. On two processors
+// the load, the service and PostgreSQL get in each other's way, so the processor time of an answer is told beside the
+// rate.
 
 import assert from 'node:assert/strict'
 import { withDisk } from './disk.mjs'
@@ -151,7 +153,8 @@ async function* caseOf({ name, place, kind, ours, others, targets, notes = [], f
       assert.ok(one)
       await check(one, kind.keyed, way, `${name}: ${subject}`)
       subjects.push({ name: subject, turn: loadOf(one.url, kind), atOnce: connections })
-      // Enough for the compiler, and at the pace of the processor: at that of the disk it would take minutes. What is repeated is done here, too.
+      // Enough for the compiler, and at the pace of the processor: at that of the disk it would take minutes. What is
+      // repeated is done here, too.
       await one.flush('OFF')
       await subjects.at(-1)?.turn(smoke ? repeatedInShort * 2 : warmUpRequests)
       await one.flush('FULL')
@@ -192,7 +195,8 @@ function byProcessor(used, ours, others, both) {
 }
 
 /**
- * Each service makes a payment when it is asked, and a second one when it is asked again, unless a key and a layer keep it from that.
+ * Each service makes a payment when it is asked, and a second one when it is asked again, unless a key and a layer keep
+ * it from that.
  * @param {import('./http-load.mjs').Service} one
  * @param {boolean} keyed
  * @param {string} way

@@ -1,7 +1,8 @@
-// What "once" costs: an operation against the bare work that it protects, a replay against one look into an index, and both in memory
-// against other libraries.
+// What "once" costs: an operation against the bare work that it protects, a replay against one look into an index, and
+// both in memory against other libraries.
 //
-// On disk everybody waits for the same flushes, which take ten times as long when others use the disk: a raw flush takes its turns beside them.
+// On disk everybody waits for the same flushes, which take ten times as long when others use the disk: a raw flush
+// takes its turns beside them.
 
 import { withDisk } from './disk.mjs'
 import { curveCase, oldRowsCases } from './operation-age.mjs'

@@ -1,8 +1,9 @@
-// What goes over the wire for one operation: the texts that a client of `pg` sends, and how often it waits for the server.
+// What goes over the wire for one operation: the texts that a client of `pg` sends, and how often it waits for the
+// server.
 
 /**
- * Watches the next operation on a pool. Each answer of the server ends with one message that says it is ready again: these are counted,
- * so that several statements in one text are the one round trip that they are.
+ * Watches the next operation on a pool. Each answer of the server ends with one message that says it is ready again:
+ * these are counted, so that several statements in one text are the one round trip that they are.
  * @param {import('pg').Pool} pool
  * @param {() => Promise<unknown>} operation
  * @returns {Promise<{ count: number, texts: string[] }>}

@@ -1,4 +1,5 @@
-// Runs benches: node bench/run.mjs [names] [--json] [--gate] [--smoke] [--curve]. Needs the built package and bench's own lock installed.
+// Runs benches: node bench/run.mjs [names] [--json] [--gate] [--smoke] [--curve]. Needs the built package and bench's
+// own lock installed.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -6,8 +7,9 @@ import { parseArgs } from 'node:util'
 import { sizeLine } from './entry-point-size.mjs'
 import { fullEffort, lines, measure, smokeEffort } from './harness.mjs'
 
-// One file per module. Each exports `peers` (package names), `cases(options)`, which first checks that its subjects do what they claim, and
-// perhaps `peersFolder` (where its peers are installed), `versions` (of peers that are elsewhere) and `sizes()`. A case that measures otherwise than all brings `measure` and `lines`.
+// One file per module. Each exports `peers` (package names), `cases(options)`, which first checks that its subjects do
+// what they claim, and perhaps `peersFolder` (where its peers are installed), `versions` (of peers that are elsewhere)
+// and `sizes()`. A case that measures otherwise than all brings `measure` and `lines`.
 const benches = {
   identity: './identity.mjs',
   retry: './retry.mjs',

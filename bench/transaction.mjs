@@ -1,7 +1,8 @@
-// A transaction that can be repeated, around one insert, against the bare one: the price where nothing goes wrong, which is nearly always.
+// A transaction that can be repeated, around one insert, against the bare one: the price where nothing goes wrong,
+// which is nearly always.
 //
-// Both wait for the same disk, whose flushes take ten times as long when others use it; a raw flush takes its turns beside them, to show
-// what there was to be had.
+// Both wait for the same disk, whose flushes take ten times as long when others use it; a raw flush takes its turns
+// beside them, to show what there was to be had.
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -26,7 +27,8 @@ const untraced = 'transact, resolvesUnkeyed: false'
 const sameBegin = 'bare, with the BEGIN of transact'
 const here = 'processor time of this process in us'
 const there = 'processor time of the server in us'
-// Long turns, since flushes vary, and a long warm-up, since a transaction is slow enough for the compiler to take seconds.
+// Long turns, since flushes vary, and a long warm-up, since a transaction is slow enough for the compiler to take
+// seconds.
 const effort = { rounds: 41, turnMs: 100, warmUpMs: 5000 }
 const text = 'one row'
 
@@ -123,7 +125,8 @@ async function bareInsert(pool, begin, insert) {
 }
 
 /**
- * What a transaction uses up more than the bare one, and where. By the processor's time: the disk is the same for all, and varies by more than is asked for here.
+ * What a transaction uses up more than the bare one, and where. By the processor's time: the disk is the same for all,
+ * and varies by more than is asked for here.
  * @param {import('./harness.mjs').Used} used
  * @param {number} connections
  */

@@ -1,5 +1,5 @@
-// ARCHITECTURE.md tells the path of one request by file: every file and function it names is there, and each station leads to
-// the next by imports.
+// ARCHITECTURE.md tells the path of one request by file: every file and function it names is there, and each station
+// leads to the next by imports.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'

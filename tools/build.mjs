@@ -45,7 +45,8 @@ function read(/** @type {string} */ path) {
 /**
  * Compiles a project into a folder when the stamp in that folder is not the wanted one.
  * @param {string} root
- * @param {{ project: string, out: string, stamp: () => string, doing: string, also?: (fresh: string) => Promise<void> }} what
+ * @param {{ project: string, out: string, stamp: () => string, doing: string, also?: (fresh: string) => Promise<void>
+ *   }} what
  */
 async function compile(root, { project, out, stamp, doing, also }) {
   const stampPath = join(root, out, '.stamp')
@@ -92,7 +93,10 @@ export function ensureBuilt(/** @type {string} */ root) {
   })
 }
 
-/** Makes sure that the examples are compiled, types checked, against dist as it is, and the page of one is bundled. The answer is their folder. */
+/**
+ * Makes sure that the examples are compiled, types checked, against dist as it is, and the page of one is bundled. The
+ * answer is their folder.
+ */
 export async function ensureExamplesBuilt(/** @type {string} */ root) {
   const out = join('.cache', 'examples')
   await compile(root, {

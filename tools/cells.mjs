@@ -1,10 +1,11 @@
-// The cells of the tests: what is run against which store, driver, adapter, server and Node. `npm test` prints what became of
-// each; what it leaves to `npm run test:matrix` is said here, so that nothing is left out in silence.
+// The cells of the tests: what is run against which store, driver, adapter, server and Node. `npm test` prints what
+// became of each; what it leaves to `npm run test:matrix` is said here, so that nothing is left out in silence.
 
 /**
  * @typedef {object} Cell
  * @property {string} name
- * @property {RegExp} [files] its test files; the first cell that a file matches has it. Default: none, test:matrix runs it
+ * @property {RegExp} [files] its test files; the first cell that a file matches has it. Default: none, test:matrix runs
+ *   it
  * @property {string} [matrix] what of it only test:matrix runs
  */
 

@@ -58,7 +58,11 @@ function summarise(/** @type {readonly Result[]} */ results) {
   return failed.length === 0 ? 0 : 1
 }
 
-/** @param {string} root @param {readonly string[]} args names of checks, --list, --verbose @returns {Promise<number>} */
+/**
+ * @param {string} root
+ * @param {readonly string[]} args names of checks, --list, --verbose
+ * @returns {Promise<number>}
+ */
 export async function check(root, args) {
   const names = args.filter((arg) => !arg.startsWith('-'))
   const unknown = args.filter(

@@ -19,8 +19,8 @@ import { repositoryFiles } from './repository-files.mjs'
  * @typedef {object} Check
  * @property {string} name
  * @property {string} why one line
- * @property {(context: Context) => Promise<string | { hint: string } | void>} run throws a Refusal when the check fails;
- *   may answer a note, which --verbose shows, or a hint, which is always shown
+ * @property {(context: Context) => Promise<string | { hint: string } | void>} run throws a Refusal when the check
+ *   fails; may answer a note, which --verbose shows, or a hint, which is always shown
  */
 
 /** The rules that keep time and chance in the kernel; they are a check of their own, with a reason of its own. */

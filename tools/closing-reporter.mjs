@@ -1,8 +1,8 @@
 // A vitest reporter that only counts; tools/test.mjs prints the counts once vitest is gone.
 //
 // Everything that keeps a test from passing is a failure here: a file that cannot be imported, a hook that throws, an
-// error nobody awaited, a worker that dies, a teardown that throws. After every test the counts so far are written down,
-// so that they are there even when vitest itself is killed.
+// error nobody awaited, a worker that dies, a teardown that throws. After every test the counts so far are written
+// down, so that they are there even when vitest itself is killed.
 
 import { writeFileSync } from 'node:fs'
 
@@ -57,7 +57,8 @@ function countSuite(suite, counts, run) {
 }
 
 /**
- * Whether a test is skipped because it says so, at once or while it runs, or because the run was given up (it has a note).
+ * Whether a test is skipped because it says so, at once or while it runs, or because the run was given up (it has a
+ * note).
  * @param {import('vitest/node').TestCase} test
  * @param {string | undefined} note
  * @param {Run} run

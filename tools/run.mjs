@@ -6,7 +6,10 @@
 
 import { readFileSync } from 'node:fs'
 
-/** @typedef {{ within: boolean, major: number, minor: number }} Alternative at least this version; within: and of this major version */
+/**
+ * @typedef {{ within: boolean, major: number, minor: number }} Alternative at least this version; within: and of this
+ *   major version
+ */
 
 /** Which versions will do. @type {Alternative[]} */
 const alternatives = versionsIn(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))

@@ -1,6 +1,8 @@
-// `npm start`: runs the sample service, passes signals on to it, and starts it again after a crash that its page asked for.
+// `npm start`: runs the sample service, passes signals on to it, and starts it again after a crash that its page asked
+// for.
 //
-// A crash that was asked for without the wish to go on, as with curl, ends this command too, with a line that says so and the code of a killed process: 137.
+// A crash that was asked for without the wish to go on, as with curl, ends this command too, with a line that says so
+// and the code of a killed process: 137.
 
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
@@ -10,7 +12,8 @@ import { passSignals, say } from './process.mjs'
 /** @typedef {{ port: number, restart: boolean }} Drill what a process says before it kills itself */
 /** @typedef {{ code: number, drill: Drill | undefined }} Life how one process ended, and whether a drill ended it */
 
-// Some versions of Node call their own SQLite experimental, on every start: nothing that whoever tries the sample could act on.
+// Some versions of Node call their own SQLite experimental, on every start: nothing that whoever tries the sample could
+// act on.
 const quiet = ['--disable-warning=ExperimentalWarning']
 
 /**
@@ -45,7 +48,10 @@ function live(script, args, env) {
   })
 }
 
-/** Serves until the service ends by itself. The answer is its exit code. @param {string} folder of the compiled examples */
+/**
+ * Serves until the service ends by itself. The answer is its exit code.
+ * @param {string} folder of the compiled examples
+ */
 export async function serve(folder) {
   const script = join(folder, 'payments', 'main.js')
   let life = await live(script, [], process.env)

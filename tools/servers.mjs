@@ -1,4 +1,5 @@
-// The real servers that the tests need: found on this machine, or installed from Debian's packages before vitest starts.
+// The real servers that the tests need: found on this machine, or installed from Debian's packages before vitest
+// starts.
 //
 // Only commands call `ensureServers`, never a test: several workers at once would fight for the package manager's lock.
 
@@ -32,7 +33,8 @@ const isPostgresFolder = (/** @type {string} */ folder) =>
   ['initdb', 'postgres'].every((name) => isExecutable(join(folder, name)))
 
 /**
- * The folder with PostgreSQL's programs: REPRISE_POSTGRES_BIN where it is set, else that of the `postgres` on the path, else Debian's newest.
+ * The folder with PostgreSQL's programs: REPRISE_POSTGRES_BIN where it is set, else that of the `postgres` on the path,
+ * else Debian's newest.
  * @returns {string | undefined}
  */
 export function findPostgres() {
@@ -49,12 +51,18 @@ export function findPostgres() {
   return newestFirst.map((major) => join(debianPostgres, major, 'bin')).find(isPostgresFolder)
 }
 
-/** Where a browser is that the tests can drive: Chromium, as Debian and others call it, or undefined. @returns {string | undefined} */
+/**
+ * Where a browser is that the tests can drive: Chromium, as Debian and others call it, or undefined.
+ * @returns {string | undefined}
+ */
 export function findChromium() {
   return ['chromium', 'chromium-browser', 'google-chrome'].map(findProgram).find((path) => path !== undefined)
 }
 
-/** @typedef {{ what: string, package: string, find: () => string | undefined }} Needed what it is, Debian's package, how it is found */
+/**
+ * @typedef {{ what: string, package: string, find: () => string | undefined }} Needed what it is, Debian's package, how
+ *   it is found
+ */
 
 /** What the tests need. @type {readonly Needed[]} */
 const needed = [
@@ -82,7 +90,9 @@ export function needServers(args) {
   return projects.length === 0 || projects.some((name) => !['unit', 'package', 'tools'].includes(name))
 }
 
-/** Names of servers that are treated as missing, from the environment; it shows what a machine without them would say. */
+/**
+ * Names of servers that are treated as missing, from the environment; it shows what a machine without them would say.
+ */
 function leftOut() {
   const names = (process.env['REPRISE_WITHOUT'] ?? '').split(',').map((name) => name.trim())
   return new Set(names.filter((name) => name !== ''))

@@ -1,5 +1,5 @@
-// The drivers of SQLite that need a newer Node than the oldest one we support: node:sqlite, and better-sqlite3, which has a
-// folder with a lock file of its own. Where this Node is too old, they run on another one.
+// The drivers of SQLite that need a newer Node than the oldest one we support: node:sqlite, and better-sqlite3, which
+// has a folder with a lock file of its own. Where this Node is too old, they run on another one.
 //
 // Only commands call `ensureSqliteDrivers`, never a test: several workers at once would install over each other.
 
@@ -12,7 +12,9 @@ import { findNode, otherNode } from './node-versions.mjs'
 /** The Node that runs the drivers where this one cannot. */
 const newerNode = 24
 
-/** The version of Node's binary interface that better-sqlite3 13 is built for; an older Node crashes when it loads it. */
+/**
+ * The version of Node's binary interface that better-sqlite3 13 is built for; an older Node crashes when it loads it.
+ */
 const addonInterface = 10
 
 /** Whether this Node has node:sqlite without a flag, and can load better-sqlite3. */

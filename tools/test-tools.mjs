@@ -1,5 +1,5 @@
-// `npm run test:tools`: the tests of the tooling itself. When all of them pass, a hash of what they test is written into
-// .ci/tools-tested, which is committed: where the hash still holds, .ci/run need not run them again.
+// `npm run test:tools`: the tests of the tooling itself. When all of them pass, a hash of what they test is written
+// into .ci/tools-tested, which is committed: where the hash still holds, .ci/run need not run them again.
 //
 // A hash and not a diff: a clone made for a single run knows no branch to compare with.
 

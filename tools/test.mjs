@@ -69,7 +69,8 @@ function colours() {
  * Runs vitest under a given Node, shows its output, and answers what happened.
  * @param {string} root
  * @param {readonly string[]} args
- * @param {{ node?: string, env?: NodeJS.ProcessEnv, show?: (chunk: Buffer, stream: 'stdout' | 'stderr') => void }} [options]
+ * @param {{ node?: string, env?: NodeJS.ProcessEnv, show?: (chunk: Buffer, stream: 'stdout' | 'stderr') => void }}
+ *   [options]
  * @returns {Promise<Counts & { note?: string, code: number }>}
  */
 export async function runTests(root, args, options = {}) {
@@ -136,10 +137,11 @@ function withoutTools(/** @type {readonly string[]} */ args) {
 }
 
 /**
- * `npm test`: servers and drivers where they are needed, tests, what took how long, the closing line, and an exit code that
- * agrees with it.
+ * `npm test`: servers and drivers where they are needed, tests, what took how long, the closing line, and an exit code
+ * that agrees with it.
  * @param {string} root
- * @param {readonly string[]} given arguments of vitest; with --every-cell a test that was skipped is a failure of the run
+ * @param {readonly string[]} given arguments of vitest; with --every-cell a test that was skipped is a failure of the
+ *   run
  */
 export async function test(root, given) {
   const everyCell = given.includes('--every-cell')

@@ -1,4 +1,5 @@
-// The laws of form, kept by a machine: `npm run check -- tidy` and test/tools/tidy.test.ts hold them against the repository.
+// The laws of form, kept by a machine: `npm run check -- tidy` and test/tools/tidy.test.ts hold them against the
+// repository.
 
 import { Refusal } from './process.mjs'
 import { documentLaws } from './tidy/documents.mjs'

@@ -1,10 +1,12 @@
-// A subject as a process: it says `ready <address>`, and ends with its input. Whatever a peer calls its mark of a replay, here it has one name.
+// A subject as a process: it says `ready <address>`, and ends with its input. Whatever a peer calls its mark of a
+// replay, here it has one name.
 
 import { createServer } from 'node:http'
 
 /**
  * @param {import('node:http').RequestListener} listener
- * @param {string} [mark] the field by which the layer says that an answer is a replay, where it is not Idempotent-Replayed
+ * @param {string} [mark] the field by which the layer says that an answer is a replay, where it is not
+ *   Idempotent-Replayed
  */
 export function listening(listener, mark = '') {
   const server = createServer((request, response) => {

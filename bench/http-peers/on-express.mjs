@@ -8,8 +8,10 @@ import { fieldsOf, isCharge, subjectRoutes, userOf } from './routes.mjs'
 
 /**
  * @typedef {object} Layer
- * @property {(route: SubjectRoute) => Promise<express.RequestHandler[] | undefined>} guard what stands before the handler; undefined: the layer has no such route
- * @property {(request: express.Request) => boolean} [isAnswered] whether the layer has answered although the handler is called
+ * @property {(route: SubjectRoute) => Promise<express.RequestHandler[] | undefined>} guard what stands before the
+ *   handler; undefined: the layer has no such route
+ * @property {(request: express.Request) => boolean} [isAnswered] whether the layer has answered although the handler is
+ *   called
  * @property {(request: express.Request) => Promise<void>} [notSent] told where the handler proves that nothing happened
  */
 
@@ -77,7 +79,9 @@ function send(response, { status, headers = {}, json, bytes, parts, redirect }) 
   } else response.send()
 }
 
-/** Layers that leave their refusals to the application set the status; a record that says an error is sent as it was. */
+/**
+ * Layers that leave their refusals to the application set the status; a record that says an error is sent as it was.
+ */
 /** @type {express.ErrorRequestHandler} */
 const answerErrors = (error, _request, response, next) => {
   if (response.headersSent) return next(error)

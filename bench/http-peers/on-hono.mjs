@@ -9,7 +9,8 @@ import { isCharge, subjectRoutes, userOf } from './routes.mjs'
 
 /**
  * @param {string} folder of the ledger
- * @param {(route: SubjectRoute) => import('hono').MiddlewareHandler | undefined} guard undefined: the layer has no such route
+ * @param {(route: SubjectRoute) => import('hono').MiddlewareHandler | undefined} guard undefined: the layer has no such
+ *   route
  */
 export function onHono(folder, guard) {
   const ledger = openLedger(folder)

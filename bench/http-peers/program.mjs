@@ -1,4 +1,5 @@
-// The program of a peer's subject: its sources, where they come from a repository, at exactly the commit that was named, bundled with its mount.
+// The program of a peer's subject: its sources, where they come from a repository, at exactly the commit that was
+// named, bundled with its mount.
 
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
@@ -31,8 +32,10 @@ function fetchSource({ repository, tag, commit }) {
 }
 
 /**
- * Bundles the subject of a peer, and answers where the program is. What it imports from npm is found in the folders above it.
- * @param {{ name: string, subject: string, source?: { repository: string, tag: string, commit: string, modules: Record<string, string> } }} peer
+ * Bundles the subject of a peer, and answers where the program is. What it imports from npm is found in the folders
+ * above it.
+ * @param {{ name: string, subject: string, source?: { repository: string, tag: string, commit: string, modules:
+ *   Record<string, string> } }} peer
  * @param {Record<string, string>} [installed] modules that are installed elsewhere, and where
  */
 export async function peerProgram({ name, subject, source }, installed = {}) {

@@ -1,4 +1,5 @@
-// The routes of a subject as docs/reference/conformance.md describes them, for any framework and any layer. Handlers know nothing of keys.
+// The routes of a subject as docs/reference/conformance.md describes them, for any framework and any layer. Handlers
+// know nothing of keys.
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -35,7 +36,9 @@ import { gzipSync } from 'node:zlib'
 export const userOf = (/** @type {string | undefined} */ authorization) =>
   /^Bearer ([\w-]{1,100})$/.exec(authorization ?? '')?.[1]
 
-/** Whether the body has the shape that the routes ask for. Looked at before the layer, as every framework here allows. */
+/**
+ * Whether the body has the shape that the routes ask for. Looked at before the layer, as every framework here allows.
+ */
 export const isCharge = (/** @type {unknown} */ body) => Number.isSafeInteger(Object(body).amount)
 
 /** What is read from a form: its fields. */
@@ -117,7 +120,8 @@ export function subjectRoutes(ledger) {
     ),
     post('/fail422', refusing(422)),
     post('/fail402', refusing(402)),
-    // Their effects lie outside of the layer's store, as all effects do with layers that share no transaction with the handler.
+    // Their effects lie outside of the layer's store, as all effects do with layers that share no transaction with the
+    // handler.
     post('/leased/charges', charge),
     post('/leased/slow', charge),
     post('/leased/throw-after-effect', breaking('throw-after-effect')),

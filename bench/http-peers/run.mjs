@@ -1,4 +1,5 @@
-// Runs the HTTP cases against peers: npm run peers -- [names] [--only ids]. Writes what it saw to results.json; needs the built package.
+// Runs the HTTP cases against peers: npm run peers -- [names] [--only ids]. Writes what it saw to results.json; needs
+// the built package.
 
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,7 +17,8 @@ import { peerProgram } from './program.mjs'
  * @property {string} version
  * @property {string} store
  * @property {string} subject the program of its subject, from this folder
- * @property {{ repository: string, tag: string, commit: string, modules: Record<string, string> }} [source] default: from the lock file
+ * @property {{ repository: string, tag: string, commit: string, modules: Record<string, string> }} [source] default:
+ *   from the lock file
  * @property {boolean} [newerNode] asks for a newer Node than the oldest one that we support
  * @property {string} [driver] its driver of SQLite
  * @property {boolean} [shared] its store is a file

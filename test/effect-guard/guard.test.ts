@@ -1,4 +1,5 @@
-// The guard in a process of its own, started as a user starts it, and beside it the same program without: what arrives is counted at a server.
+// The guard in a process of its own, started as a user starts it, and beside it the same program without: what arrives
+// is counted at a server.
 
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -6,7 +6,10 @@ import type { FaultActionName, FaultMoment, ProxyFault } from '../../src/testing
 export interface Cell {
   readonly name: string
   readonly fault: Pick<ProxyFault, 'at' | 'action' | 'server' | 'delayMs'>
-  /** Whether the runner must resolve, because it cannot know; `maybe`: what was passed on races with the end of the connection. */
+  /**
+   * Whether the runner must resolve, because it cannot know; `maybe`: what was passed on races with the end of the
+   * connection.
+   */
   readonly ambiguous: 'always' | 'never' | 'maybe'
 }
 
@@ -26,7 +29,10 @@ const moments: Record<FaultMoment, Cell['ambiguous']> = {
 
 type Variant = Pick<ProxyFault, 'server' | 'delayMs'> & { readonly ambiguous?: Cell['ambiguous'] }
 
-/** The longest call of the matrix; three quarters of it are left for COMMIT, so a delay of more than that is noticed by its timer. */
+/**
+ * The longest call of the matrix; three quarters of it are left for COMMIT, so a delay of more than that is noticed by
+ * its timer.
+ */
 export const callLimit = '1s'
 
 // A missing action is a type error.

@@ -1,4 +1,5 @@
-// A failover in the middle of an ambiguous commit: the standby has not got the transaction, and its number becomes somebody else's.
+// A failover in the middle of an ambiguous commit: the standby has not got the transaction, and its number becomes
+// somebody else's.
 
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
@@ -71,7 +72,10 @@ const systemOf = (server: Postgres): Promise<string> =>
     return rows[0]?.id ?? ''
   })
 
-/** COMMIT reaches the primary alone and its answer is lost; before anybody asks, the standby is promoted and goes on counting. */
+/**
+ * COMMIT reaches the primary alone and its answer is lost; before anybody asks, the standby is promoted and goes on
+ * counting.
+ */
 async function transactThroughFailover(options: TransactOptions) {
   const world = await pair()
   const { primary, standby, proxy, pool } = world

@@ -1,4 +1,5 @@
-// The process of the application killed with SIGKILL, at every fault point of a transaction and right after COMMIT was written; another process takes up its key.
+// The process of the application killed with SIGKILL, at every fault point of a transaction and right after COMMIT was
+// written; another process takes up its key.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'

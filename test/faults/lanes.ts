@@ -1,4 +1,5 @@
-// Lanes: as many ways to one database as work side by side, each through a proxy of its own, so that a fault meets the transaction it is meant for.
+// Lanes: as many ways to one database as work side by side, each through a proxy of its own, so that a fault meets the
+// transaction it is meant for.
 
 import { randomUUID } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
@@ -51,7 +52,10 @@ export interface Lanes {
 /** Where a lane ends: at the server, or at a pooler before it. */
 type LaneEnd = { readonly host: string; readonly port: number }
 
-/** Opens lanes to a new database of a server, by a pooler where one is given; they are closed after the tests of the file. */
+/**
+ * Opens lanes to a new database of a server, by a pooler where one is given; they are closed after the tests of the
+ * file.
+ */
 export async function openLanes(
   serverUrl: string,
   count: number,

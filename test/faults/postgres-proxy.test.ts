@@ -72,7 +72,9 @@ const sessions = async (): Promise<number> => {
   return (await direct.query(text)).rows[0].n
 }
 
-/** BEGIN, INSERT, COMMIT; says what the client saw of the COMMIT. Where that is to be nothing, it is waited for a while. */
+/**
+ * BEGIN, INSERT, COMMIT; says what the client saw of the COMMIT. Where that is to be nothing, it is waited for a while.
+ */
 async function insertAndCommit(client: pg.Client, expected?: string): Promise<string> {
   await client.query('begin')
   await client.query('insert into effect values (1)')

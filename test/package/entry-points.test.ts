@@ -1,4 +1,5 @@
-// The entry points of the built package, loaded by the names that users write. Run on every version of Node of the matrix.
+// The entry points of the built package, loaded by the names that users write. Run on every version of Node of the
+// matrix.
 
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

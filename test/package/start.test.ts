@@ -1,5 +1,5 @@
-// The page for newcomers, done as it says: the tarball is packed, apps with Express and Fastify are made from it, called, and compiled.
-// REPRISE_WRITE_DOCS=1 writes what the commands print.
+// The page for newcomers, done as it says: the tarball is packed, apps with Express and Fastify are made from it,
+// called, and compiled. REPRISE_WRITE_DOCS=1 writes what the commands print.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

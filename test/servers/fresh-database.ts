@@ -28,7 +28,10 @@ export async function createDatabase(serverUrl: string): Promise<FreshDatabase> 
   }
 }
 
-/** Makes a database on the server that all store tests share; it is dropped after the tests of the file or suite that calls this. */
+/**
+ * Makes a database on the server that all store tests share; it is dropped after the tests of the file or suite that
+ * calls this.
+ */
 export async function freshDatabase(): Promise<FreshDatabase> {
   const database = await createDatabase(inject('postgresUrl'))
   afterAll(() => database.drop())

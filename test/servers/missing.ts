@@ -1,5 +1,5 @@
-// A server that this machine does not have. `npm test` finds that out before and says it in REPRISE_MISSING; what needs the
-// server is then skipped, with the reason.
+// A server that this machine does not have. `npm test` finds that out before and says it in REPRISE_MISSING; what needs
+// the server is then skipped, with the reason.
 
 /** What is missing, and why: JSON of an object, from `npm test`. */
 const missing: Readonly<Record<string, string>> = JSON.parse(process.env['REPRISE_MISSING'] ?? '{}')

@@ -1,4 +1,5 @@
-// A PostgreSQL of our own: a fresh data folder, a free loopback port, its own socket folder, stopped by the pid we started.
+// A PostgreSQL of our own: a fresh data folder, a free loopback port, its own socket folder, stopped by the pid we
+// started.
 
 import { execFileSync } from 'node:child_process'
 import {
@@ -29,7 +30,10 @@ export interface PostgresOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** A data folder that is there already. Default: a fresh one, removed when the server is stopped for good. */
   readonly dataFolder?: string
-  /** A major version out of tools/postgres, which `npm run test:matrix` has installed. Default: the one found on this machine. */
+  /**
+   * A major version out of tools/postgres, which `npm run test:matrix` has installed. Default: the one found on this
+   * machine.
+   */
   readonly version?: number
   /** The folder with the programs to use, in place of a version. */
   readonly bin?: string
@@ -64,11 +68,16 @@ export interface Postgres {
   backends(): Promise<Backend[]>
   /** Sends a signal to one backend, after checking that it is a child of this server. */
   signalBackend(pid: number, signal: NodeJS.Signals): void
-  /** Stops the server; the data stays. `fast` rolls back and writes everything down, `immediate` leaves that to recovery. */
+  /**
+   * Stops the server; the data stays. `fast` rolls back and writes everything down, `immediate` leaves that to
+   * recovery.
+   */
   stop(mode: 'fast' | 'immediate'): Promise<void>
   /** Ends the postmaster with SIGKILL; its children notice and follow. */
   kill9(): Promise<void>
-  /** Starts it again on the same data and port, whether it was stopped, killed, or is running (then it is stopped fast). */
+  /**
+   * Starts it again on the same data and port, whether it was stopped, killed, or is running (then it is stopped fast).
+   */
   restart(): Promise<void>
   /** Stops it if it runs, and removes every folder that it made. */
   dispose(): Promise<void>
@@ -96,7 +105,10 @@ export function serverFolder(): string {
   return folder
 }
 
-/** Removes folders of servers whose starter is gone: a run that was killed ends its servers, but cannot clean up after them. */
+/**
+ * Removes folders of servers whose starter is gone: a run that was killed ends its servers, but cannot clean up after
+ * them.
+ */
 export function removeAbandonedFolders(): void {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(folderPrefix))) {
     const folder = join(tmpdir(), name)

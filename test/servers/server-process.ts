@@ -12,7 +12,10 @@ const execute = promisify(execFile)
 /** Whether we are root: then servers that refuse root run as another user. */
 export const isRoot: boolean = process.getuid?.() === 0
 
-/** The words that put a program under another user, if we are root, and end it when we end, where the system can do that. */
+/**
+ * The words that put a program under another user, if we are root, and end it when we end, where the system can do
+ * that.
+ */
 function wrapper(user: string, dieWithUs: boolean): readonly string[] {
   const setpriv = findProgram('setpriv')
   const who = isRoot ? [`--reuid=${user}`, `--regid=${user}`, '--init-groups'] : []

@@ -1,5 +1,6 @@
-// A runner of vitest that skips what needs a missing server: a test that throws MissingServer, itself or in its beforeEach, the
-// tests of a suite whose beforeAll does, and a file that cannot be collected for it. vitest is given this file by its path.
+// A runner of vitest that skips what needs a missing server: a test that throws MissingServer, itself or in its
+// beforeEach, the tests of a suite whose beforeAll does, and a file that cannot be collected for it. vitest is given
+// this file by its path.
 
 import { type RunnerTask, type RunnerTestCase, type RunnerTestFile, type RunnerTestSuite, TestRunner } from 'vitest'
 

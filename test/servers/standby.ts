@@ -1,6 +1,7 @@
 // A standby that follows a server of ours and can be promoted: what a failover needs.
 //
-// The copy is made with the server's own functions for backups, so that also those versions have one that come without pg_basebackup.
+// The copy is made with the server's own functions for backups, so that also those versions have one that come without
+// pg_basebackup.
 
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +21,10 @@ export interface Standby {
   dispose(): Promise<void>
 }
 
-/** Copies the data of a running server, as a base backup. What the log holds from its start on is fetched by the standby itself. */
+/**
+ * Copies the data of a running server, as a base backup. What the log holds from its start on is fetched by the standby
+ * itself.
+ */
 async function baseBackup(primary: Postgres, dataFolder: string): Promise<void> {
   await withClient(primary.url, async (client) => {
     await client.query(`select pg_backup_start('standby', true)`)

@@ -1,4 +1,5 @@
-// The table of cells is whole: every test file of the library belongs to a cell, and every cell has files or says who runs it.
+// The table of cells is whole: every test file of the library belongs to a cell, and every cell has files or says who
+// runs it.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

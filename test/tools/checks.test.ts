@@ -65,7 +65,9 @@ const timeAndChance = [
   "import { hrtime } from 'node:process'",
   "import { runInThisContext } from 'node:vm'",
 ]
-/** What only looks like it: calls of names that were found where they were made, and members and types without a clock. */
+/**
+ * What only looks like it: calls of names that were found where they were made, and members and types without a clock.
+ */
 const innocent = [
   'export const n3 = [D.now(), later(() => {}, 1), random(), M.random(), s1, randomUUID, hrtime, runInThisContext, up, A]',
   'export const n4 = Math.max(1, Math.abs(-2)) + { Math: 1, process: 2 }.process',

@@ -1,4 +1,5 @@
-// A copy of the repository to break on purpose: every file that git would commit, with the installed packages linked in.
+// A copy of the repository to break on purpose: every file that git would commit, with the installed packages linked
+// in.
 
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, symlinkSync } from 'node:fs'

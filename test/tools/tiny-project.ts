@@ -1,4 +1,5 @@
-// A project small enough to install and build in a second, driven by the real tools: its compiler is a script of its own.
+// A project small enough to install and build in a second, driven by the real tools: its compiler is a script of its
+// own.
 
 import { spawn } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

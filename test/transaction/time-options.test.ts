@@ -1,4 +1,5 @@
-// Limits of time that are none: refused with one code by transactions, updates and operations, before anything is opened.
+// Limits of time that are none: refused with one code by transactions, updates and operations, before anything is
+// opened.
 
 import { describe, expect, it } from 'vitest'
 import { hold, leased } from '../../src/idempotency/index.js'

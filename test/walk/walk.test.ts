@@ -1,4 +1,5 @@
-// How much of the package one call enters: measured now, compared with the table in ARCHITECTURE.md, and that with limits.
+// How much of the package one call enters: measured now, compared with the table in ARCHITECTURE.md, and that with
+// limits.
 
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

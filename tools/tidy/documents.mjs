@@ -91,7 +91,9 @@ function noImpossiblePromise(/** @type {Tree} */ tree) {
   })
 }
 
-/** What looks like a place in this repository: a path below one of its folders, or the name of a file of code or text. */
+/**
+ * What looks like a place in this repository: a path below one of its folders, or the name of a file of code or text.
+ */
 const place =
   /^(?:(?:\.ci|bench|docs|examples|src|test|tools)\/[\w./-]*|\.?[\w-]+(?:\.[\w-]+)*\.(?:[cm]?[jt]s|json|md|grit))$/
 

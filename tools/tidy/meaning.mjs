@@ -83,7 +83,9 @@ function reachedFrom(/** @type {Tree} */ tree, /** @type {string} */ test) {
   return reached
 }
 
-/** A store needs a server, so its tests are in the folder of the same name under test/stores and reach it by its index. */
+/**
+ * A store needs a server, so its tests are in the folder of the same name under test/stores and reach it by its index.
+ */
 function testedAsStore(/** @type {Tree} */ tree, /** @type {string} */ path) {
   const store = /^src\/stores\/([^/]+)\//.exec(path)?.[1]
   if (store === undefined) return false
@@ -115,7 +117,10 @@ const isExported = (/** @type {ts.Node} */ node) =>
   ts.canHaveModifiers(node) &&
   node.modifiers?.some((modifier) => modifier.kind === ts.SyntaxKind.ExportKeyword) === true
 
-/** Declarations that other files can import. Their members have a comment where it says something: no tool can judge that. */
+/**
+ * Declarations that other files can import. Their members have a comment where it says something: no tool can judge
+ * that.
+ */
 function isOffered(/** @type {ts.Node} */ node) {
   const declares =
     ts.isFunctionDeclaration(node) ||

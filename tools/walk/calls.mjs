@@ -1,4 +1,5 @@
-// The calls that are walked: a keyed POST on PostgreSQL through Express, first and repeated, and a policy around a call.
+// The calls that are walked: a keyed POST on PostgreSQL through Express, first and repeated, and a policy around a
+// call.
 
 import { request } from 'node:http'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// hono-idempotency by its quick start, with the prefix that its documentation asks for. Arguments: the folder of the ledger, the mark.
+// hono-idempotency by its quick start, with the prefix that its documentation asks for. Arguments: the folder of the
+// ledger, the mark.
 
 import { idempotency } from 'hono-idempotency'
 import { memoryStore } from 'hono-idempotency/stores/memory'

@@ -1,4 +1,5 @@
-// idempot-js by the quick start of its Express package. Arguments: the folder of the ledger, the mark, the path of the store.
+// idempot-js by the quick start of its Express package. Arguments: the folder of the ledger, the mark, the path of the
+// store.
 
 import { idempotency } from '@idempot/express-middleware'
 import { SqliteIdempotencyStore } from '@idempot/sqlite-store'

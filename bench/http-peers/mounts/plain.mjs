@@ -1,4 +1,5 @@
-// No layer at all: what the cases say of handlers that know nothing of keys. Arguments: the folder of the ledger, the framework.
+// No layer at all: what the cases say of handlers that know nothing of keys. Arguments: the folder of the ledger, the
+// framework.
 
 import { listening } from '../listening.mjs'
 import { onExpress } from '../on-express.mjs'

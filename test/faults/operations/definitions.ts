@@ -1,4 +1,5 @@
-// The operations of these tests, as every process that takes part defines them: one atomic, and a leased one for each recovery.
+// The operations of these tests, as every process that takes part defines them: one atomic, and a leased one for each
+// recovery.
 
 import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'
@@ -34,8 +35,9 @@ export const operationNames = ['book', 'charge-rerun', 'charge-resolve', 'charge
 export type OperationName = (typeof operationNames)[number]
 
 /**
- * What a body does beside its effect. `loses-answer`: the answer to its call is lost. `renews`: it renews its lease first. `unsent`: it sends nothing, and says so.
- * `throws-final`: it throws a final failure. `declined`: it returns one after its effect.
+ * What a body does beside its effect. `loses-answer`: the answer to its call is lost. `renews`: it renews its lease
+ * first. `unsent`: it sends nothing, and says so. `throws-final`: it throws a final failure. `declined`: it returns one
+ * after its effect.
  */
 export type Way = 'plain' | 'loses-answer' | 'renews' | 'unsent' | 'throws-final' | 'declined'
 
@@ -50,7 +52,10 @@ export interface Definition {
   readonly sink: string
   /** How long a claim lives, in ms. */
   readonly leaseMs: number
-  /** What the names of the operations end with: a sweep looks after all records of an operation, so those who are not to meet have operations of their own. */
+  /**
+   * What the names of the operations end with: a sweep looks after all records of an operation, so those who are not to
+   * meet have operations of their own.
+   */
   readonly suffix: string
   /** Default `plain`. */
   readonly way?: Way

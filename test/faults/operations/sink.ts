@@ -29,7 +29,10 @@ export interface Sink {
 /** Whether calls with a key that is known are answered with the first one's result, or have an effect each. */
 export type Receiver = 'honours-keys' | 'ignores-keys'
 
-/** Starts a receiver: `POST /<receiver>/<intent>/<key>` has an effect, with `?hang-up` its answer is lost; `GET` tells what became of the key. */
+/**
+ * Starts a receiver: `POST /<receiver>/<intent>/<key>` has an effect, with `?hang-up` its answer is lost; `GET` tells
+ * what became of the key.
+ */
 export async function openSink(): Promise<Sink> {
   const intents = new Map<string, Received>()
   const results = new Map<string, string>()

@@ -1,4 +1,5 @@
-// Every statement that the runners send to PostgreSQL, by its kind: a text that is none of them makes the test fail that lists them.
+// Every statement that the runners send to PostgreSQL, by its kind: a text that is none of them makes the test fail
+// that lists them.
 
 import { commits } from '../../../src/testing/index.js'
 

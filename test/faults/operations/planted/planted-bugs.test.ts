@@ -1,4 +1,5 @@
-// The checks of these tests notice bugs: each is planted, and the checker names what it did; without it the same story is sound.
+// The checks of these tests notice bugs: each is planted, and the checker names what it did; without it the same story
+// is sound.
 
 import { describe, expect, it } from 'vitest'
 import { keepTable } from '../fault-table.js'

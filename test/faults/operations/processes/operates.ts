@@ -1,4 +1,5 @@
-// Calls one operation in a process of its own, with the fault points that the environment arms, and prints how each call ended.
+// Calls one operation in a process of its own, with the fault points that the environment arms, and prints how each
+// call ended.
 
 import { subscribe } from 'node:diagnostics_channel'
 import Database from 'libsql'
@@ -23,7 +24,10 @@ export interface Told {
   readonly leaseMs: number
   /** How many calls are made, one after the other. */
   readonly calls: number
-  /** Whether its clock stands still, as that of a machine that is suspended: it cannot notice by itself that its lease is over. */
+  /**
+   * Whether its clock stands still, as that of a machine that is suspended: it cannot notice by itself that its lease
+   * is over.
+   */
   readonly clockStandsStill: boolean
   /** SQLite: the answer to the first COMMIT of an outcome is lost. */
   readonly losesCommit: boolean
