@@ -1,5 +1,5 @@
-// A payment service charges and then loses its answer. Without a key the outcome is honestly unknown; with a key that the
-// service honours, the request is repeated and the effect is not.
+// A payment service charges and then loses its answer. Without a key the outcome is honestly unknown; with a key that
+// the service honours, the request is repeated and the effect is not.
 
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

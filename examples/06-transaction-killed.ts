@@ -1,5 +1,6 @@
-// A process is killed right before its COMMIT, another one right after it. Neither could tell its caller anything. The next process calls with
-// the same key: it charges where nothing had happened, and hands out the stored receipt where it had.
+// A process is killed right before its COMMIT, another one right after it. Neither could tell its caller anything. The
+// next process calls with the same key: it charges where nothing had happened, and hands out the stored receipt where
+// it had.
 
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

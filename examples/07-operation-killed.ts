@@ -1,5 +1,6 @@
-// A payment at a gateway outside of the database. Its process is killed before the call, after the gateway has charged, and after the outcome was
-// stored. The next process calls with the same key: it waits until the claim of the dead one is over, and the gateway has charged once.
+// A payment at a gateway outside of the database. Its process is killed before the call, after the gateway has charged,
+// and after the outcome was stored. The next process calls with the same key: it waits until the claim of the dead one
+// is over, and the gateway has charged once.
 
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,5 +1,5 @@
-// Trouble on purpose. `Drill: slow=300, drop` is read inside the handler, so a replay, which runs no handler, is never troubled; and being a header it is
-// no part of what is bound to the key: the same request without it is a repeat.
+// Trouble on purpose. `Drill: slow=300, drop` is read inside the handler, so a replay, which runs no handler, is never
+// troubled; and being a header it is no part of what is bound to the key: the same request without it is a repeat.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, AnswerError, reply } from 'reprise/http/core'

@@ -1,4 +1,5 @@
-// The ledger: one table of payments, in the store that also keeps the keys. What is written inside a transaction commits with its key, or not at all.
+// The ledger: one table of payments, in the same store as the keys. What is written inside a transaction is committed
+// together with its key, or not at all.
 
 import { mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
@@ -161,7 +162,8 @@ function openSqlite(file: string): Store {
   return { db, close: () => db.close() }
 }
 
-// Step by step: with `recursive`, Node tries for ever where a file system such as /proc refuses new folders with ENOENT.
+// Creates one folder at a time: with `recursive`, Node tries for ever where a file system such as /proc refuses new
+// folders with ENOENT.
 function makeFolder(folder: string): void {
   if (isFolder(folder)) return
   makeFolder(dirname(folder))

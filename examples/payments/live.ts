@@ -1,4 +1,5 @@
-// What became of a key, as it happens: Reprise tells its decisions on diagnostics channels, and here they go on to whoever watches his own requests.
+// What happens to a key, live: Reprise publishes its decisions on diagnostics channels, and this forwards them to the
+// user who made the requests.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'

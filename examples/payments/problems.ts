@@ -1,4 +1,5 @@
-// The problems that the service answers with: those of Reprise, and a few of its own. The type of each is an address, and there is a page at it.
+// The problems that the service answers with: those of Reprise and a few of its own. The type of each is a URL with a
+// page that explains it.
 
 import { type Answer, type ProblemKind, problemKinds, reply } from 'reprise/http/core'
 

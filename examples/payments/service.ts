@@ -57,7 +57,8 @@ export class Service {
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#underWay.add(response)
     response.on('close', () => this.#underWay.delete(response))
-    // A browser repeats by itself, POST too, what was cut on a connection that it had used before: nobody would see an answer get lost.
+    // A browser itself repeats a request, even a POST, if a reused connection is cut. Then nobody would see that an
+    // answer was lost.
     const isBrowser = request.headers['sec-fetch-site'] !== undefined
     if (this.#draining || (this.#parts.drill && isBrowser)) response.setHeader('connection', 'close')
     try {

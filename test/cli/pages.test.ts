@@ -1,4 +1,5 @@
-// The commands that the documentation shows, run as it shows them, by the program as it is built. REPRISE_WRITE_DOCS=1 writes what they print.
+// Runs the commands that the documentation shows, with the built program, and compares their output.
+// REPRISE_WRITE_DOCS=1 writes what they print into the pages.
 
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

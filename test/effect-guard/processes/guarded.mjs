@@ -1,5 +1,6 @@
 // Makes every kind of call inside and outside transactions, to a server that counts, and prints what each came to.
-// Whether the guard is loaded is the starter's choice. The address of a plain listener stands in for HTTPS: a connection is enough.
+// Whether the guard is loaded is the starter's choice. The address of a plain listener stands in for HTTPS: a
+// connection is enough.
 
 import http, { get as namedGet, request as namedRequest } from 'node:http'
 import https from 'node:https'

@@ -1,4 +1,4 @@
-// Carries out one intent in a process of its own, with the fault points that the environment arms, and prints its result.
+// Carries out one intent in its own process, with the fault points that the environment arms, and prints its result.
 
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
