@@ -162,6 +162,7 @@ async function send(answer: Answer | Response, request: IncomingMessage, respons
   const { status, headers, body } = await finish(answerOf(answer), Number.MAX_SAFE_INTEGER)
   response.statusCode = status
   for (const [name, value] of headers) response.appendHeader(name, value)
-  response.setHeader('content-length', (body as Uint8Array).length)
-  response.end(request.method === 'HEAD' ? undefined : body)
+  const bytes = Buffer.from((body ?? '') as string)
+  response.setHeader('content-length', bytes.length)
+  response.end(request.method === 'HEAD' ? undefined : bytes)
 }

@@ -2,7 +2,7 @@
 
 import { RepriseError } from './errors.js'
 import { builtin } from './runtime.js'
-import { byteCount, isBytes, isWellFormed } from './text/well-formed.js'
+import { byteCount, isBytes, isWellFormed } from './text.js'
 
 /** A SHA-256 digest (FIPS 180-4): the algorithm's id, a colon, 32 bytes as base64url without padding (RFC 4648 section 5). */
 export type Digest = `sha256:${string}`

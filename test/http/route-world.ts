@@ -2,10 +2,10 @@
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import {
+  type Answer,
   type AtomicHandler,
   type AtomicRouteOptions,
   atomicRoute,
-  type FinishedAnswer,
   type RequestFacts,
   type Route,
 } from '../../src/http/core/index.js'
@@ -58,10 +58,11 @@ export function factsOf({
 }
 
 /** Reads an answer to its end. */
-export async function read({ status, headers, body }: FinishedAnswer): Promise<Got> {
+export async function read({ status, headers, body }: Answer): Promise<Got> {
   const parts: Uint8Array[] = []
-  if (body instanceof Uint8Array) parts.push(body)
-  else for await (const part of body) parts.push(part)
+  if (body === null || typeof body === 'string' || body instanceof Uint8Array)
+    parts.push(Buffer.from((body ?? '') as string))
+  else for await (const part of body) parts.push(Buffer.from(part as string))
   const bytes = Buffer.concat(parts)
   const text = bytes.toString()
   const fields = Object.fromEntries(headers)

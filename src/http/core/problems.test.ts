@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { finish } from './answer/finished.js'
+import { finish } from './answer/answer.js'
 import { type ProblemName, problem, problemBase, problemKinds } from './problems.js'
 
 const names = Object.keys(problemKinds) as ProblemName[]

@@ -17,7 +17,25 @@ import { nodeFacts, sendToNode } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
-/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. What the handler throws goes to `next`. Refuses like {@link atomicRoute}. */
+/**
+ * A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. What the handler
+ * throws goes to `next`. Refuses like {@link atomicRoute}.
+ *
+ * @example
+ * ```ts
+ * import express from 'express'
+ * import { idempotent, reply } from 'reprise/http/express'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const db = memory({ name: 'shop' })
+ * db.table('payment', { unique: [['id']] })
+ * const pay = idempotent(db, { name: 'pay', principal: (request) => request.get('x-user') }, async ({ tx, request }) => {
+ *   await tx.insertOnce('payment', request.json() as { id: string }, ['id'])
+ *   return reply(201)
+ * })
+ * const app = express().post('/payments', pay)
+ * ```
+ */
 export function idempotent<Handle, Input = undefined>(
   db: RouteDomain<Handle>,
   options: AtomicRouteOptions<Request, Input>,
@@ -26,7 +44,26 @@ export function idempotent<Handle, Input = undefined>(
   return handlerOf(atomicRoute(db, options, handler))
 }
 
-/** A route whose effect lies outside the store, under a lease. What the handler throws goes to `next`. Refuses like {@link leasedRoute}. */
+/**
+ * A route whose effect lies outside the store, under a lease. What the handler throws goes to `next`. Refuses like
+ * {@link leasedRoute}.
+ *
+ * @example
+ * ```ts
+ * import express from 'express'
+ * import { idempotentLeased, reply } from 'reprise/http/express'
+ * import { rerunKeyed } from 'reprise/idempotency'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const options = { name: 'charge', principal: () => 'shop', recover: rerunKeyed('24h') }
+ * const charge = idempotentLeased(memory({ name: 'shop' }), options, async ({ lease }) => {
+ *   const headers = (key: string) => ({ 'idempotency-key': key })
+ *   await lease.effect('charge', ({ key }) => fetch('https://psp.example/charges', { method: 'POST', headers: headers(key) }))
+ *   return reply(201)
+ * })
+ * const app = express().post('/charges', charge)
+ * ```
+ */
 export function idempotentLeased<Input = undefined>(
   store: RecordStore,
   options: LeasedRouteOptions<Request, Input>,

@@ -14,7 +14,7 @@ import {
   type Route,
   type RouteDomain,
 } from '../core/index.js'
-import { mergeInto, nodeFacts } from '../wire/index.js'
+import { nodeFacts, setFields } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
@@ -22,9 +22,10 @@ export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 export type FastifyHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
 /**
- * The plugin: `app.register(repriseIdempotency)`, in the scope that holds the routes. There, bodies of any type are left for the routes to read, as the bytes that arrived;
- * other scopes parse as before. Hooks run as always, so what `onRequest` and `preHandler` refuse never reaches a route. A route of Reprise with a schema of its answers is
- * refused with OPERATION_INVALID: an answer leaves as the bytes that are stored, which no schema would filter.
+ * The plugin: `app.register(repriseIdempotency)`, in the scope that holds the routes. There, bodies of any type are left
+ * for the routes to read, as the bytes that arrived; other scopes parse as before. Hooks run as always, so what
+ * `onRequest` and `preHandler` refuse never reaches a route. A route of Reprise with a schema of its answers is refused
+ * with OPERATION_INVALID: an answer leaves as the bytes that are stored, which no schema would filter.
  */
 export async function repriseIdempotency(scope: FastifyInstance): Promise<void> {
   scope.removeAllContentTypeParsers()
@@ -39,7 +40,27 @@ Object.assign(repriseIdempotency, {
   [Symbol.for('fastify.display-name')]: 'reprise-idempotency',
 })
 
-/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. What the handler throws goes to the error handler. Refuses like {@link atomicRoute}. */
+/**
+ * A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. What the handler
+ * throws goes to the error handler. Refuses like {@link atomicRoute}.
+ *
+ * @example
+ * ```ts
+ * import { fastify } from 'fastify'
+ * import { idempotent, reply, repriseIdempotency } from 'reprise/http/fastify'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const db = memory({ name: 'shop' })
+ * db.table('payment', { unique: [['id']] })
+ * const pay = idempotent(db, { name: 'pay', principal: () => 'ada' }, async ({ tx, request }) => {
+ *   await tx.insertOnce('payment', request.json() as { id: string }, ['id'])
+ *   return reply(201)
+ * })
+ * const app = fastify()
+ * await app.register(repriseIdempotency)
+ * app.post('/payments', pay)
+ * ```
+ */
 export function idempotent<Handle, Input = undefined>(
   db: RouteDomain<Handle>,
   options: AtomicRouteOptions<FastifyRequest, Input>,
@@ -48,7 +69,10 @@ export function idempotent<Handle, Input = undefined>(
   return handlerOf(atomicRoute(db, options, handler))
 }
 
-/** A route whose effect lies outside the store, under a lease. What the handler throws goes to the error handler. Refuses like {@link leasedRoute}. */
+/**
+ * A route whose effect lies outside the store, under a lease. What the handler throws goes to the error handler. Refuses
+ * like {@link leasedRoute}.
+ */
 export function idempotentLeased<Input = undefined>(
   store: RecordStore,
   options: LeasedRouteOptions<FastifyRequest, Input>,
@@ -77,27 +101,25 @@ function handlerOf(route: Route<FastifyRequest>): FastifyHandler {
     const params = request.params as Readonly<Record<string, unknown>>
     const answer = await route.handle(nodeFacts(raw, { target, params, advice }), request)
     reply.code(answer.status)
-    mergeInto(
+    setFields(
       {
-        get: (name) => textOf(reply.getHeader(name)),
-        set: (name, value) => {
+        getHeader: (name) => reply.getHeader(name),
+        setHeader: (name, value) => {
           // Fastify adds cookies to those that are there; any other field it replaces.
           if (name === 'set-cookie') reply.removeHeader(name)
           reply.header(name, value)
         },
-        remove: (name) => reply.removeHeader(name),
+        removeHeader: (name) => reply.removeHeader(name),
       },
       answer,
     )
     const { body } = answer
-    if (!(body instanceof Uint8Array)) return reply.send(Readable.from(body))
+    if (body === null || body === '') return reply.send()
     // Bytes, and not text, which a serializer of the application would be given.
+    if (typeof body === 'string') return reply.send(Buffer.from(body))
+    if (!(body instanceof Uint8Array)) return reply.send(Readable.from(body))
     return body.length === 0 ? reply.send() : reply.send(body)
   }
   handlers.add(handler)
   return handler
-}
-
-function textOf(value: number | string | string[] | undefined): string | string[] | undefined {
-  return typeof value === 'number' ? String(value) : value
 }

@@ -1,4 +1,5 @@
-// Repeatable routes for servers of the fetch standard: a `Request` in, a `Response` out. Bun, Deno, route handlers of Next, and whatever else speaks it.
+// Repeatable routes for servers of the fetch standard: a `Request` in, a `Response` out. Bun, Deno, route handlers of
+// Next, and whatever else speaks it.
 
 import type { RecordStore } from '../../idempotency/index.js'
 import {
@@ -37,7 +38,23 @@ export type FetchHandler<Context extends readonly unknown[]> = (
   ...context: Context
 ) => Promise<Response>
 
-/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. Rejects with what the handler threw that is no answer. Refuses like {@link atomicRoute}. */
+/**
+ * A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. Rejects with what
+ * the handler threw that is no answer. Refuses like {@link atomicRoute}.
+ *
+ * @example
+ * ```ts
+ * import { idempotent, reply } from 'reprise/http/fetch'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const db = memory({ name: 'shop' })
+ * db.table('payment', { unique: [['id']] })
+ * export const POST = idempotent(db, { name: 'pay', principal: () => 'ada' }, async ({ tx, request }) => {
+ *   await tx.insertOnce('payment', (await request.json()) as { id: string }, ['id'])
+ *   return reply(201)
+ * })
+ * ```
+ */
 export function idempotent<Handle, Input = undefined, Context extends readonly unknown[] = readonly unknown[]>(
   db: RouteDomain<Handle>,
   { params, ...options }: AtomicRouteOptions<Request, Input> & FetchOptions<Context>,
@@ -49,7 +66,10 @@ export function idempotent<Handle, Input = undefined, Context extends readonly u
   return handlerOf(route, params)
 }
 
-/** A route whose effect lies outside the store, under a lease. Rejects with what the handler threw that is no answer. Refuses like {@link leasedRoute}. */
+/**
+ * A route whose effect lies outside the store, under a lease. Rejects with what the handler threw that is no answer.
+ * Refuses like {@link leasedRoute}.
+ */
 export function idempotentLeased<Input = undefined, Context extends readonly unknown[] = readonly unknown[]>(
   store: RecordStore,
   { params, ...options }: LeasedRouteOptions<Request, Input> & FetchOptions<Context>,
@@ -72,7 +92,7 @@ function handlerOf<Context extends readonly unknown[]>(
       target: pathname + search,
       origin,
       // Headers join what was sent twice by a comma, which no key can hold: it is refused all the same.
-      fields: fieldsOf(request.headers),
+      fields: fieldsOf([...request.headers].flat()),
       ...(params === undefined ? {} : { params: await params(...context) }),
       readBody: (mostBytes: number) => readFetchBody(request, mostBytes),
     }

@@ -22,13 +22,31 @@ import { fetchResponse, fieldsOf } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
-/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. An `HTTPException` below 500 is an answer; any other error goes to `app.onError`. Refuses like {@link atomicRoute}. */
+/**
+ * A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. An `HTTPException`
+ * below 500 is an answer; any other error goes to `app.onError`. Refuses like {@link atomicRoute}.
+ *
+ * @example
+ * ```ts
+ * import { Hono } from 'hono'
+ * import { idempotent, reply } from 'reprise/http/hono'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const db = memory({ name: 'shop' })
+ * db.table('payment', { unique: [['id']] })
+ * const pay = idempotent(db, { name: 'pay', principal: (c) => c.req.header('x-user') }, async ({ tx, request }) => {
+ *   await tx.insertOnce('payment', request.json() as { id: string }, ['id'])
+ *   return reply(201)
+ * })
+ * const app = new Hono().post('/payments', pay)
+ * ```
+ */
 export function idempotent<Handle, Input = undefined, Environment extends Env = Env>(
   db: RouteDomain<Handle>,
   options: AtomicRouteOptions<Context<Environment>, Input>,
   handler: AtomicHandler<Context<Environment>, Handle, Input>,
 ): Handler<Environment> {
-  return handlerOf(atomicRoute(db, { ...options, answerOf: withExceptions(options.answerOf) }, handler))
+  return handlerOf(atomicRoute(db, withExceptions(options), handler))
 }
 
 /** A route whose effect lies outside the store, under a lease. Errors as in {@link idempotent}. Refuses like {@link leasedRoute}. */
@@ -37,7 +55,7 @@ export function idempotentLeased<Input = undefined, Environment extends Env = En
   options: LeasedRouteOptions<Context<Environment>, Input>,
   handler: LeasedHandler<Context<Environment>, Input>,
 ): Handler<Environment> {
-  return handlerOf(leasedRoute(store, { ...options, answerOf: withExceptions(options.answerOf) }, handler))
+  return handlerOf(leasedRoute(store, withExceptions(options), handler))
 }
 
 function handlerOf<Environment extends Env>(route: Route<Context<Environment>>): Handler<Environment> {
@@ -60,21 +78,21 @@ function factsOf(c: Context): RequestFacts {
     method: raw.method,
     target: pathname + search,
     origin,
-    fields: fieldsOf(pairsOf(c)),
+    fields: fieldsOf(flatFields(c)),
     params: c.req.param() as Record<string, string>,
     readBody: async (mostBytes) => (await cachedBody(c, mostBytes)) ?? keptBody(c, await readFetchBody(raw, mostBytes)),
   }
 }
 
-// On Node the fields are there one by one; elsewhere Headers has joined what was sent twice, and a key with a comma is refused all the same.
-function* pairsOf(c: Context): Generator<readonly [string, string]> {
+// On Node the fields are there one by one; elsewhere Headers has joined what was sent twice, and a key with a comma is
+// refused all the same.
+function flatFields(c: Context): readonly string[] {
   const { incoming } = Object(c.env) as { readonly incoming?: { readonly rawHeaders?: readonly string[] } }
-  const raw = incoming?.rawHeaders
-  if (!Array.isArray(raw)) yield* c.req.raw.headers
-  else for (let place = 0; place + 1 < raw.length; place += 2) yield [raw[place], raw[place + 1]]
+  return Array.isArray(incoming?.rawHeaders) ? incoming.rawHeaders : [...c.req.raw.headers].flat()
 }
 
-// What a validator has read before is kept by Hono: as bytes, or as a text that stands for them if none was replaced in it.
+// What a validator has read before is kept by Hono: as bytes, or as a text that stands for them if none was replaced in
+// it.
 async function cachedBody(c: Context, mostBytes: number): Promise<Uint8Array | undefined> {
   const { arrayBuffer, text } = c.req.bodyCache
   if (arrayBuffer !== undefined) return limited(new Uint8Array(await arrayBuffer), mostBytes)
@@ -84,7 +102,8 @@ async function cachedBody(c: Context, mostBytes: number): Promise<Uint8Array | u
   throw new RepriseError('BODY_CONSUMED', 'The body was read as text before the route could see its bytes.')
 }
 
-// A body can be read once. What Hono finds here is where c.req.json() and its kind look first: a copy each time, so that no run sees what another has done to it.
+// A body can be read once. What Hono finds here is where c.req.json() and its kind look first: a copy each time, so that
+// no run sees what another has done to it.
 function keptBody(c: Context, bytes: Uint8Array): Uint8Array {
   Object.defineProperty(c.req.bodyCache, 'arrayBuffer', {
     enumerable: true,
@@ -93,15 +112,15 @@ function keptBody(c: Context, bytes: Uint8Array): Uint8Array {
   return bytes
 }
 
-function withExceptions(
-  own: ((error: unknown) => Answered | undefined) | undefined,
-): (error: unknown) => Answered | undefined {
-  return (error) => {
-    const answered = own?.(error)
-    if (answered !== undefined) return answered
-    const { status, getResponse } = Object(error) as { readonly status?: unknown; readonly getResponse?: unknown }
-    if (typeof getResponse !== 'function' || typeof status !== 'number' || status >= 500) return undefined
-    const response: unknown = getResponse.call(error)
-    return response instanceof Response ? response : reply(status)
-  }
+function withExceptions<Options extends { readonly answerOf?: (error: unknown) => Answered | undefined }>(
+  options: Options,
+): Options & { readonly answerOf: (error: unknown) => Answered | undefined } {
+  return { ...options, answerOf: (error) => options.answerOf?.(error) ?? exceptionAnswer(error) }
+}
+
+function exceptionAnswer(error: unknown): Answered | undefined {
+  const { status, getResponse } = Object(error) as { readonly status?: unknown; readonly getResponse?: unknown }
+  if (typeof getResponse !== 'function' || typeof status !== 'number' || status >= 500) return undefined
+  const response: unknown = getResponse.call(error)
+  return response instanceof Response ? response : reply(status)
 }

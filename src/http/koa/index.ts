@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import type { Context, Middleware } from 'koa'
 import type { RecordStore } from '../../idempotency/index.js'
 import {
+  type Answer,
   type Answered,
   type AtomicHandler,
   type AtomicRouteOptions,
@@ -15,17 +16,35 @@ import {
   type RouteDomain,
   reply,
 } from '../core/index.js'
-import { type KeptBytes, mergeInto, nodeFacts } from '../wire/index.js'
+import { type KeptBytes, nodeFacts, setFields } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
-/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. What `ctx.throw` shows to clients is an answer; any other error goes up as usual. Refuses like {@link atomicRoute}. */
+/**
+ * A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. What `ctx.throw`
+ * shows to clients is an answer; any other error goes up as usual. Refuses like {@link atomicRoute}.
+ *
+ * @example
+ * ```ts
+ * import Koa from 'koa'
+ * import { idempotent, reply } from 'reprise/http/koa'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const db = memory({ name: 'shop' })
+ * db.table('payment', { unique: [['id']] })
+ * const pay = idempotent(db, { name: 'pay', principal: (ctx) => ctx.get('x-user') }, async ({ tx, request }) => {
+ *   await tx.insertOnce('payment', request.json() as { id: string }, ['id'])
+ *   return reply(201)
+ * })
+ * const app = new Koa().use(pay)
+ * ```
+ */
 export function idempotent<Handle, Input = undefined>(
   db: RouteDomain<Handle>,
   options: AtomicRouteOptions<Context, Input>,
   handler: AtomicHandler<Context, Handle, Input>,
 ): Middleware {
-  return middlewareOf(atomicRoute(db, { ...options, answerOf: withExposed(options.answerOf) }, handler))
+  return middlewareOf(atomicRoute(db, withExposed(options), handler))
 }
 
 /** A route whose effect lies outside the store, under a lease. Errors as in {@link idempotent}. Refuses like {@link leasedRoute}. */
@@ -34,7 +53,7 @@ export function idempotentLeased<Input = undefined>(
   options: LeasedRouteOptions<Context, Input>,
   handler: LeasedHandler<Context, Input>,
 ): Middleware {
-  return middlewareOf(leasedRoute(store, { ...options, answerOf: withExposed(options.answerOf) }, handler))
+  return middlewareOf(leasedRoute(store, withExposed(options), handler))
 }
 
 const advice = 'Mount the route before the parser, or use one that keeps the text as ctx.request.rawBody.'
@@ -48,31 +67,29 @@ function middlewareOf(route: Route<Context>): Middleware {
     const hadType = ctx.res.hasHeader('content-type')
     ctx.status = answer.status
     // Never null, of which Koa would make a 204.
-    ctx.body = answer.body instanceof Uint8Array ? Buffer.from(answer.body) : Readable.from(answer.body)
+    ctx.body = bodyOf(answer)
     // Koa has guessed a type; what has none is to leave without.
     if (!hadType) ctx.remove('content-type')
-    mergeInto(
-      {
-        get: (name) => ctx.res.getHeader(name) as string | string[] | undefined,
-        set: (name, value) => ctx.set(name, value),
-        remove: (name) => ctx.remove(name),
-      },
-      answer,
-    )
+    setFields(ctx.res, answer)
   }
 }
 
+function bodyOf({ body }: Answer): string | Buffer | Readable {
+  if (body === null || typeof body === 'string') return body ?? ''
+  return body instanceof Uint8Array ? Buffer.from(body) : Readable.from(body)
+}
+
 // The errors of ctx.throw and http-errors, answered as Koa would.
-function withExposed(
-  own: ((error: unknown) => Answered | undefined) | undefined,
-): (error: unknown) => Answered | undefined {
-  return (error) => {
-    const answered = own?.(error)
-    if (answered !== undefined) return answered
-    const { status, expose, headers, message } = Object(error) as Partial<Exposed>
-    const isExposed = expose === true && typeof status === 'number' && status >= 400 && status < 500
-    return isExposed ? reply(status, String(message), headers) : undefined
-  }
+function withExposed<Options extends { readonly answerOf?: (error: unknown) => Answered | undefined }>(
+  options: Options,
+): Options & { readonly answerOf: (error: unknown) => Answered | undefined } {
+  return { ...options, answerOf: (error) => options.answerOf?.(error) ?? exposedAnswer(error) }
+}
+
+function exposedAnswer(error: unknown): Answered | undefined {
+  const { status, expose, headers, message } = Object(error) as Partial<Exposed>
+  const isExposed = expose === true && typeof status === 'number' && status >= 400 && status < 500
+  return isExposed ? reply(status, String(message), headers) : undefined
 }
 
 interface Exposed {

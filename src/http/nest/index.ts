@@ -6,6 +6,7 @@ import type { CallHandler, DynamicModule, ExecutionContext, NestInterceptor } fr
 import type { Request } from 'express'
 import type { Observable } from 'rxjs'
 import type { RecordStore } from '../../idempotency/index.js'
+import { defined } from '../../kernel/index.js'
 import {
   AnswerError,
   type Answered,
@@ -42,9 +43,29 @@ export class RepriseModule {
 }
 
 /**
- * Makes a method of a controller a route in the domain: it runs inside the transaction that {@link Tx} gives it, and what it returns leaves after COMMIT and is replayed to
- * repeats. It returns what it always does, with the status that Nest has for it (a `StreamableFile` and `@Redirect` included), or what `reply(…)` makes. An `HttpException` below 500
- * that it throws is an answer; any other error goes to the exception filters, and so does whatever a pipe throws, which leaves the key free. Guards run before, on every request. Wrong options are refused when the application starts, like by {@link atomicRoute}.
+ * Makes a method of a controller a route in the domain: it runs inside the transaction that {@link Tx} gives it, and what
+ * it returns leaves after COMMIT and is replayed to repeats. It returns what it always does, with the status that Nest
+ * has for it (a `StreamableFile` and `@Redirect` included), or what `reply(…)` makes. An `HttpException` below 500 that
+ * it throws is an answer; any other error goes to the exception filters, and so does whatever a pipe throws, which leaves
+ * the key free. Guards run before, on every request. Wrong options are refused when the application starts, like by
+ * {@link atomicRoute}.
+ *
+ * @example
+ * ```ts
+ * import { Body, Controller, Post } from '@nestjs/common'
+ * import { Idempotent, Tx } from 'reprise/http/nest'
+ * import type { MemoryTransaction } from 'reprise/stores/memory'
+ *
+ * @Controller('payments')
+ * class Payments {
+ *   @Post()
+ *   @Idempotent({ name: 'pay', principal: (request) => request.get('x-user') })
+ *   async pay(@Tx() tx: MemoryTransaction, @Body() payment: { id: string }) {
+ *     await tx.insertOnce('payment', payment, ['id'])
+ *     return { paid: payment.id }
+ *   }
+ * }
+ * ```
  */
 export function Idempotent<Input = undefined>(options: AtomicRouteOptions<Request, Input>): MethodDecorator {
   return routed((store, runs) =>
@@ -54,7 +75,10 @@ export function Idempotent<Input = undefined>(options: AtomicRouteOptions<Reques
   )
 }
 
-/** Makes a method of a controller a route whose effect lies outside the store, under the lease that {@link Call} gives it. Otherwise as {@link Idempotent}. */
+/**
+ * Makes a method of a controller a route whose effect lies outside the store, under the lease that {@link Call} gives it.
+ * Otherwise as {@link Idempotent}.
+ */
 export function IdempotentLeased<Input = undefined>(options: LeasedRouteOptions<Request, Input>): MethodDecorator {
   return routed((store, runs) =>
     leasedRoute<Request, Input>(store as RecordStore, withExceptions(options), (call) => runs.run(call)),
@@ -79,7 +103,7 @@ export function Tx(): ParameterDecorator {
   return Call('tx')
 }
 
-// Found when the first decorator is used, so that the door opens where Nest is not installed.
+// Found when the first decorator is used, so that the module can be imported where Nest is not installed.
 const load = createRequire(import.meta.url)
 const nest = (): typeof import('@nestjs/common') => load('@nestjs/common')
 const rxjs = (): typeof import('rxjs') => load('rxjs')
@@ -147,7 +171,8 @@ interface Arrived {
   readonly next: CallHandler
 }
 
-// What was thrown before the method was entered, which goes to the exception filters. Not known by the error itself: a pipe and a method may throw one and the same.
+// What was thrown before the method was entered, which goes to the exception filters. Not known by the error itself: a
+// pipe and a method may throw one and the same.
 class RefusedBefore extends Error {
   readonly thrown: unknown
 
@@ -163,14 +188,13 @@ function throwOwn(error: unknown): never {
 
 // Nothing was done yet, so nothing is kept: the key stays free for the request that was meant.
 function refusedBefore(error: unknown, call: object): Error {
-  const refused = error instanceof AnswerError ? unkept(error) : new RefusedBefore(error)
   const { lease } = call as Partial<LeasedHandlerCall<Request, unknown>>
+  const { answer, problem } = error instanceof AnswerError ? error : {}
+  const refused =
+    answer === undefined
+      ? new RefusedBefore(error)
+      : new AnswerError(answer, { kept: false, cause: error, ...defined({ problem }) })
   return lease === undefined ? refused : lease.notSent(refused)
-}
-
-function unkept(error: AnswerError): AnswerError {
-  const { answer, problem } = error
-  return new AnswerError(answer, { kept: false, cause: error, ...(problem === undefined ? {} : { problem }) })
 }
 
 // The place behind all parameters that are given something.

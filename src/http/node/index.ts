@@ -19,8 +19,9 @@ export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 /** What routes on `node:http` are told beside the usual. */
 export interface NodeOptions {
   /**
-   * Hears what the handler, `parse` or `principal` threw that is no answer, and answers by itself; the transaction was rolled back. `node:http` has no flow of errors of
-   * its own. Default: 500 without a body, and the error as a warning of the process, so that it is not lost.
+   * Called with what the handler, `parse` or `principal` threw that is no answer, and answers by itself; the transaction
+   * was rolled back. `node:http` has no flow of errors of its own. Default: 500 without a body, and the error as a
+   * warning of the process, so that it is not lost.
    */
   readonly onError?: (error: unknown, request: IncomingMessage, response: ServerResponse) => void
 }
@@ -28,7 +29,25 @@ export interface NodeOptions {
 /** A listener of `node:http`. It never rejects. */
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-/** A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. Refuses like {@link atomicRoute}. */
+/**
+ * A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. Refuses like
+ * {@link atomicRoute}.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http'
+ * import { idempotent, reply } from 'reprise/http/node'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const db = memory({ name: 'shop' })
+ * db.table('payment', { unique: [['id']] })
+ * const pay = idempotent(db, { name: 'pay', principal: () => 'ada' }, async ({ tx, request }) => {
+ *   await tx.insertOnce('payment', request.json() as { id: string }, ['id'])
+ *   return reply(201)
+ * })
+ * const server = createServer(pay)
+ * ```
+ */
 export function idempotent<Handle, Input = undefined>(
   db: RouteDomain<Handle>,
   { onError, ...options }: AtomicRouteOptions<IncomingMessage, Input> & NodeOptions,

@@ -2,11 +2,10 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { fetchResponse } from './fetch-response.js'
-import { nodeFacts } from './node-facts.js'
-import { sendToNode } from './node-response.js'
-import { fieldsOf, lengthOf, mergeInto } from './response-fields.js'
-import { letGo, streamOf } from './stream.js'
+import type { Answer } from '../core/index.js'
+import { fetchResponse, streamOf } from './fetch.js'
+import { fieldsOf, setFields } from './fields.js'
+import { nodeFacts, sendToNode } from './node.js'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
@@ -26,14 +25,16 @@ function parts(ended: string[]): AsyncIterableIterator<Uint8Array> {
 
 describe('fields', () => {
   it('are taken one by one, whatever their names', () => {
-    const fields = fieldsOf([
-      ['X-A', '1'],
-      ['__proto__', 'odd'],
-      ['x-a', '2'],
-    ])
+    const fields = fieldsOf(['X-A', '1', '__proto__', 'odd', 'x-a', '2'])
     expect(fields['x-a']).toEqual(['1', '2'])
     expect(Object.keys(fields)).toEqual(['x-a', '__proto__'])
     expect(fields['constructor']).toBeUndefined()
+  })
+
+  const targetOf = (held: Map<string, string | string[]>) => ({
+    getHeader: (name: string) => held.get(name),
+    setHeader: (name: string, value: string | string[]) => void held.set(name, value),
+    removeHeader: (name: string) => void held.delete(name),
   })
 
   it('replace those before, but for lists and cookies', () => {
@@ -50,12 +51,8 @@ describe('fields', () => {
       ['link', '<a>'],
       ['link', '<b>'],
     ] as const
-    const target = {
-      get: (name: string) => held.get(name),
-      set: (name: string, value: string | string[]) => void held.set(name, value),
-      remove: (name: string) => void held.delete(name),
-    }
-    mergeInto(target, { status: 200, headers, body: bytes('four') })
+    const target = targetOf(held)
+    setFields(target, { status: 200, headers, body: bytes('four') })
     expect(Object.fromEntries(held)).toEqual({
       vary: 'Accept, origin, Cookie',
       'set-cookie': ['a=1', 'b=2'],
@@ -63,19 +60,20 @@ describe('fields', () => {
       link: ['<a>', '<b>'],
       'content-length': '4',
     })
-    mergeInto(target, { status: 204, headers: [], body: new Uint8Array(0) })
+    setFields(target, { status: 204, headers: [], body: new Uint8Array(0) })
     expect(held.has('content-length')).toBe(false)
   })
 
   it('say a length where there is one to say', () => {
+    const lengthOf = (status: number, body: Answer['body']) => {
+      const held = new Map<string, string | string[]>([['content-length', '99']])
+      setFields(targetOf(held), { status, headers: [], body })
+      return held.get('content-length')
+    }
     const body = bytes('four')
-    expect([200, 204, 205, 304].map((status) => lengthOf({ status, headers: [], body }))).toEqual([
-      4,
-      undefined,
-      0,
-      undefined,
-    ])
-    expect(lengthOf({ status: 200, headers: [], body: parts([]) })).toBeUndefined()
+    expect([200, 204, 205, 304].map((status) => lengthOf(status, body))).toEqual(['4', undefined, '0', undefined])
+    expect([lengthOf(200, 'für'), lengthOf(200, null), lengthOf(204, null)]).toEqual(['4', '0', undefined])
+    expect(lengthOf(200, parts([]))).toBeUndefined()
   })
 })
 
@@ -101,9 +99,8 @@ describe('a Response', () => {
     await reader.read()
     await reader.cancel()
     expect(ended).toEqual(['after 1'])
-    await letGo({
-      [Symbol.asyncIterator]: () => ({ next: parts([]).next, return: () => Promise.reject(new Error('any')) }),
-    })
+    const failing = { ...parts([]), return: () => Promise.reject(new Error('any')) }
+    await streamOf({ [Symbol.asyncIterator]: () => failing }).cancel()
   })
 })
 

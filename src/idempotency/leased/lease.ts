@@ -138,7 +138,11 @@ export class BodyLease implements Lease {
   /** Whether it is proven that nothing left. */
   sentNothing(error: unknown): boolean {
     if (this.#calls.some(({ sent }) => sent === 'done' || sent === 'under-way')) return false
-    if (this.#unsent !== undefined && this.#unsent.error === error) return true
+    if (this.#unsent !== undefined) {
+      const { error: declared } = this.#unsent
+      // An error around the one that was declared says the same: a text that was thrown travels inside of one.
+      if (error === declared || (error instanceof Error && 'cause' in error && error.cause === declared)) return true
+    }
     // A body that makes no calls here may have sent something by other means.
     return this.#calls.length > 0 && this.#calls.every(({ sent }) => sent === 'no' || sent === 'waiting')
   }

@@ -5,6 +5,5 @@
 // through a double and lose digits, the digits stay: a number's text denotes exactly the decimal value of its source.
 // Duplicate members stay too, in source order, because a receiver may read either of them.
 
-export { canonicalJson } from './canonical.js'
-export type { JsonLimits } from './limits.js'
+export { canonicalJson, type JsonLimits } from './canonical.js'
 export { canonicalJsonOf, readableJsonOf } from './value.js'

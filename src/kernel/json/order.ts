@@ -1,74 +1,22 @@
-// The order of members: by their names, equal names in source order.
+// The order of members: by the UTF-16 code units of their names (RFC 8785 section 3.2.3), equal names in source order.
 //
 // A pass writes members as they come and notes the objects that are out of order. Afterwards every byte is moved once,
 // straight to its final place: moving the members of each object when it ends would copy the innermost text once per level.
 //
 // Members and objects are kept as columns of numbers: a document may have a hundred thousand members, and none of them
 // becomes garbage.
-
-import { compareNames, namePrefix } from './names.js'
+//
+// Names are compared as canonical text, without decoding it. Canonical text spells each character in one way only: names are
+// equal as far as their bytes are, escapes included, and only the first difference has to be understood.
 
 const comma = 0x2c
+const backslash = 0x5c
+const letterU = 0x75
 
 const firstRoom = 32
 
-/** The members of all objects that are open, those of the innermost object last; each is known by its index. */
-export class Members {
-  /** How many there are. */
-  count = 0
-  /** Where each one starts in the text: at the quote of its name. */
-  starts: Int32Array = new Int32Array(firstRoom)
-  /** Where each one ends. */
-  ends: Int32Array = new Int32Array(firstRoom)
-  /** The number of the first disorder inside each one. */
-  innerFroms: Int32Array = new Int32Array(firstRoom)
-  /** The number behind the last disorder inside each one. */
-  innerTos: Int32Array = new Int32Array(firstRoom)
-  #nameEnds: Int32Array = new Int32Array(firstRoom)
-  #prefixes: Int32Array = new Int32Array(firstRoom)
-  #room = firstRoom
-
-  /** Adds a member whose name, quotes included, is at `start` up to `nameEnd` of the text; answers its index. */
-  begin(text: Uint8Array, start: number, nameEnd: number, innerFrom: number): number {
-    const member = this.count
-    if (member === this.#room) this.#grow()
-    this.count = member + 1
-    this.starts[member] = start
-    this.#nameEnds[member] = nameEnd - 1
-    this.#prefixes[member] = namePrefix(text, start + 1, nameEnd - 1)
-    this.innerFroms[member] = innerFrom
-    return member
-  }
-
-  /** Completes the last member. */
-  end(end: number, innerTo: number): void {
-    const member = this.count - 1
-    this.ends[member] = end
-    this.innerTos[member] = innerTo
-  }
-
-  /** Compares the names of two members: negative where the left one comes first. */
-  compare(text: Uint8Array, left: number, right: number): number {
-    const leftPrefix = this.#prefixes[left] as number
-    const rightPrefix = this.#prefixes[right] as number
-    if (leftPrefix !== rightPrefix) return leftPrefix < rightPrefix ? -1 : 1
-    const leftStart = (this.starts[left] as number) + 1
-    const rightStart = (this.starts[right] as number) + 1
-    return compareNames(text, leftStart, this.#nameEnds[left] as number, rightStart, this.#nameEnds[right] as number)
-  }
-
-  #grow(): void {
-    const room = this.#room * 2
-    this.starts = withRoom(this.starts, room)
-    this.ends = withRoom(this.ends, room)
-    this.innerFroms = withRoom(this.innerFroms, room)
-    this.innerTos = withRoom(this.innerTos, room)
-    this.#nameEnds = withRoom(this.#nameEnds, room)
-    this.#prefixes = withRoom(this.#prefixes, room)
-    // Last, so that the room is never less than it says, even if memory or stack run out on the way.
-    this.#room = room
-  }
-}
+// Up to so many members, inserting one after the other is faster than the sort of the language.
+const smallObject = 16
 
 /** An object of the text while it is being written. */
 export interface OpenObject {
@@ -76,46 +24,103 @@ export interface OpenObject {
   readonly start: number
   /** The index of its first member; it has all members from there on. */
   readonly membersFrom: number
-  /** The number of the first disorder inside it; all from there on are inside it. */
+  /** The number of the first object in disorder inside it; all from there on are inside it. */
   readonly innerFrom: number
+  /** Whether its members so far are in order. */
+  isInOrder: boolean
 }
 
-// Up to so many members, inserting one after the other is faster than the sort of the language.
-const smallObject = 16
-
-/** The objects of one document whose members are out of order, each after the objects inside it. */
-export class Disorders {
-  readonly #objects = new Objects()
-  readonly #placed = new PlacedMembers()
+/** The members of a document, and the objects whose members are out of order. */
+export class Order {
+  /** How many members the open objects have, those of the innermost object last. Each is known by its index. */
+  memberCount = 0
+  /** How many objects are out of order, each after those inside it. */
+  objectCount = 0
+  // Of each member: where it starts in the text (at the quote of its name) and ends, where its name ends, the weights of
+  // its name's first bytes, and which objects in disorder are inside it.
+  readonly #members = {
+    starts: new Int32Array(firstRoom),
+    nameEnds: new Int32Array(firstRoom),
+    prefixes: new Int32Array(firstRoom),
+    ends: new Int32Array(firstRoom),
+    innerFroms: new Int32Array(firstRoom),
+    innerTos: new Int32Array(firstRoom),
+  }
+  // Of each object in disorder: where it starts and ends, the first object in disorder inside it, and its placed members.
+  readonly #objects = {
+    starts: new Int32Array(firstRoom),
+    ends: new Int32Array(firstRoom),
+    innerFroms: new Int32Array(firstRoom),
+    placedFroms: new Int32Array(firstRoom),
+    placedTos: new Int32Array(firstRoom),
+  }
+  // The members of all objects in disorder, as they shall stand.
+  readonly #placed = {
+    starts: new Int32Array(firstRoom),
+    ends: new Int32Array(firstRoom),
+    innerFroms: new Int32Array(firstRoom),
+    innerTos: new Int32Array(firstRoom),
+  }
   readonly #fewPlaces = new Int32Array(smallObject)
 
-  /** How many objects there are. */
-  get count(): number {
-    return this.#objects.count
+  /** Adds a member of an object, whose name, quotes included, is at `start` up to `nameEnd` of the text. */
+  begin(text: Uint8Array, start: number, nameEnd: number, object: OpenObject): void {
+    const columns = this.#members
+    const member = this.memberCount
+    if (member >= columns.innerTos.length) grow(columns, member * 2)
+    this.memberCount = member + 1
+    columns.starts[member] = start
+    columns.nameEnds[member] = nameEnd - 1
+    columns.prefixes[member] = namePrefix(text, start + 1, nameEnd - 1)
+    columns.innerFroms[member] = this.objectCount
+    if (!object.isInOrder || member === object.membersFrom) return
+    object.isInOrder = this.#compare(text, member - 1, member) <= 0
   }
 
-  /** Forgets everything, to begin another document. */
-  clear(): void {
-    this.#objects.count = 0
-    this.#placed.count = 0
+  /** Completes the last member, which ends at `end` of the text. */
+  end(end: number): void {
+    const member = this.memberCount - 1
+    this.#members.ends[member] = end
+    this.#members.innerTos[member] = this.objectCount
   }
 
-  /** Adds the object that ends at `end` of the text. */
-  add(text: Uint8Array, object: OpenObject, end: number, members: Members): void {
-    const placedFrom = this.#placed.count
-    const { membersFrom } = object
-    const memberCount = members.count - membersFrom
+  /** Adds the object in disorder that ends at `end` of the text, and has the last members. */
+  add(text: Uint8Array, { start, membersFrom, innerFrom }: OpenObject, end: number): void {
+    const memberCount = this.memberCount - membersFrom
+    const places = memberCount <= smallObject ? this.#fewPlaces : this.#sorted(text, membersFrom)
     if (memberCount <= smallObject) {
-      insertInOrder(this.#fewPlaces, text, members, membersFrom)
-      this.#placed.add(members, this.#fewPlaces, memberCount)
-    } else {
-      const places = new Int32Array(memberCount)
-      for (let index = 0; index < memberCount; index++) places[index] = membersFrom + index
-      // Equal names keep their order in any engine.
-      places.sort((left, right) => members.compare(text, left, right) || left - right)
-      this.#placed.add(members, places, memberCount)
+      for (let member = membersFrom; member < this.memberCount; member++) {
+        let free = member - membersFrom
+        // Equal names keep their order: only a greater one makes room.
+        while (free > 0 && this.#compare(text, places[free - 1] as number, member) > 0) {
+          places[free] = places[free - 1] as number
+          free -= 1
+        }
+        places[free] = member
+      }
     }
-    this.#objects.add(object, end, placedFrom, this.#placed.count)
+    const object = this.objectCount
+    const objects = this.#objects
+    if (object >= objects.placedTos.length) grow(objects, object * 2)
+    // Those of the object before end where these begin.
+    const placedFrom = object === 0 ? 0 : (objects.placedTos[object - 1] as number)
+    const placedTo = placedFrom + memberCount
+    objects.starts[object] = start
+    objects.ends[object] = end
+    objects.innerFroms[object] = innerFrom
+    objects.placedFroms[object] = placedFrom
+    objects.placedTos[object] = placedTo
+    this.objectCount = object + 1
+    const members = this.#members
+    const placed = this.#placed
+    if (placedTo > placed.innerTos.length) grow(placed, Math.max(placedTo, placedFrom * 2))
+    for (let index = 0; index < memberCount; index++) {
+      const member = places[index] as number
+      placed.starts[placedFrom + index] = members.starts[member] as number
+      placed.ends[placedFrom + index] = members.ends[member] as number
+      placed.innerFroms[placedFrom + index] = members.innerFroms[member] as number
+      placed.innerTos[placedFrom + index] = members.innerTos[member] as number
+    }
   }
 
   /** Writes the text in order to `result`: same length, each byte copied once. */
@@ -123,9 +128,9 @@ export class Disorders {
     const objects = this.#objects
     const placed = this.#placed
     const begun: BegunObject[] = []
-    // The stretch of text to be written, and the disorders in it. Written from the end, since the last disorder of a
-    // stretch is its outermost and rightmost one.
-    let [start, end, innerFrom, innerTo] = [0, length, 0, objects.count]
+    // The stretch of text to be written, and the objects in disorder in it. Written from the end, since the last
+    // object of a stretch is its outermost and rightmost one.
+    let [start, end, innerFrom, innerTo] = [0, length, 0, this.objectCount]
     let before = length
     for (;;) {
       if (innerFrom < innerTo) {
@@ -155,6 +160,25 @@ export class Disorders {
       }
     }
   }
+
+  // The places of many members.
+  #sorted(text: Uint8Array, membersFrom: number): Int32Array {
+    const places = new Int32Array(this.memberCount - membersFrom)
+    for (let index = 0; index < places.length; index++) places[index] = membersFrom + index
+    // Equal names keep their order in any engine.
+    return places.sort((left, right) => this.#compare(text, left, right) || left - right)
+  }
+
+  // Compares the names of two members: negative where the left one comes first.
+  #compare(text: Uint8Array, left: number, right: number): number {
+    const { starts, nameEnds, prefixes } = this.#members
+    const leftPrefix = prefixes[left] as number
+    const rightPrefix = prefixes[right] as number
+    if (leftPrefix !== rightPrefix) return leftPrefix < rightPrefix ? -1 : 1
+    const leftStart = (starts[left] as number) + 1
+    const rightStart = (starts[right] as number) + 1
+    return compareNames(text, leftStart, nameEnds[left] as number, rightStart, nameEnds[right] as number)
+  }
 }
 
 /** An object in disorder that has been written in part, from its end. */
@@ -162,83 +186,9 @@ interface BegunObject {
   readonly object: number
   /** The placed member that was written last; it counts down. */
   next: number
-  /** The rest of the stretch that the object ends: where it starts, and the first disorder in it. */
+  /** The rest of the stretch that the object ends: where it starts, and the first object in disorder in it. */
   readonly start: number
   readonly innerFrom: number
-}
-
-/** The objects in disorder, as columns. */
-class Objects {
-  count = 0
-  starts: Int32Array = new Int32Array(firstRoom)
-  ends: Int32Array = new Int32Array(firstRoom)
-  innerFroms: Int32Array = new Int32Array(firstRoom)
-  // Which of the placed members are theirs.
-  placedFroms: Int32Array = new Int32Array(firstRoom)
-  placedTos: Int32Array = new Int32Array(firstRoom)
-
-  add({ start, innerFrom }: OpenObject, end: number, placedFrom: number, placedTo: number): void {
-    const object = this.count
-    // The column that grows last tells the room of all.
-    if (object >= this.placedTos.length) this.#grow(object * 2)
-    this.starts[object] = start
-    this.ends[object] = end
-    this.innerFroms[object] = innerFrom
-    this.placedFroms[object] = placedFrom
-    this.placedTos[object] = placedTo
-    this.count = object + 1
-  }
-
-  #grow(room: number): void {
-    this.starts = withRoom(this.starts, room)
-    this.ends = withRoom(this.ends, room)
-    this.innerFroms = withRoom(this.innerFroms, room)
-    this.placedFroms = withRoom(this.placedFroms, room)
-    this.placedTos = withRoom(this.placedTos, room)
-  }
-}
-
-/** The members of all objects in disorder, as they shall stand; as columns. */
-class PlacedMembers {
-  count = 0
-  starts: Int32Array = new Int32Array(firstRoom)
-  ends: Int32Array = new Int32Array(firstRoom)
-  innerFroms: Int32Array = new Int32Array(firstRoom)
-  innerTos: Int32Array = new Int32Array(firstRoom)
-
-  /** Adds the members at the first `placeCount` of `places`. */
-  add(members: Members, places: Int32Array, placeCount: number): void {
-    const from = this.count
-    const to = from + placeCount
-    if (to > this.innerTos.length) this.#grow(Math.max(to, from * 2))
-    for (let index = 0; index < placeCount; index++) {
-      const member = places[index] as number
-      this.starts[from + index] = members.starts[member] as number
-      this.ends[from + index] = members.ends[member] as number
-      this.innerFroms[from + index] = members.innerFroms[member] as number
-      this.innerTos[from + index] = members.innerTos[member] as number
-    }
-    this.count = to
-  }
-
-  #grow(room: number): void {
-    this.starts = withRoom(this.starts, room)
-    this.ends = withRoom(this.ends, room)
-    this.innerFroms = withRoom(this.innerFroms, room)
-    this.innerTos = withRoom(this.innerTos, room)
-  }
-}
-
-// Equal names keep their order: only a greater one makes room.
-function insertInOrder(places: Int32Array, text: Uint8Array, members: Members, from: number): void {
-  for (let member = from; member < members.count; member++) {
-    let free = member - from
-    while (free > 0 && members.compare(text, places[free - 1] as number, member) > 0) {
-      places[free] = places[free - 1] as number
-      free -= 1
-    }
-    places[free] = member
-  }
 }
 
 // From this size on, making a view for the copy pays off.
@@ -251,10 +201,84 @@ function copyBefore(text: Uint8Array, start: number, end: number, result: Uint8A
   return at
 }
 
-// A column with room for so many numbers: the same, or a larger one that begins alike.
-function withRoom(column: Int32Array, room: number): Int32Array {
-  if (room <= column.length) return column
-  const larger = new Int32Array(room)
-  larger.set(column)
-  return larger
+// Makes columns longer. One after the other, so that the last one tells the room of all, even if memory runs out on the way.
+function grow(columns: Record<string, Int32Array>, room: number): void {
+  for (const [name, column] of Object.entries(columns)) {
+    const longer = new Int32Array(room)
+    longer.set(column.subarray(0, room))
+    columns[name] = longer
+  }
+}
+
+// Bytes of UTF-8 sort by code point. UTF-16 does too, except that U+10000 and above (lead bytes from 0xf0 on) are written
+// with surrogates, which come before U+E000 to U+FFFF (lead bytes 0xee and 0xef). The weights of bytes sort as UTF-16.
+const weights = Uint8Array.from({ length: 256 }, (_, byte) => {
+  if (byte < 0xee) return byte
+  return byte >= 0xf0 ? byte - 2 : byte + 0x10
+})
+
+// What the letter behind a backslash stands for: most stand for themselves.
+const escapes = Uint8Array.from({ length: 256 }, (_, letter) => letter)
+for (const [letter, control] of Object.entries({ b: 0x08, t: 0x09, n: 0x0a, f: 0x0c, r: 0x0d })) {
+  escapes[letter.charCodeAt(0)] = control
+}
+
+/** Compares two names, given as places of canonical text between the quotes: negative where the left one comes first. */
+function compareNames(text: Uint8Array, left: number, leftEnd: number, right: number, rightEnd: number): number {
+  const distance = right - left
+  const sharedEnd = Math.min(leftEnd, rightEnd - distance)
+  for (let at = left; at < sharedEnd; at++) {
+    const byte = text[at] as number
+    if (byte !== text[at + distance]) return weightAt(text, at) - weightAt(text, at + distance)
+    if (byte === backslash) {
+      // The letter means something only together with its backslash. Behind \u it is simpler: the digits of
+      // hexadecimal numbers, in lower case, sort as bytes like any others.
+      at += 1
+      if (text[at] !== text[at + distance]) return weightAt(text, at - 1) - weightAt(text, at + distance - 1)
+    }
+  }
+  return leftEnd + distance - rightEnd
+}
+
+/**
+ * The weights of a name's first four bytes (of UTF-8, without escapes) as one 32-bit integer. Names whose prefixes differ
+ * sort as the prefixes do. A shorter name is filled up with zeros, so equal prefixes say nothing: U+0000 is a zero as well.
+ */
+function namePrefix(text: Uint8Array, start: number, end: number): number {
+  let prefix = 0
+  let at = start
+  for (let index = 0; index < 4; index++) {
+    const byte = at < end ? (text[at] as number) : 0
+    if (byte === backslash) {
+      prefix = (prefix << 8) | escapeWeight(text, at)
+      at += escapeLength(text, at)
+    } else {
+      prefix = (prefix << 8) | (weights[byte] as number)
+      at += 1
+    }
+  }
+  // The highest bit is the sign of the integer, which would put the greatest names first.
+  return prefix ^ -0x80000000
+}
+
+// The weight of the byte or escape here.
+function weightAt(text: Uint8Array, at: number): number {
+  const byte = text[at] as number
+  return byte === backslash ? escapeWeight(text, at) : (weights[byte] as number)
+}
+
+// Only controls are written as \u00XX.
+function escapeWeight(text: Uint8Array, at: number): number {
+  const letter = text[at + 1] as number
+  if (letter !== letterU) return escapes[letter] as number
+  return digitValue(text[at + 4] as number) * 16 + digitValue(text[at + 5] as number)
+}
+
+function escapeLength(text: Uint8Array, at: number): number {
+  return text[at + 1] === letterU ? 6 : 2
+}
+
+// Of a hexadecimal digit in lower case.
+function digitValue(digit: number): number {
+  return digit < 0x61 ? digit - 0x30 : digit - 0x61 + 10
 }

@@ -84,3 +84,15 @@ export function reserve(pass: Pass, size: number): void {
   larger.set(pass.out.subarray(0, pass.outAt))
   pass.out = larger
 }
+
+/** The refusal of a document that has more bytes than allowed. */
+export function tooLarge(maxBytes: number): RepriseError {
+  return new RepriseError('JSON_TOO_LARGE', `The JSON has more than ${maxBytes} bytes.`, { details: { maxBytes } })
+}
+
+/** The refusal of a document that is nested deeper than allowed. */
+export function tooDeep(maxDepth: number, details: { readonly offset?: number } = {}): RepriseError {
+  return new RepriseError('JSON_TOO_DEEP', `The JSON is nested more than ${maxDepth} levels deep.`, {
+    details: { maxDepth, ...details },
+  })
+}

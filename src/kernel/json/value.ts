@@ -1,10 +1,10 @@
 // From values to canonical text: what JSON.stringify keeps is written, what it would drop or change is refused.
 
 import { RepriseError } from '../errors.js'
-import { utf8Length } from '../text/well-formed.js'
-import { canonicalJson } from './canonical.js'
+import { utf8Length } from '../text.js'
+import { canonicalJson, type JsonLimits, limitOf } from './canonical.js'
 import { innerKind } from './inner-state.js'
-import { type JsonLimits, resolveLimits, tooDeep, tooLarge } from './limits.js'
+import { tooDeep, tooLarge } from './pass.js'
 
 /**
  * The canonical text of a value: the same as {@link canonicalJson} gives for its `JSON.stringify`.
@@ -21,7 +21,7 @@ import { type JsonLimits, resolveLimits, tooDeep, tooLarge } from './limits.js'
  * An error thrown by a getter, a proxy or a `toJSON` passes through.
  */
 export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
-  return new ValueWalk(resolveLimits(limits), false).print(value)
+  return new ValueWalk(limits, false).print(value)
 }
 
 /**
@@ -29,7 +29,7 @@ export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
  * `toJSON` (dates and buffers among it), and every instance of a class. Members that are undefined are left out: to read them gives undefined as before.
  */
 export function readableJsonOf(value: unknown, limits?: JsonLimits): string {
-  return new ValueWalk(resolveLimits(limits), true).print(value)
+  return new ValueWalk(limits, true).print(value)
 }
 
 // Twice as many as an RSA modulus of 16,384 bits has, printed in less than a millisecond.
@@ -48,9 +48,9 @@ class ValueWalk {
   readonly #readable: boolean
   readonly #ancestors = new Ancestors()
 
-  constructor({ maxBytes, maxDepth }: Required<JsonLimits>, readable: boolean) {
-    this.#maxBytes = maxBytes
-    this.#maxDepth = maxDepth
+  constructor(limits: JsonLimits | undefined, readable: boolean) {
+    this.#maxBytes = limitOf(limits, 'maxBytes')
+    this.#maxDepth = limitOf(limits, 'maxDepth')
     this.#readable = readable
   }
 

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import {
+  type Answer,
   atomicRoute,
-  type FinishedAnswer,
   isBodiless,
   leasedRoute,
   type Route,
@@ -27,7 +27,7 @@ export interface Plant {
   /** Changes the request on its way in. */
   request?(request: IncomingMessage): void
   /** Changes the answer on its way out. */
-  answer?(answer: FinishedAnswer): FinishedAnswer
+  answer?(answer: Answer): Answer
   /** Who is taken for the caller of a route. */
   principal?(name: string): string
 }
@@ -92,10 +92,10 @@ function patternOf(method: string, path: string): RegExp {
   return new RegExp(`^${method} ${path.replaceAll(/:\w+/g, '[^/?]+')}(\\?.*)?$`)
 }
 
-async function sendAnswer(response: ServerResponse, { status, headers, body }: FinishedAnswer): Promise<void> {
+async function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): Promise<void> {
   response.writeHead(status, headers.flat() as string[])
   if (isBodiless(status)) response.end()
-  else if (body instanceof Uint8Array) response.end(body)
+  else if (body === null || typeof body === 'string' || body instanceof Uint8Array) response.end(body ?? '')
   else {
     for await (const part of body) response.write(part)
     response.end()

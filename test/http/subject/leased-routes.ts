@@ -4,9 +4,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import {
   type Answer,
   AnswerError,
+  type AnswerJson,
   type LeasedRouteOptions,
   reply,
-  type StoredAnswer,
 } from '../../../src/http/core/index.js'
 import {
   didNotHappen,
@@ -26,7 +26,7 @@ interface LeasedTold extends Told {
 }
 
 /** How unknown outcomes are recovered. */
-type Recovery = Recover<Pick<Told, 'principal'>, StoredAnswer, never>
+type Recovery = Recover<Pick<Told, 'principal'>, AnswerJson, never>
 
 /** A route. Its principal is added where it is mounted. */
 export interface LeasedSubjectRoute {

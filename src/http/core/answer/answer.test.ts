@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Answer, AnswerError, answerOf, isAnswered, isAsyncIterable, reply } from './answer.js'
-import { discard, finish, isBodiless } from './finished.js'
+import { type Answer, AnswerError, answerOf, discard, finish, isAnswered, isBodiless, reply } from './answer.js'
 
 const code = (name: string) => expect.objectContaining({ code: name })
 
@@ -15,7 +14,7 @@ it.each([
   [null, '', undefined],
 ])('makes an answer of %j', async (body, text, type) => {
   const { headers, body: bytes } = await finish(reply(200, body), 100)
-  expect(Buffer.from(bytes as Uint8Array).toString()).toBe(text)
+  expect(Buffer.from((bytes ?? '') as string).toString()).toBe(text)
   expect(Object.fromEntries(headers)['content-type']).toBe(type)
 })
 
@@ -66,7 +65,6 @@ it('is an error that says no more than its status', () => {
     undefined,
     undefined,
   ])
-  expect(isAsyncIterable(null)).toBe(false)
 })
 
 it('holds a stream up to the limit, and leaves the rest to whoever sends it', async () => {
@@ -116,7 +114,8 @@ it('sends no body where there can be none, and lets what was meant to be one go'
   })
   for (const status of [204, 205, 304]) {
     expect(isBodiless(status)).toBe(true)
-    expect((await finish(reply(status, 'x'), 10)).body).toEqual(new Uint8Array(0))
+    expect((await finish(reply(status, 'x'), 10)).body).toBe(null)
+    expect((await finish(reply(status, new Uint8Array(1)), 10)).body).toBe(null)
   }
   await finish(reply(204, stream), 10)
   expect([ended, isBodiless(200)]).toEqual([true, false])
@@ -132,15 +131,10 @@ it('takes a copy of bytes, so that what is stored and what is sent cannot differ
   expect(body).toEqual(new Uint8Array([1, 2]))
 })
 
-it('is told as text too where it was given as text that has bytes of its own', async () => {
-  const given = await finish(reply(200, { name: 'Zoë' }), 100)
-  expect(given.text).toBe('{"name":"Zoë"}')
-  expect(Buffer.from(given.body as Uint8Array).toString()).toBe(given.text)
-  // Half a pair of surrogates becomes U+FFFD on the wire, so the text is not what is sent.
-  const half = await finish({ status: 200, headers: [], body: 'a\ud800' }, 100)
-  expect(half.text).toBeUndefined()
-  expect(Buffer.from(half.body as Uint8Array).toString()).toBe('a\ufffd')
-  expect((await finish(reply(204, 'x'), 100)).text).toBeUndefined()
+it('stays text where it was given as text, as what is sent', async () => {
+  expect((await finish(reply(200, { name: 'Zoë' }), 100)).body).toBe('{"name":"Zoë"}')
+  // Half a pair of surrogates becomes U+FFFD on the wire.
+  expect((await finish({ status: 200, headers: [], body: 'a\ud800' }, 100)).body).toBe('a\ufffd')
 })
 
 it('is told from what only looks like one', () => {

@@ -1,12 +1,12 @@
-// What is remembered of an answer: the status, the fields that may be repeated, and the bytes; or, where there are too many, that it was given.
+// What is remembered of an answer: the status, the fields that may be repeated, and the body; or, where that is too
+// large, only that the answer was given.
 
 import type { ValueCodec } from '../../../idempotency/index.js'
 import { isPromiseLike, RepriseError } from '../../../kernel/index.js'
-import { type FinishedAnswer, textAnswer } from './finished.js'
+import { type Answer, discard } from './answer.js'
 
-/** What is stored of an answer, as JSON. */
-export interface StoredAnswer {
-  /** The status. */
+/** An answer as plain data, as codecs get it and give it back: anything in it can be JSON. */
+export interface AnswerJson {
   readonly status: number
   /** The fields that are repeated, names in lower case. */
   readonly headers: readonly (readonly [name: string, value: string])[]
@@ -17,6 +17,13 @@ export interface StoredAnswer {
   /** True: the answer was too large to keep, or not to be kept. */
   readonly tombstone?: true
 }
+
+/** Whether answers of a status are stored by default: 2xx, 3xx, and 4xx but for 401, 403, 408, 412, 421, 423, 425, 428 and 429. */
+export function storesStatus(status: number): boolean {
+  return status >= 200 && status < 500 && !temporary.has(status)
+}
+
+const temporary = new Set([401, 403, 408, 412, 421, 423, 425, 428, 429])
 
 /** The fields that are repeated by default. */
 export const replayedFields: readonly string[] = [
@@ -65,83 +72,105 @@ export function fieldsToReplay(more: readonly string[]): ReadonlySet<string> {
   return new Set([...replayedFields, ...names])
 }
 
-/** What is stored of an answer. One whose body is too large, or a stream, leaves a tombstone that still knows its status and where the resource is. */
-export function store(answer: FinishedAnswer, fields: ReadonlySet<string>, mostBytes: number): StoredAnswer {
-  const { status, body } = answer
-  const headers = answer.headers.filter(([name]) => fields.has(name))
-  if (!(body instanceof Uint8Array) || body.length > mostBytes) {
-    return { status, headers: headers.filter(([name]) => name === 'location'), tombstone: true }
-  }
-  if (body.length === 0) return { status, headers, text: '' }
-  const text = answer.text ?? utf8(body)
-  // PostgreSQL cannot hold a zero in a text.
-  return text === undefined || text.includes('\0')
-    ? { status, headers, base64: base64(body) }
-    : { status, headers, text }
-}
-
-/** The answer of what is stored. */
-export function restore({ status, headers, text, base64: encoded }: StoredAnswer): FinishedAnswer {
-  if (text !== undefined) return textAnswer(status, headers, text)
-  return { status, headers, body: Buffer.from(encoded ?? '', 'base64') }
+/** How much of an answer is kept. */
+export interface AnswerLimits {
+  /** The fields that are repeated. */
+  readonly replayed: ReadonlySet<string>
+  /** The most bytes of a body that are kept. */
+  readonly largestAnswer: number
 }
 
 /**
- * Stores answers: the length of all but a body of text, that as JSON, and the text as it is. Most bodies are JSON, and JSON in JSON is a quarter longer and takes as long to write as the
- * rest of an answer.
+ * The codec of a route's operation, on top of one for plain data. It is faithful: the first caller gets the answer that
+ * the handler gave, with every field and the whole body. An answer that was thrown is stored like one that was
+ * returned, so that a codec that encrypts or leaves things out does so for both.
  */
-export const answerCodec: ValueCodec<StoredAnswer> = {
+export function answerCodec(codec: ValueCodec<AnswerJson>, limits: AnswerLimits): ValueCodec<Answer> {
+  const { name, encode, decode } = Object(codec) as Partial<ValueCodec<AnswerJson>>
+  // What is no codec is refused with the operation.
+  if (typeof encode !== 'function' || typeof decode !== 'function') return codec as never
+  return {
+    name: name as string,
+    failures: true,
+    faithful: true,
+    encode: (value, context) => codec.encode(toJson(value, limits), context),
+    // A promise only where the codec itself has one: waiting for it takes a timer.
+    decode: (text, context, state) => {
+      const json = codec.decode(text, context, state)
+      return isPromiseLike(json) ? Promise.resolve(json).then((known) => decoded(known, state)) : decoded(json, state)
+    },
+    discard: (value) => void discard((value as Partial<ThrownAnswer>).data ?? value),
+  }
+}
+
+// How an operation hands a final failure to its codec, and wants it back.
+interface ThrownAnswer {
+  readonly code: string
+  readonly data: Answer
+}
+
+function decoded(json: AnswerJson, state: 'succeeded' | 'failed' | undefined): Answer {
+  const answer = fromJson(json)
+  if (state !== 'failed') return answer
+  const thrown: ThrownAnswer = { code: 'answer', data: answer }
+  return thrown as unknown as Answer
+}
+
+/**
+ * What is stored of an answer, returned or thrown. One whose body is too large, or a stream, leaves a tombstone that
+ * still knows its status and where the resource is. Plain data, as a person gives it who settles an outcome, stays so.
+ */
+export function toJson(value: Answer, { replayed, largestAnswer }: AnswerLimits): AnswerJson {
+  const answer = (value as Partial<ThrownAnswer>).data ?? value
+  const { status, body } = answer
+  if (body === undefined) return answer as AnswerJson
+  const headers: (readonly [string, string])[] = []
+  for (const field of answer.headers) if (replayed.has(field[0])) headers.push(field)
+  if (body === null) return { status, headers, text: '' }
+  const size = typeof body === 'string' ? Buffer.byteLength(body) : body instanceof Uint8Array ? body.length : Infinity
+  if (size > largestAnswer) {
+    return { status, headers: headers.filter(([name]) => name === 'location'), tombstone: true }
+  }
+  const text = typeof body === 'string' ? body : utf8(body as Uint8Array)
+  // PostgreSQL cannot hold a zero in a text.
+  if (text !== undefined && !text.includes('\0')) return { status, headers, text }
+  return { status, headers, base64: Buffer.from(body as string).toString('base64') }
+}
+
+/** The answer of what is stored. */
+export function fromJson({ status, headers, text, base64, tombstone }: AnswerJson): Answer {
+  if (tombstone) return { status, headers, body: null, tombstone }
+  return { status, headers, body: text ?? Buffer.from(base64 ?? '', 'base64') }
+}
+
+/**
+ * The codec of routes that have none of their own: status and fields as JSON, the length of that JSON before it, and a
+ * body of text behind it as it is. Most bodies are JSON, and JSON inside JSON is a quarter longer and takes as long to
+ * write as the rest of an answer.
+ */
+export const jsonAndBody: ValueCodec<AnswerJson> = {
   name: 'http-answer-2',
-  encode: ({ status, headers, text = '', base64: encoded, tombstone }) => {
-    const head = JSON.stringify({ status, headers, base64: encoded, tombstone })
+  encode: ({ status, headers, text = '', base64, tombstone }) => {
+    const head = JSON.stringify({ status, headers, base64, tombstone })
     return `${head.length}${head}${text}`
   },
   decode: (stored) => {
     const start = stored.indexOf('{')
     const end = start + Number(stored.slice(0, start))
-    const head = JSON.parse(stored.slice(start, end)) as StoredAnswer
+    const head = JSON.parse(stored.slice(start, end)) as AnswerJson
     const { status, headers } = head
     return head.base64 === undefined && !head.tombstone ? { status, headers, text: stored.slice(end) } : head
   },
 }
 
-/** The codecs of earlier versions, which are still read. */
-export const earlierAnswerCodecs: readonly ValueCodec<StoredAnswer>[] = [
+/** The codecs of routes in earlier versions, which are still read. */
+export const earlierAnswerCodecs: readonly ValueCodec<AnswerJson>[] = [
   {
     name: 'http-answer-1',
     encode: (answer) => JSON.stringify(answer),
-    decode: (text) => JSON.parse(text) as StoredAnswer,
+    decode: (text) => JSON.parse(text) as AnswerJson,
   },
 ]
-
-/**
- * A codec of answers, for final failures too: an answer that was thrown is stored by the same codec as one that was returned, so that what encrypts or leaves things out does so for both. What
- * it decodes can be read as either, since what is stored does not say which it was.
- */
-export function codecForBoth(codec: ValueCodec<StoredAnswer>): ValueCodec<StoredAnswer> {
-  const { name, encode, decode } = Object(codec) as Partial<ValueCodec<StoredAnswer>>
-  // What is no codec is refused with the operation.
-  if (typeof encode !== 'function' || typeof decode !== 'function') return codec
-  return {
-    name: name as string,
-    failures: true,
-    encode: (value, context) => {
-      const { data } = value as { readonly data?: StoredAnswer }
-      return codec.encode(data ?? value, context)
-    },
-    // A promise only where the codec itself has one: waiting for it takes a timer.
-    decode: (text, context) => {
-      const answer = codec.decode(text, context)
-      return isPromiseLike(answer) ? Promise.resolve(answer).then(either) : either(answer)
-    },
-  }
-}
-
-// Member by member: a spread of what JSON made takes as long as the JSON.
-function either(answer: StoredAnswer): StoredAnswer {
-  const { status, headers, text, base64, tombstone } = answer
-  return { status, headers, text, base64, tombstone, code: 'answer', data: answer } as StoredAnswer
-}
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -151,8 +180,4 @@ function utf8(bytes: Uint8Array): string | undefined {
   } catch {
     return undefined
   }
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 }

@@ -3,12 +3,12 @@ import { expect, it } from 'vitest'
 import { factsOf, type Sent } from '../../../../test/http/route-world.js'
 import { property } from '../../../../test/property.js'
 import { fingerprint } from '../../../identity/index.js'
-import { contentOf, ruleOf } from './content.js'
+import { contentRule, requestContent } from './content.js'
 import { HttpRequest } from './http-request.js'
 
 const printOf = ({ body = '', ...sent }: Sent, rule = {}): string => {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  return fingerprint(contentOf(new HttpRequest(factsOf({ ...sent, body }), bytes), bytes), ruleOf(rule))
+  return fingerprint(requestContent(new HttpRequest(factsOf({ ...sent, body }), bytes), bytes), contentRule(rule))
 }
 const jsonPrint = (body: string, rule = {}): string => printOf({ type: 'application/json', body }, rule)
 
@@ -220,5 +220,5 @@ it('counts the fields that a rule leaves, and no others', () => {
   const text = (body: string, target = '/a') => printOf({ type: 'text/plain', body, target }, only)
   expect(text('x')).not.toBe(text('y'))
   expect(text('x')).not.toBe(text('x', '/b'))
-  expect(ruleOf({})).toEqual({})
+  expect(contentRule({})).toEqual({})
 })

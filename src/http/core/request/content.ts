@@ -6,52 +6,49 @@ import type { HttpRequest } from './http-request.js'
 import { readParts } from './multipart.js'
 
 /**
- * The content of a request. A JSON body counts by its meaning (member order, whitespace and the spelling of numbers do not), a multipart body by its parts (the boundary
- * does not), any other by its bytes. The query counts by its decoded pairs; only the order of pairs with different names does not.
+ * The content of a request. A JSON body counts by its meaning (member order, whitespace and the spelling of numbers do
+ * not), a multipart body by its parts (the boundary does not), any other by its bytes. The query counts by its decoded
+ * pairs; only the order of pairs with different names does not.
+ *
+ * @param bytes The body: the request may be one without.
  */
-export function contentOf(request: HttpRequest, bytes: Uint8Array): Content {
+export function requestContent(request: HttpRequest, bytes: Uint8Array): Content {
   const { method, path, search, mediaType } = request
-  const head = `"method":${text(method)},"path":${text(path)},"query":${queryOf(search)},"type":${text(mediaType)}`
-  return { json: `{${head},${bodyOf(request, mediaType, bytes, head.length)}}` }
+  const query = search === '' ? '[]' : queryJson(search)
+  const head = `"method":${JSON.stringify(method)},"path":${JSON.stringify(path)},"query":${query},"type":${JSON.stringify(mediaType)}`
+  let body: string | undefined
+  if (mediaType === 'application/json' || mediaType.endsWith('+json')) body = jsonMember(bytes, head.length)
+  else if (mediaType.startsWith('multipart/')) body = partsMember(request.header('content-type') ?? '', bytes)
+  return { json: `{${head},${body ?? `"bytes":${JSON.stringify(sha256(bytes))}`}}` }
 }
 
-/** A rule on the fields of a JSON body, as a rule on the whole content. What is not JSON counts whole, and so does JSON too large or too deep to be looked into. */
-export function ruleOf({ only, omit }: FieldRule): FieldRule {
+/**
+ * A rule on the fields of a JSON body, as a rule on the whole content. What is not JSON counts whole, and so does JSON
+ * that is too large or too deep to be looked into.
+ */
+export function contentRule({ only, omit }: FieldRule): FieldRule {
   if (omit !== undefined) return { omit: Array.isArray(omit) ? omit.map((pointer) => `/json${pointer}`) : omit }
   if (only === undefined) return {}
   const always = ['/method', '/path', '/query', '/type', '/bytes', '/parts', '/digest']
   return { only: Array.isArray(only) ? [...always, ...only.map((pointer) => `/json${pointer}`)] : only }
 }
 
-function bodyOf(request: HttpRequest, mediaType: string, bytes: Uint8Array, headLength: number): string {
-  if (mediaType === 'application/json' || mediaType.endsWith('+json')) {
-    const json = jsonOf(bytes, headLength)
-    if (json !== undefined) return json
-  }
-  if (mediaType.startsWith('multipart/')) {
-    const parts = readParts(request.header('content-type') ?? '', bytes)
-    if (parts !== undefined) {
-      return `"parts":${JSON.stringify(parts.map(({ headers, body }) => [headers, sha256(body)]))}`
-    }
-  }
-  return `"bytes":${text(sha256(bytes))}`
-}
-
-// The limits of a fingerprint's JSON, less what stands around the body: room for the head, and one level.
+// The limits of a fingerprint's JSON, less what stands around the body: the head, and one level.
 const mostInlineBytes = 1_048_576 - 64
 const mostInlineDepth = 127
 const widest = { maxBytes: 67_108_864, maxDepth: 1_000 } as const
 
-// Made canonical on its own first: spliced in as it is, a body could end the member that it is meant to be the value of. What does not fit counts as a digest of its canonical text.
-function jsonOf(bytes: Uint8Array, headLength: number): string | undefined {
-  const inline = canonicalOf(bytes, mostInlineDepth)
-  const canonical = inline === 'too-deep' ? canonicalOf(bytes, widest.maxDepth) : inline
-  if (canonical === undefined || canonical === 'too-deep') return undefined
-  const isInline = inline === canonical && Buffer.byteLength(canonical) + headLength * 3 <= mostInlineBytes
-  return isInline ? `"json":${canonical}` : `"digest":${text(sha256(canonical))}`
+// Made canonical on its own first: spliced in as it is, a body could end the member that it is meant to be the value
+// of. What does not fit counts as a digest of its canonical text.
+function jsonMember(bytes: Uint8Array, headLength: number): string | undefined {
+  const inline = canonical(bytes, mostInlineDepth)
+  const whole = inline === 'too-deep' ? canonical(bytes, widest.maxDepth) : inline
+  if (whole === undefined || whole === 'too-deep') return undefined
+  const fits = inline === whole && Buffer.byteLength(whole) + headLength * 3 <= mostInlineBytes
+  return fits ? `"json":${whole}` : `"digest":${JSON.stringify(sha256(whole))}`
 }
 
-function canonicalOf(bytes: Uint8Array, maxDepth: number): string | 'too-deep' | undefined {
+function canonical(bytes: Uint8Array, maxDepth: number): string | 'too-deep' | undefined {
   try {
     return canonicalJson(bytes, { ...widest, maxDepth })
   } catch (error) {
@@ -60,28 +57,29 @@ function canonicalOf(bytes: Uint8Array, maxDepth: number): string | 'too-deep' |
   }
 }
 
-function queryOf(search: string): string {
-  const pairs = search
-    .split('&')
-    .filter((pair) => pair !== '')
-    .map((pair) => {
-      const end = pair.indexOf('=')
-      return end < 0 ? [decoded(pair), ''] : [decoded(pair.slice(0, end)), decoded(pair.slice(end + 1))]
-    })
-    .map(([name, value]) => [JSON.stringify(name), JSON.stringify(value)] as const)
+function partsMember(contentType: string, bytes: Uint8Array): string | undefined {
+  const parts = readParts(contentType, bytes)?.map(({ headers, body }) => [headers, sha256(body)])
+  return parts === undefined ? undefined : `"parts":${JSON.stringify(parts)}`
+}
+
+function queryJson(search: string): string {
+  const pairs: (readonly [name: string, value: string])[] = []
+  for (const pair of search.split('&')) {
+    if (pair === '') continue
+    const end = pair.indexOf('=')
+    const [name, value] = end < 0 ? [pair, ''] : [pair.slice(0, end), pair.slice(end + 1)]
+    pairs.push([JSON.stringify(decoded(name)), JSON.stringify(decoded(value))])
+  }
   pairs.sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0))
   return `[${pairs.map(([name, value]) => `[${name},${value}]`).join(',')}]`
 }
 
-// What no UTF-8 stands behind counts as it is spelled, marked by a list: decoded by halves, different bytes would look alike.
+// What is no escaped UTF-8 counts as it is spelled, marked by a list: decoded by halves, different bytes would look
+// alike.
 function decoded(part: string): string | readonly [string] {
   try {
     return decodeURIComponent(part.replaceAll('+', ' '))
   } catch {
     return [part]
   }
-}
-
-function text(value: string): string {
-  return JSON.stringify(value)
 }

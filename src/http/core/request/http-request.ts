@@ -1,9 +1,28 @@
-// A request as a handler sees it. Every run of a handler gets a fresh one, so that what an earlier run did to it changes nothing.
+// Requests: what an adapter tells about one, and what a handler sees of it. Every run of a handler gets a fresh one, so
+// that what an earlier run did to it changes nothing.
 
 import { RepriseError } from '../../../kernel/index.js'
 import { type Answer, AnswerError } from '../answer/answer.js'
 import { problem, problemBase } from '../problems.js'
-import type { RequestFacts } from './facts.js'
+
+/** The facts of a request, as they arrived, whatever its framework calls them. */
+export interface RequestFacts {
+  /** The method, in capitals. */
+  readonly method: string
+  /** Path and query as they arrived, before any router rewrote them: `/payments?account=7`. */
+  readonly target: string
+  /** The fields, each with every value that arrived, one by one and not joined; names are lower-case. */
+  readonly fields: Readonly<Record<string, readonly string[] | undefined>>
+  /** What a router found in the path, decoded. Default: nothing. */
+  readonly params?: Readonly<Record<string, string>>
+  /** Where the service is reached, for absolute addresses: `http://localhost:4700`. Default: made of the Host field. */
+  readonly origin?: string
+  /**
+   * Reads the body, once, as the bytes that arrived, before any parser. Rejects with BODY_TOO_LARGE past the limit, and
+   * with BODY_CONSUMED where a parser was faster.
+   */
+  readBody(mostBytes: number): Uint8Array | Promise<Uint8Array>
+}
 
 /** A request whose body was read already, and can be read as often as one likes. */
 export class HttpRequest {
@@ -22,31 +41,27 @@ export class HttpRequest {
 
   constructor(facts: RequestFacts, bytes: Uint8Array) {
     const { method, target, params } = facts
-    const mark = target.indexOf('?')
+    const pathEnd = target.indexOf('?')
     this.method = method
     this.target = target
-    this.path = mark < 0 ? target : target.slice(0, mark)
-    this.search = mark < 0 ? '' : target.slice(mark + 1)
-    this.params = params === undefined ? {} : { ...params }
+    this.path = pathEnd < 0 ? target : target.slice(0, pathEnd)
+    this.search = pathEnd < 0 ? '' : target.slice(pathEnd + 1)
+    this.params = { ...params }
     this.#facts = facts
     this.#bytes = bytes
   }
 
   /** The value of a field, several joined by a comma; undefined where it is absent. The name in any case. */
   header(name: string): string | undefined {
-    const values = this.#values(name)
-    return values === undefined || values.length === 0 ? undefined : values.join(', ')
+    const values = this.fields(name)
+    return values.length === 0 ? undefined : values.join(', ')
   }
 
   /** Every value of a field, as they arrived; a fresh copy each time. */
   fields(name: string): readonly string[] {
-    return [...(this.#values(name) ?? [])]
-  }
-
-  #values(name: string): readonly string[] | undefined {
     const { fields } = this.#facts
     const wanted = name.toLowerCase()
-    return Object.hasOwn(fields, wanted) ? fields[wanted] : undefined
+    return Object.hasOwn(fields, wanted) ? [...(fields[wanted] ?? [])] : []
   }
 
   /** The query, decoded; a fresh copy each time. */
@@ -56,7 +71,9 @@ export class HttpRequest {
 
   /** The media type in lower case, without its parameters; empty where none is told. */
   get mediaType(): string {
-    return mediaTypeOf(this.header('content-type'))
+    const field = this.header('content-type') ?? ''
+    const end = field.indexOf(';')
+    return (end < 0 ? field : field.slice(0, end)).trim().toLowerCase()
   }
 
   /** The body as it arrived; a fresh copy each time. */
@@ -69,7 +86,10 @@ export class HttpRequest {
     return this.#bytes.length
   }
 
-  /** The body as text. Throws an answer 400 where it is not UTF-8, 415 where it is compressed and nobody before the route has inflated it. */
+  /**
+   * The body as text. Throws an answer 400 where it is not UTF-8, 415 where it is compressed and nobody before the
+   * route has inflated it.
+   */
   text(): string {
     const encoding = this.header('content-encoding')?.trim().toLowerCase() ?? 'identity'
     if (encoding !== 'identity' && encoding !== '')
@@ -99,23 +119,30 @@ export class HttpRequest {
       if (name.startsWith(':')) continue
       for (const value of values ?? []) headers.append(name, value)
     }
-    const bare = this.method === 'GET' || this.method === 'HEAD'
-    return new Request(new URL(this.target, origin), {
-      method: this.method,
-      headers,
-      ...(bare || this.size === 0 ? {} : { body: this.bytes() as Uint8Array<ArrayBuffer> }),
-    })
+    const { method, size } = this
+    const hasBody = method !== 'GET' && method !== 'HEAD' && size > 0
+    const body = hasBody ? { body: this.bytes() as Uint8Array<ArrayBuffer> } : {}
+    return new Request(new URL(this.target, origin), { method, headers, ...body })
   }
 }
 
 const strict = new TextDecoder('utf-8', { fatal: true })
 
-/** A media type in lower case, without its parameters. */
-function mediaTypeOf(field: string | undefined): string {
-  return (field ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
-}
-
-/** The refusal of a request whose shape is wrong, to be thrown by `parse`: an answer 400 that is never stored. */
+/**
+ * The refusal of a request whose shape is wrong, to be thrown by `parse` or a handler: an answer that is never stored.
+ *
+ * @param status From 400 to 499.
+ * @example
+ * ```ts
+ * import { type HttpRequest, invalid } from 'reprise/http/core'
+ *
+ * function parse(request: HttpRequest): { amount: number } {
+ *   const { amount } = request.json() as { amount?: unknown }
+ *   if (typeof amount !== 'number') throw invalid(400, 'There is no amount.')
+ *   return { amount }
+ * }
+ * ```
+ */
 export function invalid(status: number, detail: string): AnswerError {
   if (!(status >= 400 && status < 500))
     throw new RepriseError('ARGUMENT_INVALID', 'A refusal has a status from 400 to 499.')

@@ -5,8 +5,8 @@ import { fail, OperationFailedError } from '../../../idempotency/index.js'
 import { mintKey } from '../../../identity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
 import { AnswerError, reply } from '../answer/answer.js'
+import { storesStatus } from '../answer/stored.js'
 import { invalid } from '../request/http-request.js'
-import { storesStatus } from './options.js'
 
 it('runs a handler once, and repeats its answer byte by byte', async () => {
   const { route, effects } = routeWorld()

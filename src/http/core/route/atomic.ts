@@ -1,14 +1,13 @@
 // Routes whose marker, effect and answer commit together: the handler works in the transaction that also holds the claim.
 
 import { type Operations, timeOfRecords } from '../../../idempotency/index.js'
-import type { Duration } from '../../../kernel/index.js'
+import { type Duration, pick } from '../../../kernel/index.js'
 import { type TransactionOptions, transactionOptionNames } from '../../../transaction/index.js'
-import type { Answered } from '../answer/answer.js'
-import type { Arrival } from './arrival.js'
+import { type Answer, type Answered, discard } from '../answer/answer.js'
+import { type Arrival, type HandlerCall, handlerRun } from './handler.js'
 import type { AtomicRouteOptions } from './options.js'
 import { roomFor } from './quota.js'
 import { HttpRoute, type Route } from './route.js'
-import { type HandlerCall, runHandler } from './run-handler.js'
 import { demandParts, operationOptions, routeSettings } from './settings.js'
 
 /** A domain that routes can work in: every store of Reprise is one. */
@@ -26,15 +25,19 @@ export interface AtomicHandlerCall<Native, Handle, Input> extends HandlerCall<Na
   readonly tx: Handle
 }
 
-/** A handler whose route is atomic. It may run several times, each time in a fresh transaction and with a fresh request; its answer leaves after COMMIT. */
+/**
+ * A handler whose route is atomic. It may run several times, each time in a fresh transaction and with a fresh request;
+ * its answer leaves after COMMIT.
+ */
 export type AtomicHandler<Native, Handle, Input> = (
   call: AtomicHandlerCall<Native, Handle, Input>,
 ) => Answered | PromiseLike<Answered>
 
 /**
- * A route in a domain. Returned answers are stored with what the handler wrote, if their status is one that is stored; thrown ones are stored without. Anything else
- * rolls back, and the key is free again. Refuses what cannot be safe with OPERATION_INVALID (`details.option` says which), OPERATION_DEFINED_TWICE, SCOPE_MISSING,
- * WINDOW_SHORTER_THAN_HORIZON or DURATION_INVALID.
+ * A route in a domain. Returned answers are stored with what the handler wrote, if their status is one that is stored;
+ * thrown ones are stored without. Anything else rolls back, and the key is free again. Refuses what cannot be safe with
+ * OPERATION_INVALID (`details.option` says which), OPERATION_DEFINED_TWICE, SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON
+ * or DURATION_INVALID.
  */
 export function atomicRoute<Native, Handle, Input = undefined>(
   db: RouteDomain<Handle>,
@@ -43,19 +46,30 @@ export function atomicRoute<Native, Handle, Input = undefined>(
 ): Route<Native> {
   demandParts(db, ['operation', 'transact'], handler)
   const settings = routeSettings(options, transactionOptionNames)
-  const transactions: TransactionOptions = Object.fromEntries(
-    transactionOptionNames.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
-  )
-  const run = (tx: Handle, arrival: Arrival<Native, Input>) =>
-    runHandler(settings, options, arrival, (call) => handler({ ...call, tx }))
+  const transactions: TransactionOptions = pick(options, transactionOptionNames)
+  const run = handlerRun<Native, Input, Handle>(settings, handler, 'tx')
   const operation = db.operation(options.name, { ...operationOptions(options, settings), ...transactions, run })
-  const unkeyed = (arrival: Arrival<Native, Input>, time: object) =>
-    db.transact((tx) => run(tx, arrival), { ...transactions, ...time })
-  return new HttpRoute(options, settings, {
+  const unkeyed = async (arrival: Arrival<Native, Input>, deadline: number): Promise<Answer> => {
+    let answer: Answer | undefined
+    const body = async (tx: Handle): Promise<Answer> => {
+      // The transaction of an earlier run did not commit: nobody gets its answer.
+      if (answer !== undefined) await discard(answer)
+      answer = undefined
+      answer = await run(tx, arrival)
+      return answer
+    }
+    try {
+      return (await db.transact(body, { ...transactions, deadline })) as Answer
+    } catch (error) {
+      if (answer !== undefined) await discard(answer)
+      throw error
+    }
+  }
+  return new HttpRoute(settings, {
     operation,
     unkeyed,
     settlesItself: true,
-    hasRoom: roomFor(options.name, db.records),
+    hasRoom: roomFor(options.name, db.records, settings.liveKeys),
     deadlineMs: timeOfRecords(db.records).deadlineMs,
   })
 }

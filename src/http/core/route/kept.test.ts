@@ -8,7 +8,7 @@ import { mintKey } from '../../../identity/index.js'
 import { deadlineAfter, eventLoopTurn } from '../../../kernel/index.js'
 import { faultPoints } from '../../../testing/index.js'
 import { AnswerError, reply } from '../answer/answer.js'
-import { answerCodec, type StoredAnswer } from '../answer/stored.js'
+import { type AnswerJson, jsonAndBody } from '../answer/stored.js'
 
 const fieldText = fc.stringMatching(/^[ -~]{0,20}$/).map((text) => text.trim())
 
@@ -133,13 +133,13 @@ it('stores answers by the codec of the route, thrown ones too', async () => {
   const { db, route } = routeWorld()
   const secret = 'the number of the card'
   const keys = { now: new Uint8Array(32).fill(7) }
-  const redacting: ValueCodec<StoredAnswer> = {
+  const redacting: ValueCodec<AnswerJson> = {
     name: 'redacting-1',
     encode: ({ status, headers }) => JSON.stringify({ status, headers, text: 'not kept' }),
-    decode: (text) => JSON.parse(text) as StoredAnswer,
+    decode: (text) => JSON.parse(text) as AnswerJson,
   }
   for (const [name, codec] of [
-    ['sealed', encrypted<StoredAnswer>({ keys, current: 'now' })],
+    ['sealed', encrypted<AnswerJson>({ keys, current: 'now' })],
     ['redacted', redacting],
   ] as const) {
     for (const isThrown of [false, true]) {
@@ -163,8 +163,8 @@ it('stores answers by the codec of the route, thrown ones too', async () => {
 
 it('reads what an earlier codec wrote, and runs nothing again where a record cannot be read', async () => {
   const { db, route, effects } = routeWorld()
-  const broken: ValueCodec<StoredAnswer> = {
-    ...answerCodec,
+  const broken: ValueCodec<AnswerJson> = {
+    ...jsonAndBody,
     name: 'broken-1',
     encode: () => {
       throw new Error('encode')
@@ -174,12 +174,12 @@ it('reads what an earlier codec wrote, and runs nothing again where a record can
   const name = 'charges'
   await expect(send(route({ name: 'encoding', codec: broken }), { key })).rejects.toThrow('encode')
   expect(effects()).toBe(0)
-  const first: ValueCodec<StoredAnswer> = { ...answerCodec, name: 'first-1' }
+  const first: ValueCodec<AnswerJson> = { ...jsonAndBody, name: 'first-1' }
   await send(route({ codec: first }), { key })
   const [record] = await inspectionOf(db.records).list({ limit: 10 }, { deadline: deadlineAfter('1h') })
   const later = routeWorld()
   if (record !== undefined) later.db.putRecord(record.id, record.record)
-  const other: ValueCodec<StoredAnswer> = { ...answerCodec, name: 'other-1' }
+  const other: ValueCodec<AnswerJson> = { ...jsonAndBody, name: 'other-1' }
   const unreadable = later.route({ name, codec: other })
   expect(await send(unreadable, { key })).toMatchObject({ status: 500, problem: 'record-unusable' })
   const third = routeWorld()
@@ -195,7 +195,7 @@ it('replays what a version before has stored, also under a codec of one’s own'
   const { text } = await send(route(), { key })
   const [record] = await inspectionOf(db.records).list({ limit: 10 }, { deadline: deadlineAfter('1h') })
   const value = JSON.stringify({ status: 201, headers: [['content-type', 'application/json']], text })
-  for (const codec of [undefined, { ...answerCodec, name: 'own-1' }]) {
+  for (const codec of [undefined, { ...jsonAndBody, name: 'own-1' }]) {
     const later = routeWorld()
     if (record !== undefined) later.db.putRecord(record.id, { ...record.record, codec: 'http-answer-1', value })
     expect(await send(later.route(codec === undefined ? {} : { codec }), { key })).toMatchObject({

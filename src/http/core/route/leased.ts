@@ -8,15 +8,14 @@ import {
   type Recover,
   timeOfRecords,
 } from '../../../idempotency/index.js'
-import { type Answered, answerOf } from '../answer/answer.js'
-import { discard, finish } from '../answer/finished.js'
-import { type StoredAnswer, store as storedOf } from '../answer/stored.js'
-import type { Arrival } from './arrival.js'
+import { pick } from '../../../kernel/index.js'
+import { type Answer, type Answered, answerOf, discard, finish } from '../answer/answer.js'
+import { type AnswerJson, type AnswerLimits, fromJson, toJson } from '../answer/stored.js'
+import { type Arrival, type HandlerCall, handlerRun } from './handler.js'
 import type { LeasedRouteOptions } from './options.js'
 import { roomFor } from './quota.js'
 import { HttpRoute, type Route } from './route.js'
-import { type HandlerCall, runHandler } from './run-handler.js'
-import { demandParts, invalidOption, operationOptions, type RouteSettings, routeSettings } from './settings.js'
+import { demandParts, invalidOption, operationOptions, routeSettings } from './settings.js'
 
 /** What a handler gets whose route is leased. */
 export interface LeasedHandlerCall<Native, Input> extends HandlerCall<Native, Input> {
@@ -27,11 +26,12 @@ export interface LeasedHandlerCall<Native, Input> extends HandlerCall<Native, In
 /** A handler whose route is leased. */
 export type LeasedHandler<Native, Input> = (call: LeasedHandlerCall<Native, Input>) => Answered | PromiseLike<Answered>
 
-const modeNames = ['lease', 'recover', 'margin', 'allowance', 'classify', 'lookAfter'] as const
+const handedOn = ['margin', 'allowance', 'classify', 'lookAfter', 'deadline'] as const
 
 /**
- * A route whose marker is kept in a store beside its effect. An answer that is not stored, or an error, leaves the key free only where nothing can have been sent;
- * otherwise the outcome is unknown, and recovered as declared. A key is always required. Refuses like `leased`.
+ * A route whose marker is kept in a store beside its effect. An answer that is not stored, or an error, leaves the key
+ * free only where nothing can have been sent; otherwise the outcome is unknown, and recovered as declared. A key is
+ * always required. Refuses like `leased`.
  */
 export function leasedRoute<Native, Input = undefined>(
   store: RecordStore,
@@ -39,53 +39,47 @@ export function leasedRoute<Native, Input = undefined>(
   handler: LeasedHandler<Native, Input>,
 ): Route<Native> {
   demandParts(store, ['records'], handler)
-  const settings = routeSettings(options, modeNames)
+  const settings = routeSettings(options, ['lease', 'recover', ...handedOn])
   if (!settings.required)
     throw invalidOption('required', 'A leased route always needs a key: it is all that makes a repeat harmless.')
-  const { lease = '30s', deadline } = options
-  const given = Object.fromEntries(
-    modeNames.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
-  )
-  const run = (held: Lease, arrival: Arrival<Native, Input>) =>
-    runHandler(settings, options, arrival, (call) => handler({ ...call, lease: held }))
+  const { lease = '30s', recover } = options
   const operation = leased(options.name, {
     ...operationOptions(options, settings),
-    ...given,
-    ...(options.recover === undefined ? {} : { recover: recovering(options.recover, settings) }),
-    ...(deadline === undefined ? {} : { deadline }),
+    ...pick(options, handedOn),
+    ...(recover === undefined ? {} : { recover: recovering(recover, settings) }),
     store,
     lease,
-    run,
+    run: handlerRun<Native, Input, Lease>(settings, handler, 'lease'),
   })
-  return new HttpRoute(options, settings, {
+  return new HttpRoute(settings, {
     operation,
     unkeyed: undefined,
     settlesItself: operation.answers.recovery?.kind !== 'hold',
-    hasRoom: roomFor(options.name, store.records),
+    hasRoom: roomFor(options.name, store.records, settings.liveKeys),
     deadlineMs: timeOfRecords(store.records).deadlineMs,
   })
 }
 
-// What is found out is an answer, and stored like one that was returned.
+// What is found out is an answer, and given as it is remembered: the caller who asks did not see it being made.
 function recovering<Native, Input>(
   recover: NonNullable<LeasedRouteOptions<Native, Input>['recover']>,
-  settings: RouteSettings,
-): Recover<Arrival<Native, Input>, StoredAnswer, 'answer'> {
+  limits: AnswerLimits,
+): Recover<Arrival<Native, Input>, Answer, 'answer'> {
   const { rule, ask } = Object(recover) as Partial<typeof recover>
-  if (rule === undefined || ask === undefined) return recover as Recover<Arrival<Native, Input>, StoredAnswer, 'answer'>
+  if (rule === undefined || ask === undefined) return recover as Recover<Arrival<Native, Input>, Answer, 'answer'>
   return {
     rule,
     ask: async (call) => {
       const found = await ask(call)
-      return found?.found === 'happened' ? happened(await storable(found.value, settings)) : found
+      return found?.found === 'happened' ? happened(await remembered(found.value, limits)) : found
     },
   }
 }
 
-async function storable(value: Answered | StoredAnswer, settings: RouteSettings): Promise<StoredAnswer> {
-  if (!(value instanceof Response) && !('body' in Object(value))) return value as StoredAnswer
-  const answer = await finish(answerOf(value as Answered), settings.largestAnswer)
-  const stored = storedOf(answer, settings.replayed, settings.largestAnswer)
+async function remembered(value: Answered | AnswerJson, limits: AnswerLimits): Promise<Answer> {
+  if (!(value instanceof Response) && !('body' in Object(value))) return fromJson(value as AnswerJson)
+  const answer = await finish(answerOf(value as Answered), limits.largestAnswer)
+  const json = toJson(answer, limits)
   await discard(answer)
-  return stored
+  return fromJson(json)
 }

@@ -1,32 +1,43 @@
 // What a route is told: who calls, what is bound to a key, and every default of the layer, to be changed one by one.
 
-import type { LeasedOptions, Recover, Reversibility, ValueCodec } from '../../../idempotency/index.js'
+import type { LeasedOptions, OperationOptions, Recover, ValueCodec } from '../../../idempotency/index.js'
 import type { FieldRule, KeyFieldOptions } from '../../../identity/index.js'
 import type { Duration } from '../../../kernel/index.js'
 import type { TransactionOptions } from '../../../transaction/index.js'
-import type { Answered } from '../answer/answer.js'
-import type { StoredAnswer } from '../answer/stored.js'
+import type { Answer, Answered } from '../answer/answer.js'
+import type { AnswerJson, storesStatus } from '../answer/stored.js'
 import type { HttpRequest } from '../request/http-request.js'
-import type { Arrival } from './arrival.js'
+import type { Arrival } from './handler.js'
 
-/** On whose behalf a request is made: one name, or several, most general first. Undefined: nobody, and the request is refused with 401. */
+/**
+ * On whose behalf a request is made: one name, or several, most general first. Undefined: nobody, and the request is
+ * refused with 401.
+ */
 export type Principal = string | readonly [string, ...string[]] | undefined
 
 /** What all routes are told. `Native` is the framework's own request. */
-export interface RouteOptions<Native, Input> {
-  /** Names the route in its store: 1 to 128 letters, digits and `_ . : / -`, a letter first. It is part of what a key is remembered under: keep it. */
+export interface RouteOptions<Native, Input>
+  extends Pick<OperationOptions<never, never>, 'retryHorizon' | 'oldestKey' | 'wait' | 'reversibility'> {
+  /**
+   * Names the route in its store: 1 to 128 letters, digits and `_ . : / -`, a letter first. It is part of what a key is
+   * remembered under: keep it.
+   */
   readonly name: string
   /**
-   * On whose behalf a request is made, as authentication found out before. Mandatory: with method and route it says who may share a key; without it a stranger with
-   * the same key would get somebody else's answer.
+   * On whose behalf a request is made, as authentication found out before. Mandatory: with method and route it says who
+   * may share a key; without it a stranger with the same key would get somebody else's answer.
    */
   readonly principal: (native: Native, request: HttpRequest) => Principal | PromiseLike<Principal>
   /**
-   * Reads what the handler needs from the request, before anything is claimed, so that the refusal of a wrong shape is never stored: throw `invalid(400, …)`. Called
-   * again for every further run of the handler. Default: the handler reads the request by itself.
+   * Reads what the handler needs from the request, before anything is claimed, so that the refusal of a wrong shape is
+   * never stored: throw `invalid(400, …)`. Called again for every further run of the handler. Default: the handler reads
+   * the request by itself.
    */
   readonly parse?: (request: HttpRequest, native: Native) => Input | PromiseLike<Input>
-  /** Whether a key is required. Default true. Where it is not, a request without one is carried out as if there were no layer. */
+  /**
+   * Whether a key is required. Default true. Where it is not, a request without one is carried out as if there were no
+   * layer.
+   */
   readonly required?: boolean
   /** The methods whose keys count; for others the field is ignored. Default POST, PUT, PATCH and DELETE. */
   readonly methods?: readonly string[]
@@ -38,40 +49,38 @@ export interface RouteOptions<Native, Input> {
   readonly mostBodyBytes?: number
   /** How long an answer is remembered, counted from completion. Default `'24h'`. */
   readonly window?: Duration
-  /** The longest time after which a repeat may still arrive. Default: the window. */
-  readonly retryHorizon?: Duration
-  /** Keys that carry their time (UUIDv7) and are older are refused with 412. Default: a repeat after the window is carried out anew. */
-  readonly oldestKey?: Duration
   /** What a duplicate does while the first one is under way. Default `'refuse'`: 409. */
   readonly duplicates?: 'refuse' | 'wait'
-  /** How long a duplicate waits at most before it is refused. Default `'5s'`. */
-  readonly wait?: Duration
   /** How many duplicates of one key may wait in this process; one more is refused with 409. Default 1,000. */
   readonly waiters?: number
-  /** Whether answers of a status are stored. Default {@link storesStatus}. Never asked for a 5xx, which is never stored. */
+  /** Whether answers of a status are stored. Default {@link storesStatus}. A 5xx is never stored. */
   readonly stores?: (status: number) => boolean
   /** Fields that are repeated beyond `replayedFields`. Default: none. */
   readonly replayHeaders?: readonly string[]
   /** The most bytes of an answer's body that are kept. A larger one leaves a tombstone. Default 256 KiB. */
   readonly largestAnswer?: number
   /** How answers are stored, for example `encrypted({ … })`. Default: status and fields as JSON, and the body as it is. */
-  readonly codec?: ValueCodec<StoredAnswer>
+  readonly codec?: ValueCodec<AnswerJson>
   /** Codecs of earlier versions; what Reprise stores by default can be read in any case. Default: none. */
-  readonly earlierCodecs?: readonly ValueCodec<StoredAnswer>[]
+  readonly earlierCodecs?: readonly ValueCodec<AnswerJson>[]
   /** How long a request may take; `Reprise-Deadline-Ms` can only shorten it. Default: the domain's. */
   readonly deadline?: Duration
   /** What is taken off the caller's deadline for the way back. Default `'50ms'`. */
   readonly wayBack?: Duration
   /** Whether a caller is believed when it says that it repeats by itself (`Reprise-Retry-Owner`). Default: nobody is. */
   readonly trusts?: (native: Native, request: HttpRequest) => boolean
-  /** What the `type` of problems begins with, such as `'https://docs.example.com/problems/'`. Default `'urn:reprise:problem:'`. */
+  /**
+   * What the `type` of problems begins with, such as `'https://docs.example.com/problems/'`. Default
+   * `'urn:reprise:problem:'`.
+   */
   readonly problems?: string
   /** How many remembered keys a caller may have on this route; one more is refused with 429. Default: any number. */
   readonly liveKeys?: number
-  /** Makes an answer of an error that the handler threw, for frameworks with exceptions of their own. Default: only `AnswerError` is one. */
+  /**
+   * Makes an answer of an error that the handler threw, for frameworks with exceptions of their own. Asked again when
+   * that answer is not stored. Default: only `AnswerError` is one.
+   */
   readonly answerOf?: (error: unknown) => Answered | undefined
-  /** What kind of effect is protected. Default `'guarded'`. */
-  readonly reversibility?: Reversibility
   /** Who mints the keys, for an audit. Default `'client'`. */
   readonly mintedBy?: string
 }
@@ -82,22 +91,13 @@ export interface AtomicRouteOptions<Native, Input> extends RouteOptions<Native, 
 /** What a route is told whose effect lies outside the store. */
 export interface LeasedRouteOptions<Native, Input>
   extends RouteOptions<Native, Input>,
-    Pick<
-      LeasedOptions<Arrival<Native, Input>, StoredAnswer, 'answer'>,
-      'margin' | 'allowance' | 'classify' | 'lookAfter'
-    > {
+    Pick<LeasedOptions<Arrival<Native, Input>, Answer, 'answer'>, 'margin' | 'allowance' | 'classify' | 'lookAfter'> {
   /**
-   * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. What `fn` finds out is an answer, as a handler would return it:
-   * `happened(reply(201, …))`; the request it gets is the one that asks, and undefined in a sweep. Mandatory unless the effect is declared `repeatable`.
+   * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. What `fn` finds
+   * out is an answer, as a handler would return it: `happened(reply(201, …))`; the request it gets is the one that asks,
+   * and undefined in a sweep. Mandatory unless the effect is declared `repeatable`.
    */
-  readonly recover?: Recover<Arrival<Native, Input>, Answered | StoredAnswer, 'answer'>
+  readonly recover?: Recover<Arrival<Native, Input>, Answered | AnswerJson, 'answer'>
   /** How long a claim lives without a heartbeat. Default `'30s'`. */
   readonly lease?: Duration
 }
-
-/** Whether answers of a status are stored by default: 2xx, 3xx, and 4xx but for 401, 403, 408, 412, 421, 423, 425, 428 and 429. */
-export function storesStatus(status: number): boolean {
-  return status >= 200 && status < 500 && !passing.has(status)
-}
-
-const passing = new Set([401, 403, 408, 412, 421, 423, 425, 428, 429])

@@ -1,37 +1,34 @@
 // A route: request facts in, decision, answer out. Framework-free; adapters translate, and decide nothing.
 
+import type { Operation, OperationAnswers, OperationFailedError, Outcome } from '../../../idempotency/index.js'
 import {
-  isFailure,
-  type Operation,
-  type OperationAnswers,
-  type OperationFailedError,
-} from '../../../idempotency/index.js'
-import { type Key, parseKeyField, replayedHeader } from '../../../identity/index.js'
+  attemptHeader,
+  deadlineHeader,
+  type Key,
+  parseKeyField,
+  replayedHeader,
+  retryOwnerHeader,
+} from '../../../identity/index.js'
 import { isPromiseLike, isRepriseError, RepriseError } from '../../../kernel/index.js'
+import { ownedByCaller } from '../../../retry/index.js'
 import { type HttpAnsweredEvent, httpAnswered } from '../../../telemetry/index.js'
-import { AnswerError } from '../answer/answer.js'
-import { discard, type FinishedAnswer, finish } from '../answer/finished.js'
-import { restore, type StoredAnswer } from '../answer/stored.js'
+import { type Answer, AnswerError, discard, finish } from '../answer/answer.js'
 import { problem } from '../problems.js'
-import type { RequestFacts } from '../request/facts.js'
-import { HttpRequest } from '../request/http-request.js'
-import { Arrival } from './arrival.js'
-import { type Caller, callerOf, onBehalfOf, timeForMs } from './caller.js'
-import type { RouteOptions } from './options.js'
-import { namesOf } from './principal.js'
+import { HttpRequest, type RequestFacts } from '../request/http-request.js'
+import { errorProblem, isTransientAbort, type NamedProblem } from './error-problem.js'
+import { Arrival, answerIn, HandlerError, isHandlers } from './handler.js'
+import type { Principal } from './options.js'
 import type { HasRoom } from './quota.js'
-import { isPassing, type Refusal, refusalOf } from './refusals.js'
-import { problemOf, UsersError, usersOwn } from './run-handler.js'
 import type { RouteSettings } from './settings.js'
 
 /** A route of a service, as adapters use it. */
 export interface Route<Native> {
   /**
-   * Answers a request. Rejects only with what the handler, `parse`, `principal` or `trusts` threw of their own accord, for the framework to answer; nothing was stored then, and
-   * what the handler wrote is rolled back. The client's going away changes nothing: the outcome is recorded.
+   * Answers a request. Rejects only with what the handler, `parse`, `principal` or `trusts` threw of their own accord,
+   * for the framework to answer; nothing was stored then, and what the handler wrote is rolled back. The client's going
+   * away changes nothing: the outcome is recorded.
    */
-  handle(facts: RequestFacts, native: Native): Promise<FinishedAnswer>
-  /** The route's name. */
+  handle(facts: RequestFacts, native: Native): Promise<Answer>
   readonly name: string
   /** The five answers of the operation behind it. */
   readonly answers: OperationAnswers
@@ -39,163 +36,143 @@ export interface Route<Native> {
 
 /** How a mode carries requests out. */
 export interface Mode<Native, Input> {
-  /** The operation. */
-  readonly operation: Operation<Arrival<Native, Input>, StoredAnswer, 'answer'>
-  /** Carries out a request without a key; undefined: there must be one. */
-  readonly unkeyed: ((arrival: Arrival<Native, Input>, time: object) => Promise<unknown>) | undefined
+  readonly operation: Operation<Arrival<Native, Input>, Answer, 'answer'>
+  /** Carries out a request without a key, within a time in ms; undefined: there must be a key. */
+  readonly unkeyed: ((arrival: Arrival<Native, Input>, deadline: number) => Promise<Answer>) | undefined
   /** Whether an unknown outcome becomes known by itself. */
   readonly settlesItself: boolean
-  /** Whether a caller may have one more key; for the quota. */
-  readonly hasRoom: HasRoom<Native, Input>
+  /** Whether a caller may have one more key; undefined: any number. */
+  readonly hasRoom: HasRoom<Native, Input> | undefined
   /** How long a call may take where the route says nothing, in ms. */
   readonly deadlineMs: number
+}
+
+/** What a request says about its caller. */
+interface Caller {
+  /** How long it still waits, less what the way back takes, in ms; `Infinity`: it does not say. */
+  readonly waitsMs: number
+  /** Which call of the intent this is; undefined: it does not say. */
+  readonly attempt: number | undefined
+  /** Whether it says that it repeats by itself. To be believed from trusted callers only. */
+  readonly repeats: boolean
 }
 
 /** A route over a mode. */
 export class HttpRoute<Native, Input> implements Route<Native> {
   readonly name: string
   readonly answers: OperationAnswers
-  readonly #options: RouteOptions<Native, Input>
-  readonly #settings: RouteSettings
+  readonly #settings: RouteSettings<Native, Input>
   readonly #mode: Mode<Native, Input>
 
-  constructor(options: RouteOptions<Native, Input>, settings: RouteSettings, mode: Mode<Native, Input>) {
-    this.name = options.name
+  constructor(settings: RouteSettings<Native, Input>, mode: Mode<Native, Input>) {
+    this.name = settings.name
     this.answers = mode.operation.answers
-    this.#options = options
     this.#settings = settings
     this.#mode = mode
   }
 
-  async handle(facts: RequestFacts, native: Native): Promise<FinishedAnswer> {
-    const bare = new HttpRequest(facts, nothing)
-    const caller = callerOf(bare, this.#settings)
+  async handle(facts: RequestFacts, native: Native): Promise<Answer> {
+    const { methods, mostBodyBytes, parse, principal: principalOf, trusts, wayBackMs } = this.#settings
+    const request = new HttpRequest(facts, nothing)
+    const caller = callerOf(request, wayBackMs)
     let arrival: Arrival<Native, Input> | undefined
+    // While code of the user's own runs, what is thrown is theirs, whatever it looks like.
+    let isUsers = true
     try {
-      const principal = await usersOwn(() => {
-        const named = this.#options.principal(native, bare)
-        return isPromiseLike(named) ? named.then(namesOf) : namesOf(named)
-      })
-      if (principal === undefined) return await this.#refuse({ name: 'unauthenticated' }, bare, caller)
-      const { methods } = this.#settings
-      if (this.#mode.unkeyed === undefined && !methods.has(bare.method)) {
-        return await this.#refuse(
-          { name: 'method-not-allowed', headers: { allow: [...methods].join(', ') } },
-          bare,
-          caller,
-        )
+      const named = principalOf(native, request)
+      const principal = principalNames(isPromiseLike(named) ? await named : named)
+      isUsers = false
+      if (principal === undefined) return this.#refuse({ name: 'unauthenticated' }, request, caller)
+      if (this.#mode.unkeyed === undefined && !methods.has(request.method)) {
+        const allow = [...methods].join(', ')
+        return this.#refuse({ name: 'method-not-allowed', headers: { allow } }, request, caller)
       }
-      const key = this.#keyOf(bare)
-      const bytes = await this.#bodyOf(facts)
-      arrival = new Arrival(
-        { facts, native, bytes, principal, key, callerAttempt: caller.attempt },
-        this.#options.parse,
-      )
-      if (arrival.isParsed) await usersOwn(() => arrival?.check())
-      return await this.#carryOut(arrival, bare, caller)
+      // Read before the body is, and before the store is asked anything.
+      const key = keyIn(request, this.#settings)
+      const bytes = await facts.readBody(mostBodyBytes)
+      isUsers = true
+      const input = parse === undefined ? undefined : await parse(new HttpRequest(facts, bytes), native)
+      const isTrusted = caller.repeats && (await trusts?.(native, request)) === true
+      isUsers = false
+      const callerAttempt = caller.attempt
+      const parts = { facts, head: request, bytes, native, principal, key, callerAttempt, input: input as Input }
+      arrival = new Arrival(parts)
+      return await this.#carryOut(arrival, caller, isTrusted)
     } catch (error) {
-      return this.#explained(error, arrival, bare, caller)
+      if (isUsers) return this.#turnAway(error, caller)
+      // An adapter's own error: nothing was asked of a store yet.
+      if (arrival === undefined && !isRepriseError(error)) throw error
+      return this.#failed(error, arrival, request, caller)
     }
   }
 
-  // Read before the body is, and before the store is asked anything.
-  #keyOf(request: HttpRequest): Key | undefined {
-    const { keyField, keyOptions, methods, required } = this.#settings
-    if (!methods.has(request.method)) return undefined
-    const values = request.fields(keyField)
-    return values.length === 0 && !required ? undefined : parseKeyField(values, keyOptions)
-  }
-
-  async #bodyOf(facts: RequestFacts): Promise<Uint8Array> {
-    try {
-      return await facts.readBody(this.#settings.mostBodyBytes)
-    } catch (error) {
-      // An adapter may have its own; a store is not what it tells of.
-      throw isRepriseError(error) ? error : new UsersError(error)
-    }
-  }
-
-  async #carryOut(arrival: Arrival<Native, Input>, request: HttpRequest, caller: Caller): Promise<FinishedAnswer> {
-    const { liveKeys } = this.#settings
-    const { operation, unkeyed, hasRoom } = this.#mode
-    const trusted = caller.repeats && (await usersOwn(() => this.#options.trusts?.(arrival.native, request))) === true
-    const time = { deadline: timeForMs(caller, this.#settings.deadlineMs ?? this.#mode.deadlineMs) }
-    if (time.deadline === 0) throw new RepriseError('DEADLINE_EXCEEDED', 'The caller does not wait any more.')
+  async #carryOut(arrival: Arrival<Native, Input>, caller: Caller, isTrusted: boolean): Promise<Answer> {
+    const { operation, unkeyed, hasRoom, deadlineMs } = this.#mode
+    const { head } = arrival.parts
+    const deadline = Math.min(caller.waitsMs, this.#settings.deadlineMs ?? deadlineMs)
+    if (deadline === 0) throw new RepriseError('DEADLINE_EXCEEDED', 'The caller does not wait any more.')
     if (arrival.key === undefined) {
-      await onBehalfOf(caller, trusted, () => unkeyed?.(arrival, time))
-      return this.#tell('unkeyed', arrival.last as FinishedAnswer, caller)
+      const work = unkeyed as NonNullable<typeof unkeyed>
+      const given = isTrusted ? ownedByCaller(() => work(arrival, deadline)) : work(arrival, deadline)
+      return this.#tell('unkeyed', await given, caller)
     }
-    if (liveKeys !== undefined && !(await hasRoom(arrival, liveKeys, time.deadline))) {
-      return this.#refuse({ name: 'too-many-keys' }, request, caller)
+    if (hasRoom !== undefined && !(await hasRoom(arrival, deadline))) {
+      return this.#refuse({ name: 'too-many-keys' }, head, caller)
     }
-    const end = await onBehalfOf(caller, trusted, () => operation.outcome(arrival, time))
-    const { last } = arrival
-    if (!end.replayed && last !== undefined) return this.#tell('executed', last, caller)
-    // A run of its own that came to nothing, since somebody else was faster.
-    if (last !== undefined) await discard(last)
-    const kept = end.outcome === 'succeeded' ? end.value : (end.failure.data as StoredAnswer)
-    return this.#replay(kept, request, caller)
+    // Calls below are made once where a caller that is trusted repeats by itself.
+    const end: Outcome<Answer, 'answer'> = isTrusted
+      ? await ownedByCaller(() => operation.outcome(arrival, { deadline }))
+      : await operation.outcome(arrival, { deadline })
+    const answer = end.outcome === 'succeeded' ? end.value : (end.failure.data as Answer)
+    if (answer.tombstone) {
+      return this.#refuse({ name: 'answer-not-kept', headers: Object.fromEntries(answer.headers) }, head, caller)
+    }
+    return end.replayed
+      ? this.#tell('replayed', asReplayed(answer, head), caller)
+      : this.#tell('executed', answer, caller)
   }
 
-  async #replay(kept: StoredAnswer, request: HttpRequest, caller: Caller): Promise<FinishedAnswer> {
-    if (kept.tombstone) {
-      return this.#refuse({ name: 'answer-not-kept', headers: Object.fromEntries(kept.headers) }, request, caller)
-    }
-    const answer = restore(kept)
-    const more = [[replayedHeader.name.toLowerCase(), 'true'] as const, ['cache-control', 'no-store'] as const]
-    const headers = [...answer.headers, ...more, ...exposed(request)]
-    return this.#tell('replayed', { ...answer, headers }, caller)
+  // What `principal`, `parse` or `trusts` threw, before anything was begun.
+  async #turnAway(error: unknown, caller: Caller): Promise<Answer> {
+    if (!(error instanceof AnswerError)) throw error
+    const answer = await finish(answerIn(error, this.#settings) as Answer, this.#settings.largestAnswer)
+    return this.#tell('refused', answer, caller, error.problem === undefined ? {} : { problem: error.problem.name })
   }
 
-  async #explained(
+  async #failed(
     error: unknown,
     arrival: Arrival<Native, Input> | undefined,
     request: HttpRequest,
     caller: Caller,
-  ): Promise<FinishedAnswer> {
-    const own = error instanceof UsersError ? error.thrown : error
-    if (!arrival?.ran && own instanceof AnswerError) return this.#turnAway(own, caller)
-    const answer = arrival === undefined || isPassing(error) ? undefined : ownAnswer(error, arrival)
-    if (answer !== undefined) {
-      return this.#tell(arrival?.key === undefined ? 'unkeyed' : 'executed', answer, caller)
+  ): Promise<Answer> {
+    const { keyField, largestAnswer } = this.#settings
+    const keyed = arrival?.key !== undefined
+    const thrown = error instanceof HandlerError ? error.thrown : error
+    if (!isTransientAbort(error)) {
+      const given = finalAnswer(error) ?? (isHandlers(error) ? answerIn(thrown, this.#settings) : undefined)
+      if (given !== undefined) {
+        return this.#tell(keyed ? 'executed' : 'unkeyed', await finish(given, largestAnswer), caller)
+      }
     }
-    if (error instanceof UsersError) throw own
-    if (arrival?.last !== undefined) await discard(arrival.last)
-    const refusal = refusalOf(error, {
-      ran: arrival?.ran ?? false,
-      keyed: arrival?.key !== undefined,
-      thrown: arrival?.thrown,
-      keyField: this.#settings.keyField,
-      settlesItself: this.#mode.settlesItself,
-    })
-    if (refusal === undefined) throw error
+    const unsent = error instanceof AnswerError ? error : (Object(error) as Error).cause
+    if (unsent instanceof AnswerError) await discard(unsent.answer)
+    const refusal = errorProblem(error, { keyed, keyField, settlesItself: this.#mode.settlesItself })
+    if (refusal === undefined) throw thrown
     return this.#refuse(refusal, request, caller, error)
   }
 
-  // The answer of parse or principal, before anything was begun.
-  async #turnAway(error: AnswerError, caller: Caller): Promise<FinishedAnswer> {
-    const answer = await finish(problemOf(error, this.#settings), this.#settings.largestAnswer)
-    return this.#tell('refused', answer, caller, error.problem === undefined ? {} : { problem: error.problem.name })
-  }
-
-  async #refuse(
-    { name, ...options }: Refusal,
-    request: HttpRequest,
-    caller: Caller,
-    error?: unknown,
-  ): Promise<FinishedAnswer> {
+  #refuse({ name, ...options }: NamedProblem, request: HttpRequest, caller: Caller, error?: unknown): Answer {
     const answer = problem(name, { ...options, base: this.#settings.problems })
     const headers = [...answer.headers, ...exposed(request)]
-    const finished = await finish({ ...answer, headers }, this.#settings.largestAnswer)
-    return this.#tell('refused', finished, caller, { problem: name, error })
+    return this.#tell('refused', { ...answer, headers }, caller, { problem: name, error })
   }
 
   #tell(
     how: HttpAnsweredEvent['how'],
-    answer: FinishedAnswer,
+    answer: Answer,
     { attempt }: Caller,
     more?: { readonly problem?: string; readonly error?: unknown },
-  ): FinishedAnswer {
+  ): Answer {
     if (httpAnswered.hasSubscribers)
       httpAnswered.publish({ route: this.name, how, status: answer.status, attempt, ...more })
     return answer
@@ -204,14 +181,47 @@ export class HttpRoute<Native, Input> implements Route<Native> {
 
 const nothing = new Uint8Array(0)
 
-// The handler's own answer, which is not stored; or a final one of a request without a key.
-function ownAnswer(
-  error: unknown,
-  { rejected, key, last }: Pick<Arrival<unknown, unknown>, 'rejected' | 'key' | 'last'>,
-): FinishedAnswer | undefined {
-  if (rejected !== undefined && rejected.error === error) return last
-  const isFinal = isRepriseError(error, 'OPERATION_FAILED') && isFailure((error as OperationFailedError).failure)
-  return isFinal && key === undefined ? last : undefined
+// Malformed values are ignored.
+function callerOf(request: HttpRequest, wayBackMs: number): Caller {
+  const waitsMs = deadlineHeader.read(request.header(deadlineHeader.name))
+  return {
+    waitsMs: waitsMs === undefined ? Number.POSITIVE_INFINITY : Math.max(0, waitsMs - wayBackMs),
+    attempt: attemptHeader.read(request.header(attemptHeader.name)),
+    repeats: retryOwnerHeader.read(request.header(retryOwnerHeader.name)) === 'caller',
+  }
+}
+
+// Undefined: nobody, also where a name is missing or empty, since all callers without a name would share their keys.
+function principalNames(principal: Principal): readonly [string, ...string[]] | undefined {
+  const names: readonly unknown[] = Array.isArray(principal) ? [...principal] : [principal]
+  if (names.length === 0) return undefined
+  for (const name of names) if (name === '' || name === undefined || name === null) return undefined
+  for (const name of names) {
+    if (typeof name === 'string') continue
+    throw new RepriseError('SCOPE_INVALID', 'The principal of a request is text, or a list of texts.')
+  }
+  return Object.freeze(names) as readonly [string, ...string[]]
+}
+
+function keyIn<Native, Input>(
+  request: HttpRequest,
+  { keyField, keyOptions, methods, required }: RouteSettings<Native, Input>,
+): Key | undefined {
+  if (!methods.has(request.method)) return undefined
+  const values = request.fields(keyField)
+  return values.length === 0 && !required ? undefined : parseKeyField(values, keyOptions)
+}
+
+// An answer that was thrown and is stored where there is a key. Without one, it is all that comes of the request.
+function finalAnswer(error: unknown): Answer | undefined {
+  return isRepriseError(error, 'OPERATION_FAILED')
+    ? ((error as OperationFailedError).failure.data as Answer)
+    : undefined
+}
+
+function asReplayed(answer: Answer, request: HttpRequest): Answer {
+  const more = [[replayedHeader.name.toLowerCase(), 'true'] as const, ['cache-control', 'no-store'] as const]
+  return { ...answer, headers: [...answer.headers, ...more, ...exposed(request)] }
 }
 
 // Scripts of other origins read only what they are shown (Fetch, 3.3.3).

@@ -1,43 +1,43 @@
 // A route with every default filled in, or refused: what all routes share, whatever holds the marker.
 
 import type { OperationOptions, ValueCodec } from '../../../idempotency/index.js'
-import { type KeyFieldOptions, parseKeyField, scope as scopeOf } from '../../../identity/index.js'
-import { demandKnown, durationMs, isRepriseError, RepriseError } from '../../../kernel/index.js'
-import { answerCodec, codecForBoth, earlierAnswerCodecs, fieldsToReplay, type StoredAnswer } from '../answer/stored.js'
+import { type KeyFieldOptions, parseKeyField } from '../../../identity/index.js'
+import { defined, demandKnown, durationMs, isRepriseError, pick, RepriseError } from '../../../kernel/index.js'
+import type { Answer } from '../answer/answer.js'
+import {
+  type AnswerJson,
+  answerCodec,
+  earlierAnswerCodecs,
+  fieldsToReplay,
+  jsonAndBody,
+  storesStatus,
+} from '../answer/stored.js'
 import { problemBase } from '../problems.js'
-import { ruleOf } from '../request/content.js'
-import type { Arrival } from './arrival.js'
-import { type RouteOptions, storesStatus } from './options.js'
+import { contentRule } from '../request/content.js'
+import { type Arrival, arrivalIdentity } from './handler.js'
+import type { RouteOptions } from './options.js'
 
-/** A route, every default filled in. */
-export interface RouteSettings {
-  /** Whether a key is required. */
-  readonly required: boolean
+/** A route, every default filled in. What is left undefined has no default. */
+export interface RouteSettings<Native, Input>
+  extends Required<Pick<RouteOptions<Native, Input>, 'name' | 'principal' | 'required' | 'problems' | 'stores'>>,
+    Pick<RouteOptions<Native, Input>, 'parse' | 'trusts' | 'answerOf' | 'liveKeys'> {
   /** The methods whose keys count. */
   readonly methods: ReadonlySet<string>
   /** The name of the key's field, in lower case. */
   readonly keyField: string
   /** How the key is read. */
   readonly keyOptions: KeyFieldOptions
-  /** The most bytes of a request body. */
   readonly mostBodyBytes: number
-  /** Whether answers of a status are stored. */
-  readonly stores: (status: number) => boolean
   /** The fields that are repeated. */
   readonly replayed: ReadonlySet<string>
-  /** The most bytes of an answer's body that are kept. */
   readonly largestAnswer: number
   /** How long a request may take, in ms; undefined: as the domain says. */
   readonly deadlineMs: number | undefined
   /** What is taken off the caller's deadline, in ms. */
   readonly wayBackMs: number
-  /** What the `type` of problems begins with. */
-  readonly problems: string
-  /** How many remembered keys a caller may have; undefined: any number. */
-  readonly liveKeys: number | undefined
 }
 
-const sharedNames: readonly string[] = [
+const sharedNames = [
   'name',
   'principal',
   'parse',
@@ -65,23 +65,20 @@ const sharedNames: readonly string[] = [
   'answerOf',
   'reversibility',
   'mintedBy',
-]
+] as const satisfies readonly (keyof RouteOptions<never, never>)[]
 
-const usual = {
-  mostBodyBytes: 1_048_576,
-  largestAnswer: 262_144,
-  wayBackMs: 50,
-  waiters: 1_000,
-  window: '24h',
-} as const
+const usual = { mostBodyBytes: 1_048_576, largestAnswer: 262_144, wayBackMs: 50 } as const
 const mostBytes = 16_777_216
 const unsafeMethods = ['POST', 'PUT', 'PATCH', 'DELETE']
 
-/** Fills in the defaults. Refuses with OPERATION_INVALID (`details.option` says which), SCOPE_MISSING or DURATION_INVALID. */
+/**
+ * Fills in the defaults. Refuses with OPERATION_INVALID (`details.option` says which), SCOPE_MISSING or
+ * DURATION_INVALID.
+ */
 export function routeSettings<Native, Input>(
   options: RouteOptions<Native, Input>,
   modeNames: readonly string[],
-): RouteSettings {
+): RouteSettings<Native, Input> {
   if (typeof options !== 'object' || options === null) throw invalidOption('options', 'A route needs its options.')
   demandKnown(options, [...sharedNames, ...modeNames], 'options', 'OPERATION_INVALID')
   if (typeof options.principal !== 'function') {
@@ -93,30 +90,33 @@ export function routeSettings<Native, Input>(
     if (options[name] !== undefined && typeof options[name] !== 'function')
       throw invalidOption(name, 'It is a function.')
   }
-  const { required = true, key = {}, stores = storesStatus, problems = problemBase, deadline } = options
+  const { required = true, key = {}, problems = problemBase, deadline, liveKeys } = options
   if (typeof required !== 'boolean') throw invalidOption('required', 'It is true or false.')
   if (typeof problems !== 'string' || !/^[\x21-\x7e]{1,500}$/.test(problems))
     throw invalidOption('problems', 'It is the beginning of an address.')
-  const { header = 'Idempotency-Key', ...keyOptions } = keyOptionsOf(key)
-  if (typeof header !== 'string' || !/^[A-Za-z0-9-]{1,64}$/.test(header))
-    throw invalidOption('key', 'header is the name of a field.')
+  checkKeyOptions(key)
+  const { header = 'Idempotency-Key', ...keyOptions } = key
+  if (liveKeys !== undefined) whole('liveKeys', liveKeys, 1_000_000, 1)
   return {
+    ...pick(options, ['name', 'principal', 'parse', 'trusts', 'answerOf', 'liveKeys']),
+    stores: options.stores ?? storesStatus,
     required,
+    problems,
     methods: methodsOf(options.methods ?? unsafeMethods),
     keyField: header.toLowerCase(),
     keyOptions,
     mostBodyBytes: whole('mostBodyBytes', options.mostBodyBytes ?? usual.mostBodyBytes, mostBytes),
-    stores: (status) => status < 500 && stores(status) === true,
     replayed: fieldsToReplay(options.replayHeaders ?? []),
     largestAnswer: whole('largestAnswer', options.largestAnswer ?? usual.largestAnswer, mostBytes),
     deadlineMs: deadline === undefined ? undefined : durationMs(deadline, { minMs: 1 }),
     wayBackMs: options.wayBack === undefined ? usual.wayBackMs : durationMs(options.wayBack),
-    problems,
-    liveKeys: options.liveKeys === undefined ? undefined : whole('liveKeys', options.liveKeys, 1_000_000, 1),
   }
 }
 
-/** Refuses, where the route is written and not at its first request, what is no place to keep claims in, and what is no handler. */
+/**
+ * Refuses, where the route is written and not at its first request, what is no place to keep claims in, and what is no
+ * handler.
+ */
 export function demandParts(place: unknown, members: readonly string[], handler: unknown): void {
   const parts = Object(place) as Record<string, unknown>
   if (members.some((name) => parts[name] === undefined))
@@ -127,32 +127,34 @@ export function demandParts(place: unknown, members: readonly string[], handler:
     throw invalidOption('handler', 'It takes one argument, such as ({ request, input }), and returns its answer.')
 }
 
-/** What an operation is told of a route, in either mode. */
+/** What the operation of a route is told, in either mode. */
 export function operationOptions<Native, Input>(
   options: RouteOptions<Native, Input>,
-  settings: RouteSettings,
-): Omit<OperationOptions<Arrival<Native, Input>, StoredAnswer, 'answer'>, never> {
-  type Given = Arrival<Native, Input>
-  const { name, retryHorizon, oldestKey, wait, reversibility, earlierCodecs = [] } = options
-  const { codec = answerCodec } = options
+  settings: RouteSettings<Native, Input>,
+): OperationOptions<Arrival<Native, Input>, Answer, 'answer'> & { readonly codec: ValueCodec<Answer> } {
+  const { codec = jsonAndBody, earlierCodecs = [], fields } = options
   return {
-    scope: ({ principal, method }: Given) => scopeOf(...principal, method, name),
-    key: ({ key }: Given) => key as NonNullable<typeof key>,
-    content: (arrival: Given) => arrival.content(),
-    ...(options.fields === undefined ? {} : { fields: ruleOf(options.fields) }),
-    window: options.window ?? usual.window,
-    ...(retryHorizon === undefined ? {} : { retryHorizon }),
-    ...(oldestKey === undefined ? {} : { oldestKey }),
-    duplicates: options.duplicates ?? 'refuse',
-    ...(wait === undefined ? {} : { wait }),
-    waiters: options.waiters ?? usual.waiters,
+    window: '24h',
+    duplicates: 'refuse',
+    waiters: 1_000,
+    mintedBy: 'client',
+    ...pick(options, [
+      'window',
+      'retryHorizon',
+      'oldestKey',
+      'duplicates',
+      'wait',
+      'waiters',
+      'reversibility',
+      'mintedBy',
+    ]),
+    ...arrivalIdentity<Native, Input>(options.name),
+    ...defined({ fields: fields === undefined ? undefined : contentRule(fields) }),
     failures: ['answer'],
-    codec: codecForBoth(codec),
-    earlierCodecs: Array.isArray(earlierCodecs) ? readable(codec, earlierCodecs) : earlierCodecs,
+    codec: answerCodec(codec, settings),
+    earlierCodecs: readableCodecs(codec, earlierCodecs, settings),
     // What is kept is bounded by the bytes of a body; base64, escapes and fields come on top.
     largestOutcome: Math.min(67_108_864, settings.largestAnswer * 6 + 1_048_576),
-    ...(reversibility === undefined ? {} : { reversibility }),
-    mintedBy: options.mintedBy ?? 'client',
   }
 }
 
@@ -165,10 +167,12 @@ export function invalidOption(option: string, message: string, ...cause: [unknow
 }
 
 // What every request would be refused for is refused here.
-function keyOptionsOf(key: NonNullable<RouteOptions<never, never>['key']>): typeof key {
+function checkKeyOptions(key: NonNullable<RouteOptions<never, never>['key']>): void {
   if (typeof key !== 'object' || key === null) throw invalidOption('key', 'It says how the field is read.')
   demandKnown(key, ['header', 'form', 'parameters', 'minLength', 'maxLength'], 'key', 'OPERATION_INVALID')
-  const { header: _, ...options } = key
+  const { header = 'Idempotency-Key', ...options } = key
+  if (typeof header !== 'string' || !/^[A-Za-z0-9-]{1,64}$/.test(header))
+    throw invalidOption('key', 'header is the name of a field.')
   try {
     parseKeyField([], options)
   } catch (error) {
@@ -176,7 +180,6 @@ function keyOptionsOf(key: NonNullable<RouteOptions<never, never>['key']>): type
       throw invalidOption('key', 'Its limits or words are not those of a key field.', error)
     }
   }
-  return key
 }
 
 function methodsOf(methods: readonly string[]): ReadonlySet<string> {
@@ -191,11 +194,14 @@ function whole(option: string, value: number, most: number, least = 0): number {
 }
 
 // What was stored before a codec of the user's own is read by ours.
-function readable(
-  codec: ValueCodec<StoredAnswer>,
-  earlier: readonly ValueCodec<StoredAnswer>[],
-): ValueCodec<StoredAnswer>[] {
-  const names = [codec, ...earlier].map((one) => (Object(one) as Partial<ValueCodec<StoredAnswer>>).name)
-  const ours = [answerCodec, ...earlierAnswerCodecs].filter(({ name }) => !names.includes(name))
-  return [...earlier, ...ours].map(codecForBoth)
+function readableCodecs<Native, Input>(
+  codec: ValueCodec<AnswerJson>,
+  earlier: readonly ValueCodec<AnswerJson>[],
+  settings: RouteSettings<Native, Input>,
+): readonly ValueCodec<Answer>[] {
+  // What is no list is refused with the operation.
+  if (!Array.isArray(earlier)) return earlier as never
+  const names = [codec, ...earlier].map((one) => (Object(one) as Partial<ValueCodec<AnswerJson>>).name)
+  const ours = [jsonAndBody, ...earlierAnswerCodecs].filter(({ name }) => !names.includes(name))
+  return [...earlier, ...ours].map((one) => answerCodec(one, settings))
 }

@@ -2,7 +2,7 @@
 
 import { subscribe } from 'node:diagnostics_channel'
 import { inspect } from 'node:util'
-import type { Answer, StoredAnswer } from '../../../../src/http/core/index.js'
+import type { Answer, AnswerJson } from '../../../../src/http/core/index.js'
 import { encrypted } from '../../../../src/idempotency/index.js'
 import * as telemetry from '../../../../src/telemetry/index.js'
 import { armFromEnvironment } from '../../../../src/testing/index.js'
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
     })
   }
   const { adapter, database, window, oldestKey, deadline } = told
-  const codec = encrypted<StoredAnswer>({ keys: { k1: new Uint8Array(32).fill(7) }, current: 'k1' })
+  const codec = encrypted<AnswerJson>({ keys: { k1: new Uint8Array(32).fill(7) }, current: 'k1' })
   const more = {
     ...(window === undefined ? {} : { window }),
     ...(oldestKey === undefined ? {} : { oldestKey }),

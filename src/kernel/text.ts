@@ -1,9 +1,7 @@
-// Well-formed input: text that has a UTF-8 form, with no half of a surrogate pair standing alone; and bytes that are there.
-//
-// What an array of bytes says of itself can be overridden; what the engine keeps of it is read through the getters that
-// all typed arrays share (ECMA-262 section 23.2.3), which look past names, classes and realms.
+// Text and bytes as the rest of the kernel needs them: text that has a UTF-8 form, with no half of a surrogate pair standing
+// alone; several texts as one; and bytes that are there.
 
-import { RepriseError } from '../errors.js'
+import { RepriseError } from './errors.js'
 
 /** Whether every surrogate in the text is part of a pair; other text has no UTF-8 form of its own. */
 export function isWellFormed(text: string): boolean {
@@ -32,19 +30,42 @@ export function utf8Length(text: string): number | undefined {
   return bytes
 }
 
+/**
+ * The parts one after another, each preceded by its length in UTF-8 bytes and a colon: `['a', '']` gives `1:a0:`.
+ * Different lists never give the same text, whatever the parts hold, and the empty list gives the empty text.
+ * Refuses a part that is not well-formed text with `TUPLE_INVALID`: as UTF-8, all lone surrogates are the same.
+ * The lengths follow the idea of netstrings (D. J. Bernstein, 1997), without their closing comma.
+ */
+export function encodeTuple(parts: readonly string[]): string {
+  if (!Array.isArray(parts)) throw new RepriseError('TUPLE_INVALID', 'A tuple is a list of texts.')
+  let encoded = ''
+  // By index, since iteration of a list with holes by `map` or `forEach` would leave the holes out.
+  for (let index = 0; index < parts.length; index += 1) {
+    const part: unknown = parts[index]
+    const bytes = typeof part === 'string' ? utf8Length(part) : undefined
+    if (bytes === undefined) {
+      const message = `Part ${index} of the tuple is not well-formed text.`
+      throw new RepriseError('TUPLE_INVALID', message, { details: { index } })
+    }
+    encoded += `${bytes}:${part}`
+  }
+  return encoded
+}
+
+// What an array of bytes says of itself can be overridden. What the engine keeps of it is read through the getters that all
+// typed arrays share (ECMA-262 section 23.2.3), which look past names, classes and realms.
 const typedArrays = Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array
-const nameOf = getter<string | undefined>(Symbol.toStringTag)
-const lengthOf = getter<number>('length')
+const nameOf = getterOf(Symbol.toStringTag)
+const lengthOf = getterOf('length')
 const elementAt = typedArrays.at
 
-function getter<Value>(name: string | symbol): (view: unknown) => Value {
-  const read = Object.getOwnPropertyDescriptor(typedArrays, name)?.get as () => Value
-  return (view) => Reflect.apply(read, view, [])
+function getterOf(name: string | symbol): () => unknown {
+  return Object.getOwnPropertyDescriptor(typedArrays, name)?.get as () => unknown
 }
 
 /** Whether this is a `Uint8Array`: a `Buffer` and one of another realm too, whatever it calls itself. */
 export function isBytes(value: unknown): value is Uint8Array {
-  return nameOf(value) === 'Uint8Array'
+  return Reflect.apply(nameOf, value, []) === 'Uint8Array'
 }
 
 /**
@@ -52,7 +73,7 @@ export function isBytes(value: unknown): value is Uint8Array {
  * their buffer was transferred, or has shrunk from under them. Such arrays claim to be empty, and would pass for it.
  */
 export function byteCount(bytes: Uint8Array): number {
-  const count = lengthOf(bytes)
+  const count = Reflect.apply(lengthOf, bytes, []) as number
   if (count === 0 && isGone(bytes)) {
     throw new RepriseError('ARGUMENT_INVALID', 'The bytes are gone: their buffer was transferred or has shrunk.')
   }

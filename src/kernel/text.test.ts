@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { falseBytes, goneBytes, oddBytes } from '../../../test/odd-bytes.js'
-import { property } from '../../../test/property.js'
-import { byteCount, isBytes, isWellFormed, utf8Length } from './well-formed.js'
+import { falseBytes, goneBytes, oddBytes } from '../../test/odd-bytes.js'
+import { property } from '../../test/property.js'
+import { byteCount, isBytes, isWellFormed, utf8Length } from './text.js'
 
 const prototype = String.prototype as { isWellFormed?: (() => boolean) | undefined }
 const native = prototype.isWellFormed

@@ -1,17 +1,12 @@
 import { expect, it } from 'vitest'
+import { fail, OperationFailedError } from '../../../idempotency/index.js'
 import { type ErrorCode, errorCodes, RepriseError } from '../../../kernel/index.js'
 import { problemKinds } from '../problems.js'
-import { type Circumstances, isPassing, refusalOf } from './refusals.js'
+import { errorProblem, type FailedRequest, isTransientAbort } from './error-problem.js'
+import { markAsHandlers } from './handler.js'
 
-const before: Circumstances = {
-  ran: false,
-  keyed: true,
-  thrown: undefined,
-  keyField: 'idempotency-key',
-  settlesItself: true,
-}
-const after: Circumstances = { ...before, ran: true }
-const of = (code: ErrorCode) => new RepriseError(code, 'x')
+const before: FailedRequest = { keyed: true, keyField: 'idempotency-key', settlesItself: true }
+const of = (code: ErrorCode, details = {}) => new RepriseError(code, 'x', { details })
 
 it.each([
   ['OPERATION_IN_FLIGHT', before, { name: 'in-flight' }],
@@ -23,43 +18,51 @@ it.each([
   ['FINGERPRINT_INVALID', before, { name: 'record-unusable' }],
   ['RECORD_FORMAT_NEWER', before, { name: 'record-unusable', status: 503, retryable: true }],
   ['OUTCOME_TOO_LARGE', before, { name: 'answer-not-kept' }],
-  ['DEADLINE_EXCEEDED', after, { name: 'deadline-exceeded' }],
+  ['DEADLINE_EXCEEDED', before, { name: 'deadline-exceeded' }],
   ['POOL_EXHAUSTED', before, { name: 'store-unavailable' }],
   ['MIGRATION_MISSING', before, { name: 'store-unavailable' }],
   ['OPERATION_UNKNOWN', before, { name: 'outcome-unknown', retryable: true }],
-  ['OPERATION_UNKNOWN', after, { name: 'outcome-unknown', retryable: true, status: 500 }],
-  ['LEASE_LOST', { ...after, settlesItself: false }, { name: 'outcome-unknown', retryable: false, status: 500 }],
-  ['UNKNOWN_OUTCOME', { ...after, keyed: false }, { name: 'outcome-unknown', retryable: false, status: 500 }],
-] as const)('makes of %s %o', (code, circumstances, refusal) => {
-  expect(refusalOf(of(code), circumstances)).toMatchObject(refusal)
+  ['UNKNOWN_OUTCOME', before, { name: 'outcome-unknown', retryable: true, status: 500 }],
+  ['UNKNOWN_OUTCOME', { ...before, keyed: false }, { name: 'outcome-unknown', retryable: false, status: 500 }],
+] as const)('makes of %s %o', (code, request, problem) => {
+  expect(errorProblem(of(code), request)).toMatchObject(problem)
+})
+
+it('says 500 to the one whose own run may have had the effect, 409 to others', () => {
+  const held = { ...before, settlesItself: false }
+  for (const code of ['OPERATION_UNKNOWN', 'LEASE_LOST'] as const) {
+    const problem = { name: 'outcome-unknown', retryable: false }
+    expect(errorProblem(of(code), held)).toEqual(problem)
+    expect(errorProblem(of(code, { ran: true }), held)).toEqual({ ...problem, status: 500 })
+  }
 })
 
 it('says 503 where nobody can tell whether it is this key that somebody is at work on', () => {
   const flight = (certain: boolean) => new RepriseError('OPERATION_IN_FLIGHT', 'x', { details: { certain } })
-  expect(refusalOf(flight(false), before)).toEqual({ name: 'store-unavailable' })
-  expect(refusalOf(flight(true), before)).toEqual({ name: 'in-flight' })
+  expect(errorProblem(flight(false), before)).toEqual({ name: 'store-unavailable' })
+  expect(errorProblem(flight(true), before)).toEqual({ name: 'in-flight' })
 })
 
 it('says 503 where the queue of the store is full, 409 where that of the duplicates is', () => {
   const full = (details: Record<string, number>) => new RepriseError('QUEUE_FULL', 'x', { details })
-  expect(refusalOf(full({ places: 1, queue: 1_000 }), before)).toEqual({ name: 'store-unavailable' })
-  expect(refusalOf(full({ waiters: 10 }), before)).toEqual({ name: 'in-flight' })
+  expect(errorProblem(full({ places: 1, queue: 1_000 }), before)).toEqual({ name: 'store-unavailable' })
+  expect(errorProblem(full({ waiters: 10 }), before)).toEqual({ name: 'in-flight' })
 })
 
 it('says what is wrong with a key, and calls its field by its name', () => {
   const long = new RepriseError('KEY_TOO_LONG', 'The key has 300 characters; at most 255 are allowed.')
   const detail = 'The key has 300 characters; at most 255 are allowed. Nothing was carried out.'
-  expect(refusalOf(long, before)).toEqual({ name: 'key-invalid', detail })
+  expect(errorProblem(long, before)).toEqual({ name: 'key-invalid', detail })
   const { detail: usual } = problemKinds['key-missing']
-  expect(refusalOf(of('KEY_MISSING'), before)).toEqual({ name: 'key-missing', detail: usual })
-  const missing = refusalOf(of('KEY_MISSING'), { ...before, keyField: 'x-intent' })
+  expect(errorProblem(of('KEY_MISSING'), before)).toEqual({ name: 'key-missing', detail: usual })
+  const missing = errorProblem(of('KEY_MISSING'), { ...before, keyField: 'x-intent' })
   expect(missing?.detail).toMatch(/^This route needs the x-intent field that names/)
   const empty = new RepriseError('KEY_EMPTY', 'The Idempotency-Key field is empty.')
-  expect(refusalOf(empty, { ...before, keyField: 'x-intent' })?.detail).toMatch(/^The x-intent field is empty\./)
+  expect(errorProblem(empty, { ...before, keyField: 'x-intent' })?.detail).toMatch(/^The x-intent field is empty\./)
 })
 
 it('says nothing to a caller without a key of repeating with the same key', () => {
-  const refusal = refusalOf(of('UNKNOWN_OUTCOME'), { ...after, keyed: false })
+  const refusal = errorProblem(of('UNKNOWN_OUTCOME'), { ...before, keyed: false })
   expect(refusal?.detail).not.toContain('same key')
 })
 
@@ -72,13 +75,13 @@ it('leaves what is no refusal of the layer to the framework: mistakes, and what 
     'SCOPE_INVALID',
     'SQLITE_DRIVER_MISSING',
   ] as const) {
-    expect(refusalOf(of(code), before)).toBeUndefined()
+    expect(errorProblem(of(code), before)).toBeUndefined()
   }
-  const error = of('OPERATION_MISMATCH')
-  expect(refusalOf(error, { ...after, thrown: { error } })).toBeUndefined()
-  const late = of('DEADLINE_EXCEEDED')
-  expect(refusalOf(late, { ...after, thrown: { error: late } })).toEqual({ name: 'deadline-exceeded' })
-  expect(refusalOf(new Error('x'), after)).toBeUndefined()
+  for (const own of [of('OPERATION_MISMATCH'), new Error('x'), 'text', new OperationFailedError(fail('mine'))]) {
+    expect(errorProblem(markAsHandlers(own), before)).toBeUndefined()
+  }
+  const late = markAsHandlers(of('DEADLINE_EXCEEDED'))
+  expect(errorProblem(late, before)).toEqual({ name: 'deadline-exceeded' })
 })
 
 it('takes any other error before the handler was called for one of the store', () => {
@@ -88,14 +91,14 @@ it('takes any other error before the handler was called for one of the store', (
     'text',
     null,
   ]) {
-    expect(refusalOf(error, before)).toEqual({ name: 'store-unavailable' })
-    expect(isPassing(error)).toBe(false)
+    expect(errorProblem(error, before)).toEqual({ name: 'store-unavailable' })
+    expect(isTransientAbort(error)).toBe(false)
   }
 })
 
 it('has a problem, or none, for every code, and never another', () => {
   for (const code of Object.keys(errorCodes) as ErrorCode[]) {
-    const name = refusalOf(of(code), before)?.name
+    const name = errorProblem(of(code), before)?.name
     if (name !== undefined) expect(Object.keys(problemKinds)).toContain(name)
   }
 })

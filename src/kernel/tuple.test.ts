@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { property } from '../../../test/property.js'
-import { encodeTuple } from './tuple.js'
+import { property } from '../../test/property.js'
+import { encodeTuple } from './text.js'
 
 // Parts that look like the encoding's own marks, so that a weak encoding would collide often.
 const nastyText = fc

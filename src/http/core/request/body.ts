@@ -1,13 +1,12 @@
-// The body of a request from a stream of Node: as it arrived, up to a limit.
+// The body of a request, from a stream of Node or of the fetch standard: as it arrived, up to a limit.
 
 import { isRepriseError, RepriseError } from '../../../kernel/index.js'
 
 /**
- * A stream of Node that carries a body, and what a parser before us may have left: `IncomingMessage` is one. Told by the parts that are used, since whoever
- * has no Node may have no types of Node either.
+ * A stream of Node that carries a body, and what a parser before us may have left: `IncomingMessage` is one. Only the
+ * parts that are used, since whoever has no Node may have no types of Node either.
  */
 export interface BodySource {
-  /** Its fields. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   /** The bytes as a parser kept them; many can. */
   readonly rawBody?: unknown
@@ -15,61 +14,49 @@ export interface BodySource {
   readonly readableEnded: boolean
   /** Whether somebody has begun to read it. */
   readonly readableDidRead: boolean
-  /** Whether it is broken off. */
   readonly destroyed: boolean
-  /** Listens to a part of it. */
   on(event: 'data', listener: (part: Uint8Array) => void): this
-  /** Listens to what breaks it. */
   on(event: 'error', listener: (error: Error) => void): this
-  /** Listens to its end. */
   on(event: 'end' | 'close', listener: () => void): this
-  /** Listens no more. */
   off(event: 'data', listener: (part: Uint8Array) => void): this
-  /** Listens no more. */
   off(event: 'error', listener: (error: Error) => void): this
-  /** Listens no more. */
   off(event: 'end' | 'close', listener: () => void): this
   /** Lets the rest flow by. */
   resume(): unknown
 }
 
-/** Reads the body of a request of `node:http`. Rejects with BODY_TOO_LARGE, with BODY_CUT where the client went away, and with BODY_CONSUMED where a parser read it and kept no bytes. */
-export async function readNodeBody(source: BodySource, mostBytes: number): Promise<Uint8Array> {
+/**
+ * Reads the body of a request of `node:http`. Rejects with BODY_TOO_LARGE, with BODY_CUT where the client went away, and
+ * with BODY_CONSUMED where a parser read it and kept no bytes.
+ *
+ * @param advice What to do about BODY_CONSUMED, in the words of the framework. Default: in general words.
+ */
+export async function readNodeBody(source: BodySource, mostBytes: number, advice?: string): Promise<Uint8Array> {
   const kept = source.rawBody
   if (typeof kept === 'string' || kept instanceof Uint8Array) return limited(Buffer.from(kept), mostBytes)
   if (Number(source.headers['content-length'] ?? 0) > mostBytes) throw tooLarge(mostBytes)
-  if (source.readableEnded || source.readableDidRead) throw consumed()
+  if (source.readableEnded || source.readableDidRead) throw consumed(advice)
   // Nothing would be heard of it any more.
   if (source.destroyed) throw cut()
   const parts: Uint8Array[] = []
   let size = 0
   // Not for await: leaving that early destroys the stream, and with it the connection that the refusal is to be sent on.
   return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      source.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
+    const end = (error?: RepriseError): void => {
+      source.off('data', onData).off('end', end).off('error', onError).off('close', onClose)
+      if (error !== undefined) reject(error)
+      else resolve(parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts, size))
     }
     const onData = (part: Uint8Array): void => {
       size += part.length
-      if (size <= mostBytes) parts.push(part)
-      else {
-        stop()
-        source.resume()
-        reject(tooLarge(mostBytes))
-      }
+      parts.push(part)
+      if (size <= mostBytes) return
+      end(tooLarge(mostBytes))
+      source.resume()
     }
-    const onEnd = (): void => {
-      stop()
-      resolve(parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts, size))
-    }
-    const onError = (error: Error): void => {
-      stop()
-      reject(cut(error))
-    }
-    const onClose = (): void => {
-      stop()
-      reject(cut())
-    }
-    source.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
+    const onError = (error: Error): void => end(cut(error))
+    const onClose = (): void => end(cut())
+    source.on('data', onData).on('end', end).on('error', onError).on('close', onClose)
   })
 }
 
@@ -107,9 +94,8 @@ function cut(...cause: [unknown?]): RepriseError {
   return new RepriseError('BODY_CUT', message, cause.length === 0 ? {} : { cause: cause[0] })
 }
 
-function consumed(): RepriseError {
-  return new RepriseError(
-    'BODY_CONSUMED',
-    'The body was read before the route could see its bytes. Put the route before the parser, or let the parser keep the bytes as rawBody.',
-  )
+const usualAdvice = 'Put the route before the parser, or let the parser keep the bytes as rawBody.'
+
+function consumed(advice: string = usualAdvice): RepriseError {
+  return new RepriseError('BODY_CONSUMED', `The body was read before the route could see its bytes. ${advice}`)
 }

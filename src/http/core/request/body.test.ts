@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from 'node:stream'
 import { expect, it } from 'vitest'
-import { type BodySource, limited, readFetchBody, readNodeBody } from './node-body.js'
+import { type BodySource, limited, readFetchBody, readNodeBody } from './body.js'
 
 const source = <Stream extends Readable>(stream: Stream, more: Partial<BodySource> = {}) =>
   Object.assign(stream, { headers: {}, ...more })

@@ -1,0 +1,166 @@
+// One request on its way through a route, and one run of the route's handler for it.
+
+import { fail, isFailure, OperationFailedError } from '../../../idempotency/index.js'
+import { type Key, type Scope, scope } from '../../../identity/index.js'
+import { isPromiseLike, isRepriseError } from '../../../kernel/index.js'
+import { type Answer, AnswerError, type Answered, answerOf, finish } from '../answer/answer.js'
+import { requestContent } from '../request/content.js'
+import { HttpRequest, type RequestFacts } from '../request/http-request.js'
+import type { RouteSettings } from './settings.js'
+
+/** What is fixed about a request when it arrives. */
+export interface ArrivalParts<Native, Input> {
+  readonly facts: RequestFacts
+  /** The request without its body. */
+  readonly head: HttpRequest
+  readonly bytes: Uint8Array
+  /** The framework's own request. */
+  readonly native: Native
+  /** On whose behalf it is made. */
+  readonly principal: readonly [string, ...string[]]
+  /** Its key; undefined: it has none. */
+  readonly key: Key | undefined
+  /** Which call of the intent it is, as the caller says. */
+  readonly callerAttempt: number | undefined
+  /** What `parse` made of it before anything was claimed. */
+  readonly input: Input
+}
+
+/** One request on its way through a route. Not a plain object, since an operation would copy that for each run. */
+export class Arrival<Native, Input> {
+  readonly native: Native
+  readonly principal: readonly [string, ...string[]]
+  readonly key: Key | undefined
+  readonly method: string
+  readonly callerAttempt: number | undefined
+  readonly parts: ArrivalParts<Native, Input>
+
+  constructor(parts: ArrivalParts<Native, Input>) {
+    this.native = parts.native
+    this.principal = parts.principal
+    this.key = parts.key
+    this.method = parts.facts.method
+    this.callerAttempt = parts.callerAttempt
+    this.parts = parts
+  }
+
+  /** The request, fresh each time. */
+  request(): HttpRequest {
+    return new HttpRequest(this.parts.facts, this.parts.bytes)
+  }
+}
+
+/** What makes requests of a route the same intent, for its operation. */
+export interface ArrivalIdentity<Native, Input> {
+  readonly scope: (arrival: Arrival<Native, Input>) => Scope
+  readonly key: (arrival: Arrival<Native, Input>) => Key
+  readonly content: (arrival: Arrival<Native, Input>) => ReturnType<typeof requestContent>
+}
+
+/** The identity of the requests of a route. An operation is asked only where there is a key. */
+export function arrivalIdentity<Native, Input>(name: string): ArrivalIdentity<Native, Input> {
+  return {
+    scope: ({ principal, method }) => scope(...principal, method, name),
+    key: ({ key }) => key as Key,
+    content: ({ parts }) => requestContent(parts.head, parts.bytes),
+  }
+}
+
+/** What a handler gets with every run, beside its transaction or its lease. */
+export interface HandlerCall<Native, Input> {
+  /** The request, fresh for this run. */
+  readonly request: HttpRequest
+  /** What `parse` made of it, for this run. */
+  readonly input: Input
+  /** The framework's own request. It is the same in every run: read it, and leave it as it is. */
+  readonly native: Native
+  /** On whose behalf the request is made. */
+  readonly principal: readonly [string, ...string[]]
+  /** The intent's key; undefined where it has none. */
+  readonly key: Key | undefined
+  /** Which call of the intent this is, as the caller says; undefined: it does not say. */
+  readonly callerAttempt: number | undefined
+}
+
+/**
+ * The body of a route's operation: runs the handler once, and returns the answer that is to be stored. Throws an answer
+ * that is not stored as an {@link AnswerError}, and one that was thrown and is stored as a final failure.
+ *
+ * @param held What the handler is given beside the request: its transaction or its lease.
+ */
+export function handlerRun<Native, Input, Held>(
+  settings: RouteSettings<Native, Input>,
+  handler: (call: never) => Answered | PromiseLike<Answered>,
+  held: 'tx' | 'lease',
+): (given: Held, arrival: Arrival<Native, Input>) => Promise<Answer> {
+  const { parse, largestAnswer, stores } = settings
+  return async (given, { parts }) => {
+    const { facts, bytes, native, principal, key, callerAttempt } = parts
+    let answer: Answer
+    try {
+      // What was parsed before the claim is for the first run, and each further one gets it fresh.
+      const isFirst = parse === undefined || (given as { readonly attempt?: number }).attempt === 1
+      const input = isFirst ? parts.input : await parse(new HttpRequest(facts, bytes), native)
+      const request = new HttpRequest(facts, bytes)
+      const call = { request, input, native, principal, key, callerAttempt, [held]: given }
+      const finishing = finish(answerOf(await handler(call as never)), largestAnswer)
+      answer = isPromiseLike(finishing) ? await finishing : finishing
+    } catch (error) {
+      throw await errorToThrow(error, settings)
+    }
+    if (answer.status < 500 && stores(answer.status) === true) return answer
+    throw markAsHandlers(new AnswerError(answer))
+  }
+}
+
+// An error that is no answer to be stored stays the very same: a lease knows by the error itself what was declared to
+// be unsent, and a store its own errors.
+async function errorToThrow<Native, Input>(error: unknown, settings: RouteSettings<Native, Input>): Promise<unknown> {
+  try {
+    const answer = answerIn(error, settings)
+    const kept = (error instanceof AnswerError ? error.kept : undefined) ?? (answer && settings.stores(answer.status))
+    // Whatever was said of it, what failed in the server is not remembered.
+    if (answer === undefined || answer.status >= 500 || kept !== true) return markAsHandlers(error)
+    const failure = fail('answer', await finish(answer, settings.largestAnswer))
+    return new OperationFailedError(failure, { cause: error })
+  } catch (mistake) {
+    return markAsHandlers(mistake)
+  }
+}
+
+/** The answer that an error of the user's code stands for; undefined: it is none. */
+export function answerIn<Native, Input>(
+  error: unknown,
+  { answerOf: translate, problems }: Pick<RouteSettings<Native, Input>, 'answerOf' | 'problems'>,
+): Answer | undefined {
+  // With the addresses of the route, where it is a problem of ours.
+  if (error instanceof AnswerError) return error.problem === undefined ? error.answer : error.problem.of(problems)
+  const translated = translate?.(error)
+  return translated === undefined ? undefined : answerOf(translated)
+}
+
+/** What a handler threw that its operation would take for something else: its own final failure, or no error at all. */
+export class HandlerError extends Error {
+  readonly thrown: unknown
+
+  constructor(thrown: unknown) {
+    super('The handler of a route threw an error of its own.', { cause: thrown })
+    this.thrown = thrown
+  }
+}
+
+const handlerErrors = new WeakSet<object>()
+
+/** Whether an error was thrown by a handler, and not by the layer or its store. */
+export function isHandlers(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && handlerErrors.has(error)
+}
+
+/** Marks an error as thrown by a handler; the error to throw. */
+export function markAsHandlers(error: unknown): unknown {
+  const isObject = typeof error === 'object' && error !== null
+  const marked =
+    !isObject || isFailure(error) || isRepriseError(error, 'OPERATION_FAILED') ? new HandlerError(error) : error
+  handlerErrors.add(marked)
+  return marked
+}

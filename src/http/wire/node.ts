@@ -1,0 +1,107 @@
+// Requests of `node:http` or `node:http2` as facts, whatever framework they went through, and answers on their responses.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { waitFor } from '../../kernel/index.js'
+import { type Answer, discard, isBodiless, limited, type RequestFacts, readNodeBody } from '../core/index.js'
+import { fieldsOf, setFields } from './fields.js'
+
+/** A request of Node: the parts that are read. */
+export type NodeRequest = Pick<IncomingMessage, 'rawHeaders' | 'headers'> &
+  IncomingMessage & {
+    /** The bytes as a parser kept them. */
+    readonly rawBody?: unknown
+  }
+
+/** What a parser kept of a body: its bytes, or its text. */
+export type KeptBytes = string | Uint8Array | undefined
+
+/** Where in a service a request arrived. */
+export interface NodePlace {
+  /** Path and query as they arrived, where a router changed `url`. */
+  readonly target: string
+  /** What the router found in the path. */
+  readonly params?: Readonly<Record<string, unknown>> | undefined
+  /** The bytes that a parser kept elsewhere than in `rawBody`. */
+  readonly kept?: KeptBytes
+  /** What to do where a parser was faster, in the words of the framework. */
+  readonly advice?: string
+}
+
+/** The facts of a request of Node. Fields are taken as they arrived, one by one: `headers` joins what was sent twice. */
+export function nodeFacts(request: NodeRequest, { target, params, kept, advice }: NodePlace): RequestFacts {
+  const fields = fieldsOf(request.rawHeaders)
+  if (fields['content-encoding'] !== undefined) forgetEncoding(fields, kept ?? request.rawBody)
+  return {
+    method: request.method ?? 'GET',
+    target,
+    fields,
+    ...(params === undefined ? {} : { params: textParams(params) }),
+    async readBody(mostBytes) {
+      if (kept !== undefined) return limited(Buffer.from(kept as string), mostBytes)
+      return readNodeBody(request, mostBytes, advice)
+    },
+  }
+}
+
+// Parsers inflate what they read. The body in hand is not compressed any more then, and the fields must not say so;
+// bytes as many as arrived are as they arrived.
+function forgetEncoding(fields: Record<string, string[]>, kept: unknown): void {
+  if (typeof kept !== 'string' && !(kept instanceof Uint8Array)) return
+  if (Number(fields['content-length']?.[0]) === Buffer.byteLength(kept)) return
+  delete fields['content-encoding']
+  delete fields['content-length']
+}
+
+function textParams(params: Readonly<Record<string, unknown>>): Record<string, string> {
+  const texts: Record<string, string> = {}
+  for (const [name, value] of Object.entries(params)) {
+    // Express gives the parts of a wildcard as a list.
+    if (value !== undefined) texts[name] = Array.isArray(value) ? value.join('/') : String(value)
+  }
+  return texts
+}
+
+/**
+ * Sends an answer on a response of Node: after the fields that others have set, and at the pace of the client. That the
+ * client has gone is no error. Rejects where the body fails halfway, with the connection cut, so that nobody takes a part
+ * for the whole.
+ */
+export async function sendToNode(response: ServerResponse, answer: Answer): Promise<void> {
+  const { status, body } = answer
+  if (isGone(response)) return discard(answer)
+  response.statusCode = status
+  setFields(response, answer)
+  if (isBodiless(status) || response.req?.method === 'HEAD') {
+    response.end()
+    return discard(answer)
+  }
+  if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
+    // Fields and text leave in one write, fields and bytes in two.
+    if (body === null || body.length === 0) response.end()
+    else response.end(body)
+    return
+  }
+  try {
+    for await (const part of body) {
+      if (isGone(response)) return
+      if (!response.write(part)) await isDrained(response)
+    }
+  } catch (error) {
+    response.destroy()
+    throw error
+  }
+  response.end()
+}
+
+function isGone(response: ServerResponse): boolean {
+  return response.destroyed || response.writableEnded || response.closed
+}
+
+async function isDrained(response: ServerResponse): Promise<void> {
+  if (isGone(response)) return
+  await waitFor<void>({}, (resolve) => {
+    const done = (): void => void resolve()
+    response.on('drain', done).on('close', done)
+    return () => void response.off('drain', done).off('close', done)
+  })
+}
