@@ -37,7 +37,7 @@ export {
   recordFormat,
   type StoredRecord,
 } from './record.js'
-export { changedRecord, draftedRecord, droppedNote, isStill, lookedAt } from './record-writes.js'
+export { changedRecord, draftedRecord, droppedNote, isStill, lookDelayMs, lookedAt } from './record-writes.js'
 export {
   type DueQuery,
   inspectionOf,

@@ -1,4 +1,5 @@
-// What a write makes of a record, as a pure function: the meaning that every store's statements must have. Stores in memory use it; tests compare with it.
+// What a write makes of a record, as pure functions: the meaning that every store's writes must have. Stores that are no
+// databases use them; the statements of SQL stores are compared with them by tests.
 
 import {
   type AuditNote,
@@ -38,20 +39,29 @@ export function draftedRecord(draft: RecordDraft, nowMs: number, nextFence: () =
 }
 
 /**
- * Whether a record is still the one that was read, so that a write that depends on it may be made. The version alone would not tell: a row that was removed and
- * inserted again begins at 1, and a late write would meet another life of the key. Claims of other lives have other tokens and fences.
+ * Whether a record is still the one that was read, so that a write that depends on it may be made. The version alone
+ * would not tell: a row that was removed and inserted again begins at 1, and a late write would meet another life of the
+ * key. Claims of other lives have other tokens and fences.
  */
 export function isStill(record: StoredRecord | undefined, { version, token, fence }: Expected): boolean {
   return record !== undefined && record.version === version && record.token === token && record.fence === fence
 }
 
-/** The record after a sweep has taken it as due: a claim whose lease is over becomes unknown, and the next look comes later than this one did. */
+/** How long a record is put off that has been looked at so often before, in ms. */
+export function lookDelayMs(looks: number, { baseMs, capMs }: Pick<DueQuery, 'baseMs' | 'capMs'>): number {
+  return Math.min(capMs, baseMs * 2 ** looks)
+}
+
+/**
+ * The record after a sweep has taken it as due: a claim whose lease is over becomes unknown, and the next look comes
+ * later than this one did.
+ */
 export function lookedAt(
   record: StoredRecord,
-  { baseMs, capMs }: Pick<DueQuery, 'baseMs' | 'capMs'>,
+  delays: Pick<DueQuery, 'baseMs' | 'capMs'>,
   nowMs: number,
 ): StoredRecord {
-  const dueInMs = Math.min(capMs, baseMs * 2 ** record.looks)
+  const dueInMs = lookDelayMs(record.looks, delays)
   const expired = record.state === 'claimed' ? { token: null, because: 'lease-expired' } : {}
   const changed = changedRecord(record, { state: 'unknown', dueInMs, ...expired }, nowMs, () => 0)
   return { ...changed, looks: record.looks + 1 }

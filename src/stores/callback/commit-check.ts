@@ -1,15 +1,15 @@
-// Whether a transaction function commits when it says so: looked at after the first commit with a key, and after every one where it was once seen to end well although its work threw.
+// Whether a transaction function commits when it says so: looked at after the first commit with a key, and after every
+// one where it was once seen to end well although its work threw.
 
-import type { Isolation } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
-import { type CallbackOptions, rowsOf } from './options.js'
-import type { RecordStatements } from './records/statements.js'
+import { seenIn } from '../sql/index.js'
+import type { CallbackDatabase } from './database.js'
+import { type CallbackOptions, sendOn } from './options.js'
 import { rolledBackSilently } from './refusals.js'
 
 /** What a look needs. */
-export interface CommitCheckParts<Tx> extends Pick<CallbackOptions<Tx>, 'dialect' | 'transaction' | 'query'> {
-  /** Statements on records. */
-  readonly statements: RecordStatements
+export interface CommitCheckParts<Tx> extends Pick<CallbackOptions<Tx>, 'transaction' | 'query'> {
+  readonly database: CallbackDatabase
 }
 
 /** What is known of a transaction function. */
@@ -27,8 +27,8 @@ export class CommitCheck<Tx> {
   }
 
   /**
-   * Looks whether the record of a transaction that is said to be committed is there. Refuses with TRANSACTION_ENDED_ELSEWHERE where it is not; a look that fails says nothing, and the
-   * next commit is looked at.
+   * Looks whether the record of a transaction that is said to be committed is there. Refuses with
+   * TRANSACTION_ENDED_ELSEWHERE where it is not; a look that fails says nothing, and the next commit is looked at.
    */
   async confirm({ id, token }: { readonly id: StoredKey; readonly token: string }): Promise<void> {
     if (this.#trust === 'yes') return
@@ -39,12 +39,13 @@ export class CommitCheck<Tx> {
   }
 
   async #tokenOf(id: StoredKey): Promise<{ readonly token: string | undefined } | undefined> {
-    const { dialect, transaction, query, statements } = this.#parts
-    const isolation: Isolation = dialect === 'postgres' ? 'read-committed' : 'serializable'
+    const { transaction, query, database } = this.#parts
+    const [isolation = 'serializable'] = database.manifest.isolation
     let found: { readonly token: string | undefined } | undefined
     await transaction(
       async (tx) => {
-        const { record } = await statements.read(async (text, values) => rowsOf(await query(tx, text, [...values])), id)
+        const send = sendOn(query, tx, database.dialect)
+        const { record } = seenIn((await send(database.statements.read(id))).rows[0])
         found = { token: record === undefined ? undefined : (record.token ?? '') }
       },
       { isolation, readOnly: true },

@@ -1,9 +1,8 @@
 // What a body works with: the ORM's own transaction, and beside it plain queries and repeatable writes on the same connection.
 
-import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
+import { type HandleLife, type Manifest, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import { type SqlAnswer, type SqlExecutor, sqlRows } from '../sql/index.js'
-import { callbackManifests } from './manifest.js'
 
 /** What a body of a callback domain gets. */
 export interface CallbackTransaction<Tx> extends TransactionControls, Rows {
@@ -24,6 +23,7 @@ export interface CallbackTransaction<Tx> extends TransactionControls, Rows {
 export interface CallbackPort<Tx> extends SqlExecutor {
   /** Knows of the calls that the body does not wait for. */
   readonly life: Pick<HandleLife, 'call'>
+  readonly manifest: Manifest
   /** What the ORM hands out; refuses where the transaction is over or has failed. */
   tx(): Tx
   /** Runs a statement of the body. */
@@ -57,7 +57,7 @@ class Handle<Tx> extends TransactionHandle implements CallbackTransaction<Tx> {
   }
 
   async savepoint(): Promise<never> {
-    const { because, engine } = callbackManifests[this.#port.dialect]
+    const { because, engine } = this.#port.manifest
     throw new RepriseError('CAPABILITY_UNSUPPORTED', `No savepoints here: ${because.savepoints}`, {
       details: { option: 'savepoints', engine },
     })

@@ -1,7 +1,6 @@
 // What is left of an engine behind a transaction function: the marker and the effect still commit together, and less can be seen.
 
 import type { Manifest } from '../../atomicity/index.js'
-import type { SqlDialect } from '../sql/index.js'
 
 const unseen = {
   readOnly:
@@ -14,7 +13,7 @@ const unseen = {
 } as const
 
 /** The manifests of a callback domain, by the dialect of the database behind it. */
-export const callbackManifests: Readonly<Record<SqlDialect, Manifest>> = {
+export const callbackManifests: Readonly<Record<'postgres' | 'sqlite', Manifest>> = {
   postgres: {
     engine: 'callback (PostgreSQL)',
     isolation: ['read-committed', 'repeatable-read', 'serializable'],

@@ -3,7 +3,9 @@
 import type { Isolation, Phase, RulingWord } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import type { TransactionDefaults } from '../../transaction/index.js'
-import type { SqlDialect } from '../sql/index.js'
+import { migrationMissing, type Query, type SqlAnswer, type SqlDialect } from '../sql/index.js'
+import { signsOf } from './classification.js'
+import type { CallbackDialect } from './database.js'
 
 /** The answer to a statement. */
 export interface CallbackAnswer {
@@ -20,6 +22,25 @@ export function rowsOf(answer: CallbackAnswer): readonly Readonly<Record<string,
   throw new RepriseError('ARGUMENT_INVALID', 'The function query has to answer with an object that has a list of rows.')
 }
 
+/** Sends a statement of Reprise's own inside a transaction. */
+export type Send = (query: Query) => Promise<SqlAnswer>
+
+/**
+ * Sends statements of Reprise's own on what the ORM hands out. How many rows a write touched is asked of its rows, since
+ * an ORM may not tell. Where the tables are not there it is refused with MIGRATION_MISSING.
+ */
+export function sendOn<Tx>(query: CallbackOptions<Tx>['query'], tx: Tx, dialect: SqlDialect): Send {
+  return async ({ text, values, counts = false }) => {
+    try {
+      const rows = rowsOf(await query(tx, counts ? text + dialect.returning('1 AS written') : text, [...values]))
+      return { rows, rowCount: rows.length }
+    } catch (error) {
+      const message = error instanceof Error ? error.message : ''
+      throw dialect.isMissing(signsOf(error), message) ? migrationMissing(error) : error
+    }
+  }
+}
+
 /** How a transaction is to begin. */
 export interface CallbackSettings {
   /** The isolation level that the body asked for. It has to be passed on: on PostgreSQL another one is refused before the body runs. */
@@ -33,7 +54,7 @@ export interface CallbackOptions<Tx> extends TransactionDefaults {
   /** The domain's name, in events, errors and resolve tokens. */
   readonly name: string
   /** Whose SQL the database behind the ORM speaks. */
-  readonly dialect: SqlDialect
+  readonly dialect: CallbackDialect
   /**
    * Begins a transaction, calls `work` once with what its statements run on, commits when `work` resolves and rolls back when it rejects; settles when that is done, and not
    * before: `(work, { isolation }) => dataSource.transaction(levels[isolation], work)`. One that repeats on its own is told no: Reprise repeats.

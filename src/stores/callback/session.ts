@@ -1,11 +1,12 @@
-// One transaction inside the ORM's: its work waits while the runner claims, works and records, and returns only after the last statement has shown that the transaction is sound.
+// One transaction inside the ORM's: its work waits while the runner claims, works and records, and returns only after the
+// last statement has shown that the transaction is sound.
 
 import {
   type BeginSettings,
-  draftedRecord,
   type Expected,
   type HandleLife,
   handleLife,
+  type Manifest,
   type Receipt,
   type RecordDraft,
   type RecordOutcome,
@@ -16,24 +17,30 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, isRepriseError, RepriseError } from '../../kernel/index.js'
-import { listOfValues, refuseTransactionStatements, type SqlAnswer, type SqlDialect } from '../sql/index.js'
+import {
+  claimed,
+  listOfValues,
+  performAsync,
+  reclaimed,
+  refuseTransactionStatements,
+  type SqlAnswer,
+  type SqlDialect,
+} from '../sql/index.js'
 import { isOfDatabase } from './classification.js'
 import type { CommitCheck } from './commit-check.js'
+import type { CallbackDatabase, LocalSettings } from './database.js'
 import { type CallbackPort, type CallbackTransaction, callbackHandle } from './handle.js'
 import { InvertedTransaction } from './inversion.js'
-import { type CallbackOptions, rowsOf } from './options.js'
+import { type CallbackOptions, sendOn } from './options.js'
 import { whileBusy } from './records/file-lock.js'
-import type { RecordStatements } from './records/statements.js'
 import { aborted, endedElsewhere, notClaimed, over } from './refusals.js'
 import { CallbackWire } from './wire.js'
 
 /** What all sessions of a store share. */
-export interface SessionContext<Tx> extends Pick<CallbackOptions<Tx>, 'dialect' | 'transaction' | 'query'> {
+export interface SessionContext<Tx> extends Pick<CallbackOptions<Tx>, 'transaction' | 'query'> {
+  readonly database: CallbackDatabase
   /** What the user says about errors. */
   readonly classify: CallbackOptions<Tx>['classify']
-  /** Statements on records. */
-  readonly statements: RecordStatements
-  /** Time. */
   readonly clock: Clock
   /** Errors of COMMIT under a key. */
   readonly unsure: WeakSet<object>
@@ -43,20 +50,17 @@ export interface SessionContext<Tx> extends Pick<CallbackOptions<Tx>, 'dialect' 
   wired: boolean
 }
 
-/** A row that comes and goes between two statements is looked for this often. */
-const mostRounds = 4
-
 /** One transaction. */
 export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, CallbackPort<Tx> {
   readonly trace: undefined = undefined
   readonly dialect: SqlDialect
+  readonly manifest: Manifest
   readonly #context: SessionContext<Tx>
   readonly #turn: Turn
   readonly #waitMs: number
   readonly life: HandleLife = handleLife()
   #open: InvertedTransaction<Tx> | undefined
   #wire: CallbackWire<Tx> | undefined
-  #nowMs: number | undefined
   #lockWaitMs = 0
   #locking: Promise<unknown> = Promise.resolve()
   #claimWaitMs = 0
@@ -67,7 +71,8 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
 
   /** @param waitMs The longest wait until the transaction function calls its work, in ms. */
   constructor(context: SessionContext<Tx>, turn: Turn, waitMs: number) {
-    this.dialect = context.dialect
+    this.dialect = context.database.dialect
+    this.manifest = context.database.manifest
     this.#context = context
     this.#turn = turn
     this.#waitMs = waitMs
@@ -89,9 +94,10 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
     const { lockWaitMs, claim } = settings
     this.#lockWaitMs = lockWaitMs
     this.#claimWaitMs = Math.min(lockWaitMs, claim?.waitMs ?? lockWaitMs)
-    if (this.dialect === 'postgres') {
+    const { settings: local } = this.#context.database
+    if (local !== undefined) {
       const wire = await this.#start(settings)
-      this.#nowMs = await wire.open(settings, { claimMs: this.#claimWaitMs, bodyMs: lockWaitMs })
+      await wire.open(local, settings, { claimMs: this.#claimWaitMs, bodyMs: lockWaitMs })
       // Once is enough to see that the user's two functions belong together.
       if (!this.#context.wired) await wire.refuseOutside()
       this.#context.wired = true
@@ -103,30 +109,16 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
   }
 
   async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> {
-    const { statements } = this.#context
-    const { run } = this.#opened
+    const { statements } = this.#context.database
     this.#claimed = 'theirs'
-    for (let round = 1; round <= mostRounds; round++) {
-      this.#nowMs ??= await statements.nowMs(run)
-      const record = await statements.insert(run, id, draft, this.#nowMs)
-      if (record !== undefined) {
-        await this.#hold(id, draft)
-        return 'claimed'
-      }
-      const { record: there, nowMs } = await statements.read(run, id)
-      this.#nowMs = nowMs
-      if (there !== undefined) return { record: there, nowMs }
-    }
-    throw new RepriseError('ROW_UNSETTLED', `The record came and went ${mostRounds} times while it was claimed.`)
+    const found = await performAsync(claimed(statements, id, draft), this.#opened.own)
+    if (found === 'claimed') await this.#hold(id, draft)
+    return found
   }
 
   async reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> {
-    const { statements } = this.#context
-    const { run } = this.#opened
-    const nowMs = await statements.nowMs(run)
-    const record = { ...draftedRecord(draft, nowMs, () => 0), version: over.version + 1 }
-    const fence = draft.leaseMs === undefined ? 'same' : 'next'
-    if ((await statements.overwrite(run, id, over, record, fence)) === undefined) return false
+    const { statements } = this.#context.database
+    if (!(await performAsync(reclaimed(statements, id, over, draft), this.#opened.own))) return false
     await this.#hold(id, draft)
     return true
   }
@@ -202,24 +194,32 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
   async run(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
     this.#mayAct()
     if (!text.startsWith('UPDATE ')) return this.#opened.send(text, values)
-    const { rows } = await this.#opened.send(`${text} RETURNING 1 AS written`, values)
+    const { rows } = await this.#opened.send(text + this.dialect.returning('1 AS written'), values)
     return { rows, rowCount: rows.length }
   }
 
   async lock(select: string, values: readonly unknown[], wait: 'nowait' | number | undefined): Promise<SqlAnswer> {
-    if (this.dialect === 'sqlite') return this.run(select, values)
-    if (wait === 'nowait') return this.run(`${select} FOR UPDATE NOWAIT`, values)
-    if (wait === undefined) return this.run(`${select} FOR UPDATE`, values)
-    const locked = this.#locking.then(() => this.#lockWithin(select, values, wait))
+    const { settings } = this.#context.database
+    // The writer has the whole store to itself, so a row that it sees is locked already.
+    if (settings === undefined) return this.run(select, values)
+    if (wait === 'nowait') return this.run(settings.lockingRows(select, 'nowait'), values)
+    const text = settings.lockingRows(select, 'wait')
+    if (wait === undefined) return this.run(text, values)
+    const locked = this.#locking.then(() => this.#lockWithin(text, values, wait, settings))
     this.#locking = locked.catch(() => undefined)
     return locked
   }
 
   // One after the other: the limit of one must not be that of another.
-  async #lockWithin(select: string, values: readonly unknown[], wait: number): Promise<SqlAnswer> {
-    await this.#opened.limitLocks(Math.min(wait, this.#lockWaitMs))
-    const answer = await this.run(`${select} FOR UPDATE`, values)
-    await this.#opened.limitLocks(this.#lockWaitMs)
+  async #lockWithin(
+    text: string,
+    values: readonly unknown[],
+    wait: number,
+    { limitLocks }: LocalSettings,
+  ): Promise<SqlAnswer> {
+    await this.#opened.own(limitLocks(Math.min(wait, this.#lockWaitMs)))
+    const answer = await this.run(text, values)
+    await this.#opened.own(limitLocks(this.#lockWaitMs))
     return answer
   }
 
@@ -233,10 +233,10 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
       },
     )
     this.#open = open
-    const { dialect, query, clock } = this.#context
+    const { database, query, clock } = this.#context
     const wire = new CallbackWire<Tx>({
       tx: await open.begunWithin(this.#waitMs, clock),
-      dialect,
+      database,
       query,
       life: this.life,
     })
@@ -245,10 +245,11 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
   }
 
   async #startAsWriter(settings: BeginSettings): Promise<void> {
-    const { query, statements } = this.#context
+    const { query, database } = this.#context
     const { tx } = await this.#start(settings)
     try {
-      await statements.lockFile(async (text, values) => rowsOf(await query(tx, text, [...values])))
+      // Past the wire: a lock that was not granted does not poison the handle, since it is tried again.
+      if (database.lockStore !== undefined) await sendOn(query, tx, database.dialect)(database.lockStore)
     } catch (error) {
       await this.#open?.rollback().catch(() => undefined)
       throw error
@@ -257,7 +258,7 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
 
   /** The last statement before the work returns. In a transaction that an error has ended it fails, where COMMIT would only be answered with ROLLBACK. */
   async #lastStatement(): Promise<void> {
-    const { statements } = this.#context
+    const { statements, settings } = this.#context.database
     const wire = this.#opened
     const claimed = this.#claimed
     try {
@@ -266,7 +267,8 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
         return
       }
       const { id, token } = claimed
-      if (await statements.outcome(wire.run, id, token, this.#outcome, wire.mark)) return
+      const outcome = statements.outcome(id, token, this.#outcome, settings?.isInside(wire.mark))
+      if ((await wire.own(outcome)).rowCount === 1) return
       if (!(await wire.isInside())) throw endedElsewhere()
       throw new RepriseError('MARKER_INVALID', 'The marker that this transaction claimed is gone.')
     } catch (error) {
@@ -277,8 +279,10 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
   async #hold(id: StoredKey, { token }: RecordDraft): Promise<void> {
     this.#claimed = { id, token }
     // From the body on the whole wait counts.
-    if (this.dialect === 'postgres' && this.#claimWaitMs < this.#lockWaitMs)
-      await this.#opened.limitLocks(this.#lockWaitMs)
+    const { settings } = this.#context.database
+    if (settings !== undefined && this.#claimWaitMs < this.#lockWaitMs) {
+      await this.#opened.own(settings.limitLocks(this.#lockWaitMs))
+    }
   }
 
   get #opened(): CallbackWire<Tx> {

@@ -1,17 +1,19 @@
-// Statements on their way into the ORM's transaction: its settings, the mark that tells its inside from its outside, and an end to it all at the first error.
+// Statements on their way into the ORM's transaction: its settings, the mark that tells its inside from its outside, and
+// an end to it all at the first error.
 
-import type { BeginSettings, HandleLife, Isolation } from '../../atomicity/index.js'
+import type { BeginSettings, HandleLife } from '../../atomicity/index.js'
 import { RepriseError, uuidv4 } from '../../kernel/index.js'
-import { LockTimeoutError, type SqlAnswer, type SqlDialect, storeNowMs } from '../sql/index.js'
+import { LockTimeoutError, type Query, type SqlAnswer } from '../sql/index.js'
 import { signsOf } from './classification.js'
-import { type CallbackOptions, rowsOf } from './options.js'
-import { markSetting, type Run } from './records/statements.js'
+import type { CallbackDatabase, LocalSettings } from './database.js'
+import { type CallbackOptions, rowsOf, type Send, sendOn } from './options.js'
 import { over } from './refusals.js'
 
 /** What the statements of a transaction need. */
-export interface WireParts<Tx> extends Pick<CallbackOptions<Tx>, 'dialect' | 'query'> {
+export interface WireParts<Tx> extends Pick<CallbackOptions<Tx>, 'query'> {
   /** What the ORM hands out for the transaction. */
   readonly tx: Tx
+  readonly database: CallbackDatabase
   /** Whether the handle can be used. */
   readonly life: HandleLife
 }
@@ -28,7 +30,9 @@ export interface LockWaits {
 export class CallbackWire<Tx> {
   /** What the ORM hands out. */
   readonly tx: Tx
-  /** Names the transaction on PostgreSQL, for as long as it is open. */
+  /** Sends a statement of Reprise's own. */
+  readonly own: Send
+  /** Names the transaction for as long as it is open, where the database has settings for it. */
   readonly mark: string = uuidv4()
   readonly #parts: WireParts<Tx>
   readonly #underway = new Set<Promise<unknown>>()
@@ -37,6 +41,7 @@ export class CallbackWire<Tx> {
   constructor(parts: WireParts<Tx>) {
     this.tx = parts.tx
     this.#parts = parts
+    this.own = sendOn((_tx, text, values) => this.send(text, values), parts.tx, parts.database.dialect)
   }
 
   /** Sends a statement. Any error of it ends the transaction. */
@@ -60,9 +65,6 @@ export class CallbackWire<Tx> {
     }
   }
 
-  /** The same, for its rows. */
-  readonly run: Run = async (text, values) => (await this.send(text, values)).rows
-
   /** Waits for what the body did not wait for. */
   async untilIdle(): Promise<void> {
     while (this.#underway.size > 0) await Promise.allSettled(this.#underway)
@@ -74,20 +76,24 @@ export class CallbackWire<Tx> {
   }
 
   /**
-   * PostgreSQL: settings that end with the transaction, so that locks, statements and an idle connection have limits whatever those of the ORM are. Answers with the server's time in ms.
-   * Refuses a transaction of another level.
+   * Settings that end with the transaction, so that locks, statements and an idle connection have limits whatever those
+   * of the ORM are. Refuses a transaction of another level.
    */
-  async open({ isolation, idleMs }: BeginSettings, { claimMs, bodyMs }: LockWaits): Promise<number> {
-    const limits = [claimMs, idleMs, Math.max(idleMs, bodyMs + 1_000)].map(wholeMs)
-    const [row] = await this.run(openingText, [...limits, this.mark])
-    if (row?.['isolation'] !== levels[isolation]) throw wrongLevel()
-    return Number(row['now_ms'])
+  async open(settings: LocalSettings, begin: BeginSettings, { claimMs, bodyMs }: LockWaits): Promise<void> {
+    const { isolation, idleMs } = begin
+    const limits = { lockMs: claimMs, idleMs, statementMs: Math.max(idleMs, bodyMs + 1_000) }
+    const [row] = await this.#rows(settings.open(limits, this.mark))
+    if (row?.['isolation'] !== settings.levels[isolation]) throw wrongLevel()
   }
 
-  /** Whether the transaction is still the one that was opened. SQLite has nothing to tell by; there it is only a statement that works. */
+  /**
+   * Whether the transaction is still the one that was opened. A database without settings has nothing to tell by; there
+   * it is only a statement that works.
+   */
   async isInside(): Promise<boolean> {
-    if (this.#dialect === 'sqlite') return (await this.run('SELECT 1 AS one', [])).length === 1
-    const [row] = await this.run(`SELECT current_setting('${markSetting}', true) AS mark`, [])
+    const { settings } = this.#parts.database
+    if (settings === undefined) return (await this.#rows({ text: 'SELECT 1 AS one', values: [] })).length === 1
+    const [row] = await this.#rows(settings.readMark)
     return row?.['mark'] === this.mark
   }
 
@@ -96,28 +102,9 @@ export class CallbackWire<Tx> {
     if (!(await this.isInside())) throw notInside()
   }
 
-  /** PostgreSQL: the longest wait for a lock from here on. */
-  async limitLocks(waitMs: number): Promise<void> {
-    await this.run("SELECT set_config('lock_timeout', $1, true) AS a", [wholeMs(waitMs)])
+  async #rows({ text, values }: Query): Promise<SqlAnswer['rows']> {
+    return (await this.send(text, values)).rows
   }
-
-  get #dialect(): SqlDialect {
-    return this.#parts.dialect
-  }
-}
-
-const openingText = `SELECT set_config('lock_timeout', $1, true) AS a, set_config('idle_in_transaction_session_timeout', $2, true) AS b, set_config('statement_timeout', $3, true) AS c,
-  set_config('${markSetting}', $4, true) AS d, current_setting('transaction_isolation') AS isolation, ${storeNowMs.postgres} AS now_ms`
-
-const levels: Readonly<Record<Isolation, string>> = {
-  'read-committed': 'read committed',
-  'repeatable-read': 'repeatable read',
-  serializable: 'serializable',
-}
-
-// 0 would switch a limit off, and settings are texts.
-function wholeMs(ms: number): string {
-  return String(Math.min(Math.max(1, Math.ceil(ms)), 2 ** 31 - 1))
 }
 
 function wrongLevel(): RepriseError {

@@ -2,6 +2,7 @@
 
 import type { AcquireLimits, Blocker, Engine, Records } from '../../atomicity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
+import { SqlRecords } from '../sql/index.js'
 import { blockersOf } from './asking/lock-report.js'
 import { resolveTrace } from './asking/resolve.js'
 import { classifyPostgres } from './classification.js'
@@ -10,7 +11,7 @@ import type { PostgresTransaction, TransactionClient, TransactionPool } from './
 import { postgresManifest, untracedManifest } from './manifest.js'
 import type { PostgresSchema } from './migrations.js'
 import { ClaimStatements } from './records/claim-statements.js'
-import { PostgresRecords } from './records/records.js'
+import { StatementRunner } from './records/statement-runner.js'
 import { type PostgresSession, sessionsOn } from './session.js'
 
 /** What an engine is made of. */
@@ -51,7 +52,7 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
     name,
     manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
     acquire: sessionsOn(connections, { clock, statements, bind, resolvesUnkeyed, blockers }),
-    records: new PostgresRecords(schema, { connections, clock, connectionWaitMs }),
+    records: new SqlRecords(schema.statements, new StatementRunner({ connections, clock, connectionWaitMs })),
     classify: classifyPostgres,
     async resolve(trace, limits) {
       const beganMs = clock.monotonicMs()

@@ -2,7 +2,7 @@
 
 import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
-import { listOfValues, refuseTransactionStatements, type SqlExecutor, sqlRows } from '../sql/index.js'
+import { listOfValues, postgresDialect, refuseTransactionStatements, type SqlExecutor, sqlRows } from '../sql/index.js'
 import type { PostgresAnswer } from './options.js'
 
 /** What a body of a PostgreSQL transaction gets. */
@@ -56,7 +56,7 @@ export class PostgresHandle<Bound> extends TransactionHandle implements Postgres
   query<Row>(text: string, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }> {
     return this.#port.life.call(async () => {
       if (typeof text !== 'string') throw unsupported('tx.query takes a text and its values')
-      refuseTransactionStatements(text, 'postgres')
+      refuseTransactionStatements(text, postgresDialect)
       const answer = lastOf(await this.#port.send(text, values === undefined ? undefined : [...listOfValues(values)]))
       return { rows: answer.rows as unknown as Row[], rowCount: answer.rowCount ?? 0 }
     })
@@ -133,7 +133,7 @@ export class TransactionClient {
   async #query(config: unknown, values: unknown, callback: unknown): Promise<PostgresAnswer> {
     if (typeof values === 'function' || isGiven(callback)) throw this.#unheard('use the promise, not a callback')
     if (typeof config === 'string') {
-      refuseTransactionStatements(config, 'postgres')
+      refuseTransactionStatements(config, postgresDialect)
       return this.#port.send(config, valuesOf(values))
     }
     if (typeof config !== 'object' || config === null) throw unsupported('a statement is a text or a config')
@@ -144,7 +144,7 @@ export class TransactionClient {
     const copy = { ...config } as Record<string, unknown>
     if (isGiven(copy['callback'])) throw this.#unheard('use the promise, not a callback')
     if (typeof copy['text'] !== 'string') throw unsupported('a config needs its text')
-    refuseTransactionStatements(copy['text'], 'postgres')
+    refuseTransactionStatements(copy['text'], postgresDialect)
     return this.#port.send(copy, valuesOf(values))
   }
 

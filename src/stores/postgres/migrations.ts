@@ -13,11 +13,13 @@ import {
   hasEnd,
   type MigrationPlan,
   type MigrationResult,
+  postgresDialect,
   printMigrations,
   quoteName,
+  RecordStatements,
   recordMigrationName,
+  recordTables,
   refuseNewer,
-  storeNowMs,
 } from '../sql/index.js'
 import { signsOf } from './classification.js'
 import type { PostgresPoolClient } from './options.js'
@@ -29,18 +31,14 @@ export interface PostgresSchema {
   readonly schema: string
   /** What their names begin with, checked. */
   readonly prefix: string
-  /** The marker table, quoted. */
-  readonly marker: string
-  /** The table of audit notes, quoted. */
-  readonly audit: string
-  /** An SQL expression for the next number of the fence. */
-  readonly nextFence: string
+  /** The statements on its records. */
+  readonly statements: RecordStatements
   /** How they are made. */
   readonly plan: MigrationPlan
 }
 
 /** Milliseconds since 1970 by the server's clock, at this statement and not at the transaction's begin. */
-export const nowMs: string = storeNowMs.postgres
+export const { nowMs } = postgresDialect
 
 const types: ColumnTypes = { text: 'text', integer: 'integer', bigint: 'bigint' }
 
@@ -48,16 +46,13 @@ const types: ColumnTypes = { text: 'text', integer: 'integer', bigint: 'bigint' 
 export function postgresSchema(prefix: string = 'reprise_', schema: string = 'public'): PostgresSchema {
   const table = (name: string): string => `${quoteName(checkSchema(schema))}.${quoteName(checkPrefix(prefix) + name)}`
   const index = (name: string): string => quoteName(checkPrefix(prefix) + name)
-  const marker = table('marker')
-  const audit = table('audit')
-  const fence = table('fence')
+  const tables = recordTables(postgresDialect, table)
+  const { marker, audit } = tables
   const versionTable = table('migration')
   return {
     schema,
     prefix,
-    marker,
-    audit,
-    nextFence: `nextval('${fence}')`,
+    statements: new RecordStatements(postgresDialect, tables),
     plan: {
       versionTable,
       nowMs,
@@ -87,7 +82,7 @@ export function postgresSchema(prefix: string = 'reprise_', schema: string = 'pu
             `CREATE INDEX ${index('audit_id')} ON ${audit} (id, number)`,
             `CREATE INDEX ${index('audit_at')} ON ${audit} (at_ms)`,
             // Never restarts: its numbers fence off claims that are long gone. Without a cache they grow in the order in which they are taken.
-            `CREATE SEQUENCE ${fence} AS bigint NO CYCLE CACHE 1`,
+            `CREATE SEQUENCE ${table('fence')} AS bigint NO CYCLE CACHE 1`,
           ],
         },
       ],

@@ -17,7 +17,15 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, defined, RepriseError } from '../../kernel/index.js'
-import { LockTimeoutError, migrationMissing, recordOf, type SqlAnswer, type SqlExecutor } from '../sql/index.js'
+import {
+  LockTimeoutError,
+  migrationMissing,
+  postgresDialect,
+  recordOf,
+  type SqlAnswer,
+  type SqlDialect,
+  type SqlExecutor,
+} from '../sql/index.js'
 import { askAll, askNumber, takeTrace } from './asking/trace.js'
 import { isServerError, signsOf } from './classification.js'
 import { type Connections, type KnownConnection, knownConnection } from './connections.js'
@@ -65,7 +73,7 @@ const mostRounds = 4
 
 /** A session on a connection. */
 export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound>>, StatementPort, SqlExecutor {
-  readonly dialect = 'postgres'
+  readonly dialect: SqlDialect = postgresDialect
   readonly beginsAtOnce = true
   readonly life: HandleLife = handleLife()
   trace: Trace | undefined

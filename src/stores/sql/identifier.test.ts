@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { checkPrefix, checkSchema, placeholder, quoteName, quoteTable } from './index.js'
+import { checkPrefix, checkSchema, postgresDialect, quoteName, quoteTable, sqliteDialect } from './index.js'
 
 const refused = expect.objectContaining({ code: 'ARGUMENT_INVALID' })
 
 describe('names', () => {
   it('are quoted so that nothing in them counts', () => {
     expect(quoteName('a"b; drop table c')).toBe('"a""b; drop table c"')
-    expect(quoteTable('shop.orders')).toBe('"shop"."orders"')
-    expect(quoteTable('orders')).toBe('"orders"')
+    expect(quoteTable('shop.orders', postgresDialect)).toBe('"shop"."orders"')
+    expect(quoteTable('orders', postgresDialect)).toBe('"orders"')
   })
 
   it.each(['', 'a\0b', 'ä'.repeat(32), 7 as never])(
@@ -18,15 +18,15 @@ describe('names', () => {
   )
 
   it('of tables have one schema at most', () => {
-    expect(() => quoteTable('a.b.c')).toThrow(refused)
-    expect(() => quoteTable('.b')).toThrow(refused)
+    expect(() => quoteTable('a.b.c', postgresDialect)).toThrow(refused)
+    expect(() => quoteTable('.b', postgresDialect)).toThrow(refused)
   })
 
   it('of tables are taken as they are where they come apart from their schema', () => {
-    expect(quoteTable({ table: 'shop.orders' })).toBe('"shop.orders"')
-    expect(quoteTable({ schema: 'a.b', table: 'c.d"e' })).toBe('"a.b"."c.d""e"')
+    expect(quoteTable({ table: 'shop.orders' }, postgresDialect)).toBe('"shop.orders"')
+    expect(quoteTable({ schema: 'a.b', table: 'c.d"e' }, postgresDialect)).toBe('"a.b"."c.d""e"')
     for (const table of [{ table: '' }, { schema: '', table: 'a' }, {}, null, 7]) {
-      expect(() => quoteTable(table as never)).toThrow(refused)
+      expect(() => quoteTable(table as never, postgresDialect)).toThrow(refused)
     }
   })
 
@@ -40,6 +40,6 @@ describe('names', () => {
   })
 
   it('have placeholders by dialect', () => {
-    expect([placeholder('postgres', 3), placeholder('sqlite', 3)]).toEqual(['$3', '?'])
+    expect([postgresDialect.placeholder(3), sqliteDialect.placeholder(3)]).toEqual(['$3', '?'])
   })
 })

@@ -2,20 +2,24 @@
 
 import { checkName, type TableName, tableParts } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
+import type { SqlDialect } from './dialect.js'
 
-/** A name in double quotes, for either engine. Refuses an empty one, one with a NUL, and one over 63 bytes of UTF-8. */
+/** A name in double quotes, as the standard has it. Refuses an empty one, one with a NUL, and one over 63 bytes of UTF-8. */
 export function quoteName(name: string): string {
   return `"${checkName(name).replaceAll('"', '""')}"`
 }
 
-/** A table's name, with its schema before a dot where there is one: `'shop.orders'` gives `"shop"."orders"`; `{ table: 'shop.orders' }` gives `"shop.orders"`. */
-export function quoteTable(table: TableName): string {
-  return tableParts(table).map(quoteName).join('.')
+/**
+ * A table's name, with its schema before a dot where there is one: `'shop.orders'` gives `"shop"."orders"`;
+ * `{ table: 'shop.orders' }` gives `"shop.orders"`.
+ */
+export function quoteTable(table: TableName, dialect: Pick<SqlDialect, 'quoteName'>): string {
+  return tableParts(table).map(dialect.quoteName).join('.')
 }
 
 /**
- * A prefix of table names: small letters, digits and `_`, a letter or `_` first, at most 40 characters, so that every name made with it stays under the limit
- * of all engines. An empty one is allowed.
+ * A prefix of table names: small letters, digits and `_`, a letter or `_` first, at most 40 characters, so that every
+ * name made with it stays under the limit of all engines. An empty one is allowed.
  */
 export function checkPrefix(prefix: string): string {
   if (typeof prefix === 'string' && /^(?:[a-z_][a-z0-9_]{0,39})?$/.test(prefix)) return prefix

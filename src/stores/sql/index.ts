@@ -1,6 +1,9 @@
-// SQL that stores share: reading it, quoting names, repeatable writes, migrations. For stores only; it has no door of its own.
+// SQL that stores share: dialects, reading statements, quoting names, repeatable writes, records, migrations. For stores
+// only; it has no entry point of its own.
 
-export { placeholder, type SqlDialect, storeNowMs } from './dialect.js'
+export type { SqlDialect } from './dialect.js'
+export { postgresDialect } from './dialects/postgres.js'
+export { sqliteDialect } from './dialects/sqlite.js'
 export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
 export { LockTimeoutError } from './lock-timeout.js'
@@ -14,7 +17,6 @@ export {
   printMigrations,
   refuseNewer,
 } from './migrations.js'
-export { type Forgettable, finishedRecords, oldMarkers, unknownRecords } from './records/forgetting.js'
 export {
   addedColumns,
   auditColumns,
@@ -23,21 +25,29 @@ export {
   hasEnd,
   recordMigrationName,
 } from './records/migration.js'
-export { ReadableRecords } from './records/readable-records.js'
+export { claimed, type Procedure, perform, performAsync, reclaimed, unsettled } from './records/procedures.js'
+export { leftMs, type RecordRunner, SqlRecords, tooLate } from './records/records.js'
 export {
-  auditSelection,
-  checkRows,
   isOurFormat,
-  namedRecords,
-  recordCell,
+  type RecordRow,
   recordColumns,
-  recordIn,
   recordOf,
   recordSelection,
   recordValues,
-  wholeMs,
+  seenIn,
+  storableMs,
 } from './records/rows.js'
+export {
+  type Condition,
+  claimCells,
+  forgettable,
+  outcomePlaces,
+  type Query,
+  RecordStatements,
+  type RecordTables,
+  recordTables,
+} from './records/statements.js'
 export { sqlRows } from './rows.js'
 export { type SavepointTurns, savepointTurns } from './savepoint-turns.js'
-export { refuseTransactionStatements, statementsOf, transactionStatementIn } from './statements.js'
-export { listOfValues, Values } from './values.js'
+export { listOfValues, refuseTransactionStatements, statementsOf, transactionStatementIn } from './statements.js'
+export { type Binding, Values } from './values.js'

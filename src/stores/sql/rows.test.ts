@@ -1,7 +1,7 @@
 import Database from 'libsql'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { SqlExecutor } from './executor.js'
-import { sqlRows } from './index.js'
+import { sqliteDialect, sqlRows } from './index.js'
 
 // A real engine without a server. What two connections do to each other is tested on PostgreSQL.
 let database: Database.Database
@@ -9,7 +9,7 @@ let poisoned: unknown[]
 let before: (text: string) => void
 
 const executor: SqlExecutor = {
-  dialect: 'sqlite',
+  dialect: sqliteDialect,
   async run(text, values) {
     before(text)
     const statement = database.prepare(text)

@@ -12,7 +12,7 @@ import {
 } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import type { SqlAnswer, SqlExecutor } from './executor.js'
-import { quoteName, quoteTable } from './identifier.js'
+import { quoteTable } from './identifier.js'
 import { Values } from './values.js'
 
 /** A row that is there, gone and there again between two statements is looked for this often. */
@@ -38,14 +38,22 @@ class Statement extends Values {
     this.#executor = executor
   }
 
+  name(column: string): string {
+    return this.#executor.dialect.quoteName(column)
+  }
+
+  table(table: TableName): string {
+    return quoteTable(table, this.#executor.dialect)
+  }
+
   assignments(set: Match): string[] {
-    return Object.entries(set).map(([column, value]) => `${quoteName(column)} = ${this.place(value)}`)
+    return Object.entries(set).map(([column, value]) => `${this.name(column)} = ${this.place(value)}`)
   }
 
   conditions(where: Match): string {
     return Object.entries(where)
       .map(([column, value]) =>
-        value === null ? `${quoteName(column)} IS NULL` : `${quoteName(column)} = ${this.place(value)}`,
+        value === null ? `${this.name(column)} IS NULL` : `${this.name(column)} = ${this.place(value)}`,
       )
       .join(' AND ')
   }
@@ -62,15 +70,15 @@ async function insertOnce(
   by: readonly string[],
   key: Match,
 ): Promise<InsertedOnce> {
-  const columns = Object.keys(row).map(quoteName).join(', ')
-  const target = by.map(quoteName).join(', ')
+  const { dialect } = executor
+  const columns = Object.keys(row).map(dialect.quoteName).join(', ')
+  const target = by.map(dialect.quoteName).join(', ')
   for (let round = 1; round <= mostRounds; round++) {
     const insert = new Statement(executor)
     const places = Object.values(row).map((value) => insert.place(value))
     // Only a conflict over the natural key is a repeat; any other violation stays the error it is.
-    const inserted = await insert.run(
-      `INSERT INTO ${quoteTable(table)} (${columns}) VALUES (${places.join(', ')}) ON CONFLICT (${target}) DO NOTHING RETURNING *`,
-    )
+    const text = dialect.insertNew(insert.table(table), columns, `VALUES (${places.join(', ')})`, target)
+    const inserted = await insert.run(text + dialect.returning('*'))
     const [fresh] = inserted.rows
     if (fresh !== undefined) return { inserted: true, row: fresh }
     const found = await readRow(executor, table, key)
@@ -87,9 +95,10 @@ async function transit(executor: SqlExecutor, table: TableName, transition: Soun
     const unique = update.conditions(where)
     const states = from.map((state) => update.place(state)).join(', ')
     // A repeat of this command must not apply twice where the state may stay the same.
-    const other = `(${quoteName(commandColumn)} IS NULL OR ${quoteName(commandColumn)} <> ${update.place(command)})`
+    const last = update.name(commandColumn)
+    const other = `(${last} IS NULL OR ${last} <> ${update.place(command)})`
     const { rowCount } = await update.run(
-      `UPDATE ${quoteTable(table)} SET ${assignments.join(', ')} WHERE ${unique} AND ${quoteName(column)} IN (${states}) AND ${other}`,
+      `UPDATE ${update.table(table)} SET ${assignments.join(', ')} WHERE ${unique} AND ${update.name(column)} IN (${states}) AND ${other}`,
     )
     if (rowCount === 1) return { result: 'applied' }
     if (rowCount > 1) throw manyChanged(executor, rowCount)
@@ -100,21 +109,23 @@ async function transit(executor: SqlExecutor, table: TableName, transition: Soun
   throw restless()
 }
 
-// Why a transition changed nothing. The database compares: only it knows that a uuid is the same in capitals, and that 7 is what '7' became in a column of numbers.
+// Why a transition changed nothing. The database compares: only it knows that a uuid is the same in capitals, and that 7
+// is what '7' became in a column of numbers.
 async function whyNot(
   executor: SqlExecutor,
   table: TableName,
   { where, column, from, to, command, commandColumn }: SoundTransition,
 ): Promise<Transitioned | { readonly result: 'ready' }> {
   const select = new Statement(executor)
-  const same = `${quoteName(commandColumn)} = ${select.place(command)}`
+  const state = select.name(column)
+  const same = `${select.name(commandColumn)} = ${select.place(command)}`
   // A command that asked for another end before is no repeat, and what it asks for now has not happened.
-  const there = `${quoteName(column)} = ${select.place(to)}`
+  const there = `${state} = ${select.place(to)}`
   const states = from.map((state) => select.place(state)).join(', ')
   const row = onlyRow(
     await select.run(
-      `SELECT CASE WHEN ${same} THEN CASE WHEN ${there} THEN 'same' ELSE 'other' END WHEN ${quoteName(column)} IN (${states}) THEN 'ready' ELSE 'other' END AS found, ` +
-        `${quoteName(column)} AS state FROM ${quoteTable(table)} WHERE ${select.conditions(where)} LIMIT 2`,
+      `SELECT CASE WHEN ${same} THEN CASE WHEN ${there} THEN 'same' ELSE 'other' END WHEN ${state} IN (${states}) THEN 'ready' ELSE 'other' END AS found, ` +
+        `${state} AS state FROM ${select.table(table)} WHERE ${select.conditions(where)} LIMIT 2`,
     ),
   )
   if (row === undefined) return { result: 'absent' }
@@ -129,20 +140,20 @@ async function lockRow(
   wait: 'nowait' | number | undefined,
 ): Promise<Row | undefined> {
   const select = new Statement(executor)
-  const text = `SELECT * FROM ${quoteTable(table)} WHERE ${select.conditions(where)}`
+  const text = `SELECT * FROM ${select.table(table)} WHERE ${select.conditions(where)}`
   return onlyRow(await executor.lock(text, select.list, wait))
 }
 
 async function readRow(executor: SqlExecutor, table: TableName, where: Match): Promise<Row | undefined> {
   const select = new Statement(executor)
-  return onlyRow(await select.run(`SELECT * FROM ${quoteTable(table)} WHERE ${select.conditions(where)} LIMIT 2`))
+  return onlyRow(await select.run(`SELECT * FROM ${select.table(table)} WHERE ${select.conditions(where)} LIMIT 2`))
 }
 
 async function updateRows(executor: SqlExecutor, table: TableName, where: Match, set: Match): Promise<number> {
   const update = new Statement(executor)
   const assignments = update.assignments(set).join(', ')
   const { rowCount } = await update.run(
-    `UPDATE ${quoteTable(table)} SET ${assignments} WHERE ${update.conditions(where)}`,
+    `UPDATE ${update.table(table)} SET ${assignments} WHERE ${update.conditions(where)}`,
   )
   return rowCount
 }

@@ -1,26 +1,26 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { property } from '../../../test/property.js'
-import { type SqlDialect, statementsOf, transactionStatementIn } from './index.js'
+import { postgresDialect, type SqlDialect, sqliteDialect, statementsOf, transactionStatementIn } from './index.js'
 import { refuseTransactionStatements } from './statements.js'
 
-const found = (text: string, dialect: SqlDialect = 'postgres') => transactionStatementIn(text, dialect)
+const found = (text: string, dialect: SqlDialect = postgresDialect) => transactionStatementIn(text, dialect)
 
 describe('splitting', () => {
   it('splits at semicolons outside of quotes and comments', () => {
     const text = `select ';' ; ; insert into "a;b" values (E'\\';', $$;$$, $x$ ; $$ $x$) -- ;\n ; /* ; /* ; */ ; */ delete from t`
-    expect(statementsOf(text, 'postgres').map(({ words }) => words[0])).toEqual(['select', 'insert', 'delete'])
+    expect(statementsOf(text, postgresDialect).map(({ words }) => words[0])).toEqual(['select', 'insert', 'delete'])
   })
 
   it('gives each statement as it was written, without what surrounds it', () => {
-    expect(statementsOf(' /* a */ select 1 /* b */ ; -- c', 'postgres')).toEqual([
+    expect(statementsOf(' /* a */ select 1 /* b */ ; -- c', postgresDialect)).toEqual([
       { text: 'select 1', words: ['select'] },
     ])
   })
 
   it('knows the three quotings of names in SQLite, and that comments do not nest there', () => {
     const text = 'select [a;b], `c;``d`, "e;""f" ; /* /* ; */ delete from t'
-    expect(statementsOf(text, 'sqlite').map(({ words }) => words[0])).toEqual(['select', 'delete'])
+    expect(statementsOf(text, sqliteDialect).map(({ words }) => words[0])).toEqual(['select', 'delete'])
   })
 })
 
@@ -107,7 +107,7 @@ describe('statements that begin or end a transaction', () => {
     'select "a""b`c"; commit',
     'create trigger t after insert on x begin select 1; end; end',
   ])('are found in SQLite: %s', (text) => {
-    expect(found(text, 'sqlite')).toBeDefined()
+    expect(found(text, sqliteDialect)).toBeDefined()
   })
 
   it.each([
@@ -119,20 +119,20 @@ describe('statements that begin or end a transaction', () => {
     'select 1 /* ; commit',
     'explain commit',
   ])('are not found in SQLite where there is none: %s', (text) => {
-    expect(found(text, 'sqlite')).toBeUndefined()
+    expect(found(text, sqliteDialect)).toBeUndefined()
   })
 
   it('are refused by name, without the text', () => {
-    expect(() => refuseTransactionStatements('commit; select secret', 'postgres')).toThrow(
+    expect(() => refuseTransactionStatements('commit; select secret', postgresDialect)).toThrow(
       expect.objectContaining({ code: 'TRANSACTION_STATEMENT', details: { statement: 'commit' } }),
     )
-    expect(() => refuseTransactionStatements('commit; select secret', 'postgres')).toThrow(/^(?!.*secret)/)
+    expect(() => refuseTransactionStatements('commit; select secret', postgresDialect)).toThrow(/^(?!.*secret)/)
   })
 
   it('does not read a long text through for words that only hold a keyword', () => {
     const long = `insert into t (pending, "starts", committed_at) values ${'(1, 2, 3), '.repeat(450_000)} (1, 2, 3)`
     const before = process.cpuUsage()
-    for (const dialect of ['postgres', 'sqlite'] as const) expect(found(long, dialect)).toBeUndefined()
+    for (const dialect of [postgresDialect, sqliteDialect]) expect(found(long, dialect)).toBeUndefined()
     // Reading its two million tokens takes most of a second, twice.
     const { user } = process.cpuUsage(before)
     expect(user).toBeLessThan(400_000)
@@ -203,7 +203,7 @@ property(
   'any text can be read',
   [fc.string({ unit: fc.constantFrom(...`'"$\`[];-/*\\eE&uU \n\ta1_.(){}begincommit`) })],
   (text) => {
-    for (const dialect of ['postgres', 'sqlite'] as const) {
+    for (const dialect of [postgresDialect, sqliteDialect]) {
       const statements = statementsOf(text, dialect)
       expect(statements.every((statement) => text.includes(statement.text))).toBe(true)
       transactionStatementIn(text, dialect)

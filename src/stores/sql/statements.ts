@@ -1,8 +1,9 @@
-// Which statements a text of SQL holds, and whether one of them would begin or end a transaction behind the back of the one who owns it.
+// Which statements a text of SQL holds, and whether one of them would begin or end a transaction behind the back of the
+// one who owns it.
 
 import { RepriseError } from '../../kernel/index.js'
-import type { SqlDialect } from './dialect.js'
-import { type LexerOptions, type SqlToken, tokensOf } from './lexer.js'
+import type { SqlDialect, SqlWords } from './dialect.js'
+import { type SqlToken, tokensOf } from './lexer.js'
 
 /** One statement of a text. */
 export interface SqlStatement {
@@ -18,28 +19,19 @@ interface Scanned extends SqlStatement {
 }
 
 /**
- * The statements of a text, in order; empty ones left out. The body of a trigger or of a routine in the standard's form is split like any other text.
+ * The statements of a text, in order; empty ones left out. The body of a trigger or of a routine in the standard's form
+ * is split like any other text.
  */
-export function statementsOf(text: string, dialect: SqlDialect): readonly SqlStatement[] {
-  return scan(text, { dialect }).map(({ text, words }) => ({ text, words }))
-}
-
-/**
- * The first statement of a text that would begin, end or split a transaction, as its first words (`'commit'`, `'prepare transaction'`), or undefined.
- * For SQLite also what attaches files or changes how the store locks and syncs. Comments and quoting cannot hide one: where the meaning of a text depends on a
- * setting of PostgreSQL (backslashes in ordinary strings), it is read both ways.
- */
-export function transactionStatementIn(text: string, dialect: SqlDialect): string | undefined {
-  // A keyword cannot be written otherwise, so a text without any of these words needs no closer look. Only letters of ASCII around them make another word of them for sure.
-  if (!(dialect === 'postgres' ? postgresHint : sqliteHint).test(text)) return undefined
-  const found = forbiddenIn(scan(text, { dialect }), dialect)
-  if (found !== undefined || dialect === 'sqlite' || !text.includes('\\')) return found
-  return forbiddenIn(scan(text, { dialect, backslashEscapes: true }), dialect)
+export function statementsOf(text: string, { words }: SqlDialect): readonly SqlStatement[] {
+  return scan(text, words, false).map(({ text, words }) => ({ text, words }))
 }
 
 /** Refuses a text that would begin or end a transaction. */
-export function refuseTransactionStatements(text: string, dialect: SqlDialect): void {
-  const found = transactionStatementIn(text, dialect)
+export function refuseTransactionStatements(text: string, { words }: SqlDialect): void {
+  // A keyword cannot be written otherwise, so a text without any of these words needs no closer look. Only letters of
+  // ASCII around them make another word of them for sure.
+  if (!words.hint.test(text)) return
+  const found = readClosely(text, words)
   if (found === undefined) return
   throw new RepriseError(
     'TRANSACTION_STATEMENT',
@@ -48,70 +40,63 @@ export function refuseTransactionStatements(text: string, dialect: SqlDialect): 
   )
 }
 
-const postgresHint = /(?<![a-z_])(?:begin|start|commit|end|rollback|abort|savepoint|release|prepare)(?![a-z0-9_])/i
-const sqliteHint = /(?<![a-z_])(?:begin|commit|end|rollback|savepoint|release|attach|detach|pragma)(?![a-z0-9_])/i
-
-const alone: Readonly<Record<SqlDialect, ReadonlySet<string>>> = {
-  postgres: new Set(['begin', 'commit', 'end', 'rollback', 'abort', 'savepoint', 'release']),
-  sqlite: new Set(['begin', 'commit', 'end', 'rollback', 'savepoint', 'release', 'attach', 'detach']),
+/**
+ * The first statement of a text that the dialect refuses because it would begin, end or split a transaction, as its
+ * first words (`'commit'`, `'prepare transaction'`), or undefined. Comments and quoting cannot hide one.
+ */
+export function transactionStatementIn(text: string, { words }: SqlDialect): string | undefined {
+  return words.hint.test(text) ? readClosely(text, words) : undefined
 }
 
-// What a pragma may change without touching how the store locks, journals and syncs is not listed; the ones here do.
-const harmfulPragmas: ReadonlySet<string> = new Set([
-  'journal_mode',
-  'locking_mode',
-  'synchronous',
-  'busy_timeout',
-  'wal_checkpoint',
-  'wal_autocheckpoint',
-  'read_uncommitted',
-  'query_only',
-  'writable_schema',
-  'fullfsync',
-  'checkpoint_fullfsync',
-  'schema_version',
-  'mmap_size',
-])
+// Where the meaning of a text depends on a setting of the server, it is read both ways.
+function readClosely(text: string, words: SqlWords): string | undefined {
+  const found = refusedIn(scan(text, words, false), words)
+  if (found !== undefined || !words.maybeEscapes || !text.includes('\\')) return found
+  return refusedIn(scan(text, words, true), words)
+}
 
-function forbiddenIn(statements: readonly Scanned[], dialect: SqlDialect): string | undefined {
+function refusedIn(statements: readonly Scanned[], { refused }: SqlWords): string | undefined {
   let bodyOpen = false
   for (const { words, opensBody } of statements) {
-    const [first = '', second = ''] = words
-    if (bodyOpen && first === 'end' && words.length === 1) {
+    if (bodyOpen && words[0] === 'end' && words.length === 1) {
       bodyOpen = false
       continue
     }
-    if (alone[dialect].has(first)) return first
-    if (dialect === 'postgres' && second === 'transaction' && (first === 'start' || first === 'prepare')) {
-      return `${first} ${second}`
-    }
-    if (dialect === 'sqlite' && first === 'pragma') {
-      const harmful = words.slice(1, 3).find((name) => harmfulPragmas.has(name))
-      if (harmful !== undefined) return `pragma ${harmful}`
-    }
+    const found = refused(words)
+    if (found !== undefined) return found
     bodyOpen ||= opensBody
   }
   return undefined
 }
 
+/**
+ * The values of a statement, which the caller gave. What is no list is refused: a text would be taken for its letters,
+ * and bytes without a list around them end the process in one driver.
+ */
+export function listOfValues(values: unknown): readonly unknown[] {
+  if (Array.isArray(values)) return values
+  throw new RepriseError('ARGUMENT_INVALID', 'The values of a statement are a list, one for each of its placeholders.')
+}
+
 const mostWords = 10
 
-function scan(text: string, options: LexerOptions): readonly Scanned[] {
+function scan(text: string, grammar: SqlWords, backslashEscapes: boolean): readonly Scanned[] {
   const statements: Scanned[] = []
   let tokens: SqlToken[] = []
   const close = (): void => {
     const [first] = tokens
     const last = tokens.at(-1)
     if (first !== undefined && last !== undefined) {
+      const words = leadingWords(tokens)
       statements.push({
         text: text.slice(first.start, last.end),
-        words: leadingWords(tokens),
-        opensBody: opensBody(tokens, options.dialect),
+        words,
+        opensBody: words[0] === 'create' && opensBody(tokens, words, grammar),
       })
     }
     tokens = []
   }
-  for (const token of tokensOf(text, options)) {
+  for (const token of tokensOf(text, grammar, backslashEscapes)) {
     if (token.kind === 'mark' && token.text === ';') close()
     else tokens.push(token)
   }
@@ -130,21 +115,21 @@ function leadingWords(tokens: readonly SqlToken[]): readonly string[] {
   return words
 }
 
-// CREATE FUNCTION … BEGIN ATOMIC select 1; END and CREATE TRIGGER … BEGIN select 1; END: the one END after them belongs to them. An
-// empty body (BEGIN ATOMIC END) closes itself, and a parameter that is called begin stands in parentheses.
-function opensBody(tokens: readonly SqlToken[], dialect: SqlDialect): boolean {
-  const words = leadingWords(tokens)
-  if (words[0] !== 'create') return false
-  const kinds = dialect === 'postgres' ? ['function', 'procedure'] : ['trigger']
-  const kind = words.slice(1).find((name) => !['or', 'replace', 'temp', 'temporary'].includes(name))
-  if (kind === undefined || !kinds.includes(kind)) return false
+// CREATE FUNCTION … BEGIN ATOMIC select 1; END and CREATE TRIGGER … BEGIN select 1; END: the one END after them belongs
+// to them. An empty body (BEGIN ATOMIC END) closes itself, and a parameter that is called begin stands in parentheses.
+function opensBody(tokens: readonly SqlToken[], words: readonly string[], { bodies, bodyBegins }: SqlWords): boolean {
+  const made = words.slice(1).find((name) => !['or', 'replace', 'temp', 'temporary'].includes(name))
+  if (made === undefined || !bodies.includes(made)) return false
   let depth = 0
   for (const [place, { kind, text }] of tokens.entries()) {
     if (kind === 'mark') depth += text === '(' ? 1 : text === ')' ? -1 : 0
-    if (kind !== 'word' || text !== 'begin' || depth !== 0) continue
-    const after = dialect === 'postgres' ? tokens[place + 2] : tokens[place + 1]
-    const atomic = dialect === 'sqlite' || tokens[place + 1]?.text === 'atomic'
-    if (atomic && after !== undefined && after.text !== 'end') return true
+    if (depth !== 0 || !bodyBegins.every((name, offset) => isWord(tokens[place + offset], name))) continue
+    const next = tokens[place + bodyBegins.length]
+    if (next !== undefined && next.text !== 'end') return true
   }
   return false
+}
+
+function isWord(token: SqlToken | undefined, name: string): boolean {
+  return token?.kind === 'word' && token.text === name
 }

@@ -1,16 +1,16 @@
-// The values of one statement, and their places in its text.
+// How values get into a statement.
 
-import { RepriseError } from '../../kernel/index.js'
-import { placeholder, type SqlDialect } from './dialect.js'
+import type { SqlDialect } from './dialect.js'
 
-/** The values of a statement, which the caller gave. What is no list is refused: a text would be taken for its letters, and bytes without a list around them end the process in one driver. */
-export function listOfValues(values: unknown): readonly unknown[] {
-  if (Array.isArray(values)) return values
-  throw new RepriseError('ARGUMENT_INVALID', 'The values of a statement are a list, one for each of its placeholders.')
+/** Puts values into a statement; the answer is an SQL expression. */
+export interface Binding {
+  text(value: string): string
+  /** A whole number. */
+  number(value: number): string
 }
 
-/** Values of a statement, in the order in which their places stand in its text. */
-export class Values {
+/** Values as parameters of one statement, in the order in which their places stand in its text. */
+export class Values implements Binding {
   readonly list: unknown[] = []
   readonly #dialect: SqlDialect
 
@@ -18,9 +18,16 @@ export class Values {
     this.#dialect = dialect
   }
 
-  /** The place of a value. */
+  /** The place of a value whose type the engine infers. */
   place(value: unknown): string {
-    this.list.push(value)
-    return placeholder(this.#dialect, this.list.length)
+    return this.#dialect.placeholder(this.list.push(value))
+  }
+
+  text(value: string): string {
+    return this.#dialect.placeholder(this.list.push(value), 'text')
+  }
+
+  number(value: number | null): string {
+    return this.#dialect.placeholder(this.list.push(value), 'number')
   }
 }

@@ -2,7 +2,7 @@
 
 import { type AcquireLimits, type Engine, type Phase, type Ruling, ruleBy } from '../../atomicity/index.js'
 import { type Clock, isPromiseLike, type Random, RepriseError } from '../../kernel/index.js'
-import { checkPrefix } from '../sql/index.js'
+import { checkPrefix, RecordStatements, SqlRecords, sqliteDialect } from '../sql/index.js'
 import { sqliteClassification } from './classification.js'
 import { Connections, type Taken } from './connection/connections.js'
 import { openEmbedded, type SqliteHandle, signsOf } from './connection/driver.js'
@@ -10,8 +10,7 @@ import type { Bind, SqliteTransaction } from './handle.js'
 import { sqliteManifest } from './manifest.js'
 import { type SqliteTables, sqliteTables } from './migrations.js'
 import type { SqliteOptions } from './options.js'
-import { SqliteRecords } from './records/records.js'
-import { RecordRows } from './records/rows.js'
+import { SqliteRecordRunner } from './records/record-runner.js'
 import { SqliteSession } from './session.js'
 
 /** What the engine is made of: the options that concern it, with `bind`, time and chance filled in. */
@@ -39,8 +38,8 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   readonly tables: SqliteTables
   /** All connections. */
   readonly connections: Connections
-  readonly records: SqliteRecords
-  readonly #rows: RecordRows
+  readonly records: SqlRecords
+  readonly #statements: RecordStatements
   readonly #options: SqliteEngineOptions<Bound>
 
   constructor(options: SqliteEngineOptions<Bound>) {
@@ -55,15 +54,10 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
     this.#options = options
     const open = openerOf({ open: options.open, file: options.file })
     this.connections = new Connections({ open, readers, queue, metaTable: this.tables.meta, clock, random })
-    this.#rows = new RecordRows(this.tables)
-    const classify = (error: unknown, phase: 'committing'): Ruling => this.classify(error, phase)
-    this.records = new SqliteRecords(this.tables, this.#rows, {
-      connections: this.connections,
-      clock,
-      random,
-      connectionWaitMs,
-      classify,
-    })
+    this.#statements = new RecordStatements(sqliteDialect, this.tables)
+    const { connections, classify } = this
+    const parts = { connections, clock, random, connectionWaitMs, classify }
+    this.records = new SqlRecords(this.#statements, new SqliteRecordRunner(parts))
   }
 
   async acquire(limits: AcquireLimits): Promise<SqliteSession<Bound>> {
@@ -77,8 +71,7 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
 
   #sessionOn(taken: Taken): SqliteSession<Bound> {
     const { bind, clock, random } = this.#options
-    const classify = (error: unknown, phase: 'committing'): Ruling => this.classify(error, phase)
-    return new SqliteSession(taken, { bind, rows: this.#rows, clock, random, classify })
+    return new SqliteSession(taken, { bind, statements: this.#statements, clock, random, classify: this.classify })
   }
 
   classify(error: unknown, phase: Phase): Ruling {

@@ -1,7 +1,7 @@
 // What a body gets: the query builder it was promised, plain queries, repeatable writes and savepoints, all on one connection.
 
 import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
-import { type SavepointTurns, type SqlAnswer, type SqlExecutor, savepointTurns, sqlRows } from '../sql/index.js'
+import { type SavepointTurns, type SqlAnswer, type SqlDialect, type SqlExecutor, savepointTurns, sqlRows , sqliteDialect } from '../sql/index.js'
 import { actOn, clientOf, type SqliteClient, savepointSteps } from './client/client.js'
 import { type Act, answerOf } from './client/statement.js'
 import type { SqliteHandle } from './connection/driver.js'
@@ -67,7 +67,7 @@ class Handle<Bound> extends TransactionHandle implements SqliteTransaction<Bound
 }
 
 class Executor implements SqlExecutor {
-  readonly dialect = 'sqlite'
+  readonly dialect: SqlDialect = sqliteDialect
   readonly #handle: SqliteHandle
   readonly #life: HandleLife
   readonly #turns: SavepointTurns

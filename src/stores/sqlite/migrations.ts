@@ -8,16 +8,14 @@ import {
   hasEnd,
   type MigrationPlan,
   quoteName,
+  type RecordTables,
   recordMigrationName,
-  storeNowMs,
+  recordTables,
+  sqliteDialect,
 } from '../sql/index.js'
 
 /** The names of Reprise's tables, quoted. */
-export interface SqliteTables {
-  /** One row for each key that was committed. */
-  readonly marker: string
-  /** Audit notes. */
-  readonly audit: string
+export interface SqliteTables extends RecordTables {
   /** One row: the last number of the fence. */
   readonly fence: string
   /** What Reprise notes about the file itself. */
@@ -25,9 +23,6 @@ export interface SqliteTables {
   /** Which migrations were applied. */
   readonly migration: string
 }
-
-/** The time of the store in ms since 1970, as whole SQL. SQLite's clock is that of the machine. */
-export const nowMs: string = storeNowMs.sqlite
 
 /** The columns of the first migration. */
 const firstColumns = [
@@ -41,12 +36,12 @@ const types: ColumnTypes = { text: 'TEXT', integer: 'INTEGER', bigint: 'INTEGER'
 
 /** The names of the tables for a prefix. */
 export function sqliteTables(prefix: string): SqliteTables {
+  const named = (name: string): string => quoteName(prefix + name)
   return {
-    marker: quoteName(`${prefix}marker`),
-    audit: quoteName(`${prefix}audit`),
-    fence: quoteName(`${prefix}fence`),
-    meta: quoteName(`${prefix}meta`),
-    migration: quoteName(`${prefix}migration`),
+    ...recordTables(sqliteDialect, named),
+    fence: named('fence'),
+    meta: named('meta'),
+    migration: named('migration'),
   }
 }
 
@@ -56,7 +51,7 @@ export function sqliteMigrations(prefix: string): MigrationPlan {
   const index = (name: string): string => quoteName(prefix + name)
   return {
     versionTable: migration,
-    nowMs,
+    nowMs: sqliteDialect.nowMs,
     prepare: [
       `CREATE TABLE IF NOT EXISTS ${migration} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at_ms INTEGER NOT NULL)`,
     ],
@@ -96,7 +91,8 @@ function markerIndexes(prefix: string): readonly string[] {
   ]
 }
 
-// Names are digests. A table that is sorted by them puts each new row, with all it holds, between others, and splits a page for every few of them; by arrival only the short names are sorted.
+// Names are digests. A table that is sorted by them puts each new row, with all it holds, between others, and splits a
+// page for every few of them; by arrival only the short names are sorted.
 function byArrival(prefix: string): readonly string[] {
   const { marker } = sqliteTables(prefix)
   const moved = quoteName(`${prefix}marker_moved`)

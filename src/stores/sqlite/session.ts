@@ -4,7 +4,6 @@ import {
   type BeginSettings,
   type Expected,
   handleLife,
-  isStill,
   type Receipt,
   type RecordDraft,
   type RecordOutcome,
@@ -15,21 +14,20 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
+import { claimed, perform, type Query, type RecordStatements, reclaimed, type SqlAnswer } from '../sql/index.js'
 import { whileBusy } from './connection/busy.js'
 import type { Taken } from './connection/connections.js'
 import { isBusy, isOpen, type SqliteHandle } from './connection/driver.js'
 import { type Bind, type SqliteTransaction, sqliteHandle } from './handle.js'
-import type { RecordRows } from './records/rows.js'
+import { sendTo } from './records/record-runner.js'
 
 /** What all sessions of a store share. */
-export interface SessionSurroundings<Bound> {
+export interface SessionContext<Bound> {
   /** Makes what the body works with. */
   readonly bind: Bind<Bound>
-  /** The records of the file. */
-  readonly rows: RecordRows
-  /** Time. */
+  /** The statements on the records of the file. */
+  readonly statements: RecordStatements
   readonly clock: Clock
-  /** Chance. */
   readonly random: Random
   /** What an answer to COMMIT means. */
   readonly classify: (error: unknown, phase: 'committing') => Ruling
@@ -39,7 +37,7 @@ export interface SessionSurroundings<Bound> {
 export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   readonly trace: undefined = undefined
   readonly #taken: Taken
-  readonly #surroundings: SessionSurroundings<Bound>
+  readonly #context: SessionContext<Bound>
   readonly #life = handleLife()
   #lockWaitMs = 0
   // True from the first COMMIT until its outcome is certain.
@@ -47,9 +45,9 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   #released = false
   #claimed: { readonly id: StoredKey; readonly token: string } | undefined
 
-  constructor(taken: Taken, surroundings: SessionSurroundings<Bound>) {
+  constructor(taken: Taken, context: SessionContext<Bound>) {
     this.#taken = taken
-    this.#surroundings = surroundings
+    this.#context = context
   }
 
   get poisoned(): { readonly error: unknown } | undefined {
@@ -67,42 +65,31 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
     const text = readOnly ? 'BEGIN DEFERRED' : 'BEGIN IMMEDIATE'
     const waitMs = Math.min(claim?.waitMs ?? lockWaitMs, lockWaitMs)
     const begun = (): SqliteTransaction<Bound> =>
-      sqliteHandle({ handle: this.#handle, readOnly }, this.#life, controls, this.#surroundings.bind)
+      sqliteHandle({ handle: this.#handle, readOnly }, this.#life, controls, this.#context.bind)
     return this.#whileBusy(waitMs, () => this.#handle.exec(text), controls)?.then(begun) ?? begun()
   }
 
   claim(id: StoredKey, draft: RecordDraft): 'claimed' | Stored {
-    const { rows } = this.#surroundings
     return this.#act(() => {
-      // Most keys are new, and the index says so: a look before it would be one statement more for each of them.
-      if (rows.claim(this.#handle, id, draft)) {
-        this.#claimed = { id, token: draft.token }
-        return 'claimed'
-      }
-      const { record, nowMs } = rows.read(this.#handle, id)
-      if (record !== undefined) return { record, nowMs }
-      // The lock of the file is ours, so nobody can have come in between.
-      throw new RepriseError('ROW_UNSETTLED', 'The record went while it was claimed.')
+      const found = perform(claimed(this.#context.statements, id, draft), this.#send)
+      if (found === 'claimed') this.#claimed = { id, token: draft.token }
+      return found
     })
   }
 
   reclaim(id: StoredKey, over: Expected, draft: RecordDraft): boolean {
-    const { rows } = this.#surroundings
     return this.#act(() => {
-      const { record: there, nowMs } = rows.read(this.#handle, id)
-      if (!isStill(there, over)) return false
-      const record = rows.drafted(this.#handle, over.version, draft, nowMs)
-      if (!rows.overwrite(this.#handle, id, over.version, record)) return false
+      if (!perform(reclaimed(this.#context.statements, id, over, draft), this.#send)) return false
       this.#claimed = { id, token: draft.token }
       return true
     })
   }
 
   record(id: StoredKey, outcome: RecordOutcome): void {
-    const { rows } = this.#surroundings
     this.#act(() => {
-      const claimed = this.#claimed
-      if (claimed?.id === id && rows.complete(this.#handle, id, claimed.token, outcome)) return
+      const ours = this.#claimed
+      const { statements } = this.#context
+      if (ours?.id === id && this.#send(statements.outcome(id, ours.token, outcome)).rowCount === 1) return
       throw new RepriseError('MARKER_INVALID', 'The marker of the key was not claimed by this transaction.')
     })
   }
@@ -123,7 +110,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
       return { durability: 'promised' }
     }
     const failed = (error: unknown): never => {
-      this.#uncertain = this.#surroundings.classify(error, 'committing').outcome !== 'aborted'
+      this.#uncertain = this.#context.classify(error, 'committing').outcome !== 'aborted'
       throw error
     }
     let waiting: Promise<unknown> | undefined
@@ -152,6 +139,8 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   poison(error: unknown): void {
     this.#life.poison(error)
   }
+
+  readonly #send = (query: Query): SqlAnswer => sendTo(this.#handle, query)
 
   get #handle(): SqliteHandle {
     return this.#taken.handle
@@ -183,7 +172,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
     work: () => unknown,
     controls: TransactionControls | undefined,
   ): Promise<unknown> | undefined {
-    const { clock, random } = this.#surroundings
+    const { clock, random } = this.#context
     const checked = (): unknown => {
       this.#life.check()
       return work()

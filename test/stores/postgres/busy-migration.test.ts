@@ -28,7 +28,8 @@ async function client(): Promise<pg.Client> {
 
 /** The tables of the first release, in a schema of their own. */
 async function firstRelease(schema: string) {
-  const { plan, marker } = postgresSchema('reprise_', schema)
+  const { plan, statements } = postgresSchema('reprise_', schema)
+  const { marker } = statements.tables
   const [first] = plan.migrations
   for (const statement of [...plan.prepare, ...(first?.statements ?? [])]) await pool.query(statement)
   await pool.query(`INSERT INTO ${plan.versionTable} (number, name, applied_at_ms) VALUES (1, 'first', 0)`)

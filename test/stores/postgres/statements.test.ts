@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { transactionStatementIn } from '../../../src/stores/sql/index.js'
+import { postgresDialect, transactionStatementIn } from '../../../src/stores/sql/index.js'
 import { freshDatabase } from '../../servers/fresh-database.js'
 
 const clients: pg.Client[] = []
@@ -134,7 +134,7 @@ describe('the scanner', () => {
       fc.asyncProperty(fc.oneof(soup, crafted), async (text) => {
         for (const client of clients) {
           const happened = await ends(client, text)
-          const seen = transactionStatementIn(text, 'postgres')
+          const seen = transactionStatementIn(text, postgresDialect)
           counts.cases += 1
           if (happened) {
             counts.ended += 1
@@ -158,7 +158,7 @@ describe('the scanner', () => {
     'create function f2() returns int begin atomic select case when true then 1 end; select 2; end; select 1',
     'create or replace procedure p1() begin atomic insert into t values (1); end',
   ])('lets a routine in the standard’s form pass, as the server does: %s', async (text) => {
-    expect(transactionStatementIn(text, 'postgres')).toBeUndefined()
+    expect(transactionStatementIn(text, postgresDialect)).toBeUndefined()
     expect(await ends(clients[0] as pg.Client, text)).toBe(false)
   })
 
@@ -168,6 +168,6 @@ describe('the scanner', () => {
     'create function f4() returns int begin atomic select 1 as case; end; end',
   ])('is not deceived by one: %s', async (text) => {
     expect(await ends(clients[0] as pg.Client, text)).toBe(true)
-    expect(transactionStatementIn(text, 'postgres')).toBeDefined()
+    expect(transactionStatementIn(text, postgresDialect)).toBeDefined()
   })
 })

@@ -5,13 +5,13 @@ import Database from 'libsql'
 import pg from 'pg'
 import { describe, expect, inject, it } from 'vitest'
 import { postgres } from '../../../src/stores/postgres/index.js'
-import { isOurFormat, oldMarkers } from '../../../src/stores/sql/index.js'
+import { forgettable, isOurFormat } from '../../../src/stores/sql/index.js'
 import { createDatabase } from '../../servers/fresh-database.js'
 import { freshFile, itemStore } from '../sqlite/files.js'
 
 const docs = readFileSync(new URL('../../../docs/reference/operations.md', import.meta.url), 'utf8')
 const index = /`(CREATE INDEX [^`]+)`/.exec(docs)?.[1] ?? expect.unreachable('the docs have no index')
-const { since, where } = oldMarkers
+const { since, where } = forgettable.markers
 const old = `SELECT id FROM reprise_marker WHERE ${since} <= 1000 AND ${where} AND ${isOurFormat} LIMIT 500`
 const rows = 20_000
 const columns = 'id, claimed_at_ms, operation, expires_at_ms'

@@ -9,7 +9,7 @@
 import type { RecordDraft, RecordOutcome } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
 import { sha256 } from '../../../kernel/index.js'
-import { wholeMs } from '../../sql/index.js'
+import { storableMs } from '../../sql/index.js'
 import { signsOf } from '../classification.js'
 import type { KnownConnection } from '../connections.js'
 import { type Binding, claimText, literals, outcomeCells, outcomeText, type RecordTables } from './statements.js'
@@ -62,7 +62,7 @@ export class ClaimStatements {
   outcome(called: boolean, id: StoredKey, token: string, outcome: RecordOutcome): string {
     if (!called) return outcomeText(this.tables, outcomeCells(id, token, outcome))
     const { state, codec, value, rememberedMs } = outcome
-    const remembered = rememberedMs === Number.POSITIVE_INFINITY ? 'NULL' : String(wholeMs(rememberedMs))
+    const remembered = rememberedMs === Number.POSITIVE_INFINITY ? 'NULL' : String(storableMs(rememberedMs))
     return `EXECUTE ${this.#outcomeName} (${[id, token, state, codec, value].map(cell).join(', ')}, ${remembered})`
   }
 

@@ -1,23 +1,30 @@
-// One statement on a connection of the pool, in no transaction but its own, no longer than a deadline allows.
+// Statements on records, each on a connection of the pool and in no transaction but its own, no longer than a deadline
+// allows.
 
 import type { RecordLimits } from '../../../atomicity/index.js'
-import { type Clock, isRepriseError, RepriseError, sha256 } from '../../../kernel/index.js'
-import { migrationMissing } from '../../sql/index.js'
+import { type Clock, defined, isRepriseError, sha256, waitFor } from '../../../kernel/index.js'
+import {
+  leftMs,
+  migrationMissing,
+  type Procedure,
+  performAsync,
+  postgresDialect,
+  type Query,
+  type RecordRunner,
+  type SqlAnswer,
+  tooLate,
+} from '../../sql/index.js'
 import { endsConnection, signsOf } from '../classification.js'
 import type { Connections } from '../connections.js'
 import type { PostgresAnswer, PostgresPoolClient } from '../options.js'
 
 /** What statements need. */
 export interface RunnerParts {
-  /** Where connections come from. */
   readonly connections: Connections
-  /** Time. */
   readonly clock: Clock
   /** The longest wait for a connection, in ms. */
   readonly connectionWaitMs: number
 }
-
-type Rows = PostgresAnswer['rows']
 
 /** A statement of which it is proven that it did nothing is sent this often. */
 const mostRounds = 4
@@ -25,7 +32,7 @@ const mostRounds = 4
 const mostNames = 64
 
 /** Runs statements that are each a commit of their own. */
-export class StatementRunner {
+export class StatementRunner implements RecordRunner {
   readonly #parts: RunnerParts
   readonly #names = new Map<string, string>()
   // A pooler that changes the backend between two statements knows nothing of what was prepared.
@@ -35,60 +42,65 @@ export class StatementRunner {
     this.#parts = parts
   }
 
-  /** The rows of one statement. Sent again where the server proves that it did nothing: another transaction was in its way. */
-  async rows(text: string, values: readonly unknown[], limits: RecordLimits): Promise<Rows> {
+  async read(query: Query, limits: RecordLimits): Promise<SqlAnswer['rows']> {
+    return (await this.#send(query, limits)).rows
+  }
+
+  // Every procedure of this dialect is one statement, at most followed by another look.
+  async write<Result>(procedure: () => Procedure<Result>, limits: RecordLimits): Promise<Result> {
+    return performAsync(procedure(), (query) => this.#send(query, limits))
+  }
+
+  // Sent again where the server proves that it did nothing: another transaction was in its way.
+  async #send(query: Query, limits: RecordLimits): Promise<SqlAnswer> {
     for (let round = 1; ; round++) {
       try {
-        return await this.#once(text, values, limits)
+        const { rows, rowCount } = await this.#once(query, limits)
+        return { rows, rowCount: rowCount ?? rows.length }
       } catch (error) {
-        if (round >= mostRounds || !this.#mayRepeat(error)) throw explained(error)
+        const signs = signsOf(error)
+        if (signs.some((sign) => unprepared.has(sign))) this.#prepares = false
+        if (round < mostRounds && signs.some((sign) => harmless.has(sign))) continue
+        throw postgresDialect.isMissing(signs, '') ? migrationMissing(error) : error
       }
     }
   }
 
-  #mayRepeat(error: unknown): boolean {
-    const signs = signsOf(error)
-    if (signs.some((sign) => unprepared.has(sign))) this.#prepares = false
-    return signs.some((sign) => harmless.has(sign))
-  }
-
-  async #once(text: string, values: readonly unknown[], limits: RecordLimits): Promise<Rows> {
+  async #once({ text, values }: Query, limits: RecordLimits): Promise<PostgresAnswer> {
     const { clock } = this.#parts
     const client = await this.#connection(limits)
-    return new Promise((resolve, reject) => {
-      let waiting = true
-      const end = (destroy: boolean): boolean => {
-        if (!waiting) return false
-        waiting = false
-        cancel()
-        client.release(destroy)
-        return true
-      }
-      const leftMs = Math.max(0, limits.deadline.expiresAtMs - clock.monotonicMs())
-      const cancel = clock.setTimer(leftMs, () => {
-        // What runs on cannot be called off; on a connection that is gone, at least nobody waits for it.
-        if (end(true)) reject(tooLate())
-      })
+    // What runs on cannot be called off; on a connection that is gone, at least nobody waits for it.
+    let destroy = true
+    const within = { clock, limitMs: leftMs(limits, clock), expired: () => tooLate() }
+    return waitFor(within, (resolve, reject) => {
       const config = { name: this.#nameOf(text), text, values }
       // pg takes a config too; the type of the port knows texts alone.
       client.query(config as unknown as string).then(
-        (answer) => end(false) && resolve(answer.rows),
-        (error: unknown) => end(endsConnection(error)) && reject(error),
+        (answer) => {
+          destroy = false
+          resolve(answer)
+        },
+        (error: unknown) => {
+          destroy = endsConnection(error)
+          reject(error)
+        },
       )
+      return () => client.release(destroy)
     })
   }
 
-  async #connection({ deadline, signal, urgent = false }: RecordLimits): Promise<PostgresPoolClient> {
+  async #connection(limits: RecordLimits): Promise<PostgresPoolClient> {
     const { connections, clock, connectionWaitMs } = this.#parts
-    const leftMs = deadline.expiresAtMs - clock.monotonicMs()
-    if (leftMs <= 0) throw tooLate()
+    const { signal, urgent = false } = limits
+    const left = leftMs(limits, clock)
+    if (left <= 0) throw tooLate()
     // The pool has its own queue, in which nobody overtakes: what is urgent keeps its place there for as long as it can.
-    const waitMs = urgent ? leftMs : Math.min(connectionWaitMs, leftMs)
+    const waitMs = urgent ? left : Math.min(connectionWaitMs, left)
     try {
-      return await connections.take(signal === undefined ? { waitMs } : { waitMs, signal })
+      return await connections.take(defined({ waitMs, signal }))
     } catch (error) {
       const waited = isRepriseError(error, 'POOL_EXHAUSTED') || isRepriseError(error, 'CONNECT_TIMEOUT')
-      throw waited && waitMs === leftMs ? tooLate(error) : error
+      throw waited && waitMs === left ? tooLate(error) : error
     }
   }
 
@@ -108,13 +120,3 @@ export class StatementRunner {
 const unprepared: ReadonlySet<string> = new Set(['26000', '42P05'])
 // Each of them is an abort of the statement's own transaction, before it was stored.
 const harmless: ReadonlySet<string> = new Set(['40001', '40P01', 'cached-plan-changed', ...unprepared])
-
-function explained(error: unknown): unknown {
-  const signs = signsOf(error)
-  return signs.includes('42P01') || signs.includes('42703') ? migrationMissing(error) : error
-}
-
-function tooLate(cause?: unknown): RepriseError {
-  const message = 'The deadline passed before the store answered.'
-  return new RepriseError('DEADLINE_EXCEEDED', message, cause === undefined ? {} : { cause })
-}

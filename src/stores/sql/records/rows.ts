@@ -1,8 +1,16 @@
-// A record as a row: the columns that every SQL store has, and the way between both. PostgreSQL gives 64-bit numbers as text, SQLite as numbers.
+// A record as a row: the columns that every SQL store has, and the way between both. PostgreSQL gives 64-bit numbers as
+// text, SQLite as numbers.
 
-import { type AuditEntry, type NamedRecord, recordFormat, type StoredRecord } from '../../../atomicity/index.js'
+import {
+  type AuditEntry,
+  type NamedRecord,
+  recordFormat,
+  type Seen,
+  type StoredRecord,
+} from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
+import type { SqlDialect } from '../dialect.js'
 
 /** A column of a record. */
 export type RecordColumn =
@@ -51,17 +59,35 @@ export const recordColumns: readonly RecordColumn[] = [
   'because',
 ]
 
-/** The columns as a list to select, each with `table.` before it. What format 1 does not have, its first claim, is its only claim. */
-export function recordSelection(table: string): string {
-  const named = (name: RecordColumn): string => (name === 'first_claimed_at_ms' ? ` AS ${name}` : '')
-  return recordColumns.map((name) => `${recordCell(table, name)}${named(name)}`).join(', ')
+/** A column as an expression. What format 1 does not have, its first claim, is its only claim. */
+function cellOf(name: RecordColumn, table: string): string {
+  return name === 'first_claimed_at_ms'
+    ? `coalesce(${table}first_claimed_at_ms, ${table}claimed_at_ms)`
+    : `${table}${name}`
 }
 
-/** A column as an expression. */
-export function recordCell(table: string, name: RecordColumn): string {
-  return name === 'first_claimed_at_ms'
-    ? `coalesce(${table}.first_claimed_at_ms, ${table}.claimed_at_ms)`
-    : `${table}.${name}`
+/**
+ * The columns as a list to select.
+ *
+ * @param table What stands before each column: `'m.'`, or nothing.
+ */
+export function recordSelection(table: string): string {
+  const named = (name: RecordColumn): string => (name === 'first_claimed_at_ms' ? ` AS ${name}` : '')
+  return recordColumns.map((name) => `${cellOf(name, table)}${named(name)}`).join(', ')
+}
+
+// What may be long is not written twice; by their places in a record, the first one first.
+const long = recordColumns.flatMap((name, place) => (name === 'value' || name === 'input' ? [{ name, place }] : []))
+const short = recordColumns.filter((name) => !long.some((one) => one.name === name))
+
+/**
+ * The same in as few columns as the dialect allows: to describe and decode twenty columns costs some drivers more than
+ * everything else about reading one row.
+ */
+export function selection({ jsonArray }: SqlDialect, table: string): string {
+  if (jsonArray === undefined) return recordSelection(table)
+  const cells = jsonArray(short.map((name) => cellOf(name, table)).join(', '))
+  return `${cells} AS packed, ${table}value, ${table}input`
 }
 
 /** What may be written to: a row of a newer format is left to those who understand it. */
@@ -70,29 +96,34 @@ export const isOurFormat: string = `format <= ${recordFormat}`
 /** The words of the states that are over. */
 export const isOver: string = "state IN ('succeeded', 'failed')"
 
-/** How many records of a scope are remembered, as `live`, counted up to a limit; each argument an SQL expression. */
-export function liveText(marker: string, scope: string, nowMs: string, most: string): string {
-  const isLive = `(m.expires_at_ms IS NULL OR m.expires_at_ms > ${nowMs} OR NOT m.${isOver})`
-  return `SELECT count(*) AS live FROM (SELECT 1 FROM ${marker} AS m WHERE m.scope = ${scope} AND ${isLive} LIMIT ${most}) AS found`
+/** A row by column names, or as a list of its cells. */
+export type RecordRow = Readonly<Record<string, unknown>> | readonly unknown[]
+
+/** The record of a row, and the time that is before it as `now_ms`. */
+export function seenIn(row: RecordRow | undefined): Seen {
+  if (isList(row)) return { record: recordIn(row, 1), nowMs: Number(row[0]) }
+  return { record: recordOf(row), nowMs: Number(row?.['now_ms']) }
 }
 
 /**
- * The record of a row; undefined where the row has none (an outer join that found nothing). Of a newer format nothing is checked: its `format` can be relied on, the rest
- * is whatever is there.
+ * The record of a row; undefined where the row has none (an outer join that found nothing). Of a newer format nothing is
+ * checked: its `format` can be relied on, the rest is whatever is there.
  */
 export function recordOf(row: Readonly<Record<string, unknown>> | undefined): StoredRecord | undefined {
-  return row === undefined ? undefined : recordIn(recordColumns.map((name) => row[name]))
+  if (row === undefined) return undefined
+  const { packed } = row
+  if (packed === undefined) return recordIn(recordColumns.map((name) => row[name]))
+  if (packed === null) return undefined
+  const cells = JSON.parse(String(packed)) as unknown[]
+  for (const { name, place } of long) cells.splice(place, 0, row[name])
+  return recordIn(cells)
 }
 
 // Where each column is among the cells of a record.
 const at = Object.fromEntries(recordColumns.map((name, index) => [name, index])) as Record<RecordColumn, number>
 
-/**
- * The same of cells in the order of {@link recordColumns}: rows as lists cost some drivers half as much as rows by name.
- *
- * @param from How many cells come before them. Default 0.
- */
-export function recordIn(cells: readonly unknown[], from = 0): StoredRecord | undefined {
+// The same of cells in the order of the columns: rows as lists cost some drivers half as much as rows by name.
+function recordIn(cells: readonly unknown[], from = 0): StoredRecord | undefined {
   if (isAbsent(cells[from + at.format])) return undefined
   return {
     format: Number(cells[from + at.format]),
@@ -169,18 +200,25 @@ export function auditOf(row: Readonly<Record<string, unknown>>): AuditEntry {
 }
 
 /** A span in whole ms, rounded up, and short enough that no sum of it and a time is inexact. */
-export function wholeMs(ms: number): number {
+export function storableMs(ms: number): number {
   return Math.min(Math.ceil(ms), 2 ** 52)
 }
 
-/** A limit of rows as the port states it. Refuses another one with ARGUMENT_INVALID: a negative LIMIT means none at all to SQLite. */
+/**
+ * A limit of rows as the port states it. Refuses another one with ARGUMENT_INVALID: a negative LIMIT means none at all to
+ * SQLite.
+ */
 export function checkRows(limit: number, most: number): number {
   if (Number.isInteger(limit) && limit >= 1 && limit <= most) return limit
   throw new RepriseError('ARGUMENT_INVALID', `The limit of rows is a whole number from 1 to ${most}.`)
 }
 
 function wholeOf(ms: number | undefined): number | null {
-  return ms === undefined ? null : wholeMs(ms)
+  return ms === undefined ? null : storableMs(ms)
+}
+
+function isList(row: RecordRow | undefined): row is readonly unknown[] {
+  return Array.isArray(row)
 }
 
 function isAbsent(cell: unknown): cell is null | undefined {

@@ -1,7 +1,7 @@
 // What a body may not send: statements that begin or end transactions, and pragmas that change how the store works.
 
 import { RepriseError } from '../../../kernel/index.js'
-import { refuseTransactionStatements, statementsOf } from '../../sql/index.js'
+import { refuseTransactionStatements, sqliteDialect, statementsOf } from '../../sql/index.js'
 
 // These only look, also with an argument.
 const looking: ReadonlySet<string> = new Set([
@@ -54,9 +54,9 @@ export function refuseUnpreparable(text: string): void {
 /** Refuses with TRANSACTION_STATEMENT what a body must not send. */
 export function refuseInside(text: string): void {
   if (typeof text !== 'string') throw new RepriseError('ARGUMENT_INVALID', 'A statement is text.')
-  refuseTransactionStatements(text, 'sqlite')
+  refuseTransactionStatements(text, sqliteDialect)
   if (!/pragma/i.test(text)) return
-  for (const statement of statementsOf(text, 'sqlite')) {
+  for (const statement of statementsOf(text, sqliteDialect)) {
     if (statement.words[0] === 'pragma' && !isLook(statement)) {
       throw new RepriseError(
         'TRANSACTION_STATEMENT',
@@ -68,7 +68,7 @@ export function refuseInside(text: string): void {
 
 /** Refuses more than one statement with ARGUMENT_INVALID: drivers differ in whether they run, refuse or silently skip the rest. */
 function refuseSeveral(text: string): void {
-  const statements = statementsOf(text, 'sqlite')
+  const statements = statementsOf(text, sqliteDialect)
   // The body of a trigger holds semicolons of its own.
   if (statements.length === 1 || statements[0]?.words.slice(0, 3).includes('trigger')) return
   throw new RepriseError('ARGUMENT_INVALID', 'Exactly one statement can be prepared.', {

@@ -1,0 +1,125 @@
+// A call to the records as a transaction of its own: begun, worked and committed by the transaction function, and not
+// waited for longer than a deadline allows.
+
+import type { RecordLimits, Turns } from '../../../atomicity/index.js'
+import { type Clock, earlier, inTime, isRepriseError, pick, RepriseError } from '../../../kernel/index.js'
+import {
+  LockTimeoutError,
+  leftMs,
+  type Procedure,
+  performAsync,
+  type Query,
+  type RecordRunner,
+  type SqlAnswer,
+  tooLate,
+} from '../../sql/index.js'
+import { signsOf } from '../classification.js'
+import type { CallbackDatabase } from '../database.js'
+import { RolledBack } from '../inversion.js'
+import { type CallbackOptions, type Send, sendOn } from '../options.js'
+import { isBusy, whileBusy } from './file-lock.js'
+
+/** What the runner needs. */
+export interface RecordRunnerParts<Tx> extends Pick<CallbackOptions<Tx>, 'transaction' | 'query'> {
+  readonly database: CallbackDatabase
+  /** Who may have a connection to write. */
+  readonly turns: Turns
+  /** Who may have one to read; the same ones where there is no difference. */
+  readonly readers: Turns
+  readonly clock: Clock
+  /** The longest wait for a connection, in ms. */
+  readonly connectionWaitMs: number
+}
+
+/** A transaction that provably did nothing, because another one was in its way, is run this often. */
+const mostRounds = 4
+const harmless: ReadonlySet<string> = new Set(['40001', '40P01', 'P2034'])
+
+/** Runs the statements of a store's records. */
+export class CallbackRecordRunner<Tx> implements RecordRunner {
+  readonly #parts: RecordRunnerParts<Tx>
+
+  constructor(parts: RecordRunnerParts<Tx>) {
+    this.#parts = parts
+  }
+
+  read(query: Query, limits: RecordLimits): Promise<SqlAnswer['rows']> {
+    return this.#rounds(limits, true, async (send) => (await send(query)).rows)
+  }
+
+  write<Result>(procedure: () => Procedure<Result>, limits: RecordLimits): Promise<Result> {
+    const { lockStore, settings } = this.#parts.database
+    return this.#rounds(limits, false, async (send) => {
+      if (lockStore !== undefined) await send(lockStore)
+      // What runs on cannot be called off here, so the server is told how long anybody waits for it.
+      if (settings !== undefined) await send(settings.limitAll(leftMs(limits, this.#parts.clock)))
+      return performAsync(procedure(), send)
+    })
+  }
+
+  // One loop for both reasons to try again: somebody else has the lock of the whole store, until the lock's deadline; or
+  // another transaction was in the way of this one, a few times.
+  async #rounds<Result>(
+    limits: RecordLimits,
+    readOnly: boolean,
+    work: (send: Send) => Promise<Result>,
+  ): Promise<Result> {
+    const { clock } = this.#parts
+    const { deadline, lockDeadline = deadline } = limits
+    for (let round = 1; ; round++) {
+      try {
+        const waitMs = leftMs({ deadline: earlier(deadline, lockDeadline) }, clock)
+        return await whileBusy({ waitMs, clock }, () => this.#once(limits, readOnly, work))
+      } catch (error) {
+        if (isBusy(error)) throw new LockTimeoutError(error, [])
+        if (round >= mostRounds || !signsOf(error).some((sign) => harmless.has(sign))) throw error
+      }
+    }
+  }
+
+  async #once<Result>(limits: RecordLimits, readOnly: boolean, work: (send: Send) => Promise<Result>): Promise<Result> {
+    const { transaction, query, database, clock } = this.#parts
+    const turn = await this.#turn(limits, readOnly)
+    const [isolation = 'serializable'] = database.manifest.isolation
+    let over = false
+    let result: { readonly value: Result } | undefined
+    const transacted = async (): Promise<Result> => {
+      try {
+        await transaction(
+          async (tx) => {
+            const send = sendOn(query, tx, database.dialect)
+            // After the deadline nothing more is sent, and what was is rolled back, unless COMMIT was on its way.
+            const sendInTime: Send = async (statement) => {
+              if (over) throw new RolledBack()
+              return send(statement)
+            }
+            result = { value: await work(sendInTime) }
+            if (over) throw new RolledBack()
+          },
+          { isolation, readOnly },
+        )
+      } finally {
+        turn.done()
+      }
+      if (result !== undefined) return result.value
+      throw new RepriseError('ARGUMENT_INVALID', 'The transaction function ended without having called its work.')
+    }
+    const expired = (): RepriseError => {
+      over = true
+      return tooLate()
+    }
+    return inTime({ clock, limitMs: leftMs(limits, clock), expired }, transacted())
+  }
+
+  async #turn(limits: RecordLimits, readOnly: boolean): Promise<{ done(): void }> {
+    const { turns, readers, clock, connectionWaitMs } = this.#parts
+    const left = leftMs(limits, clock)
+    if (left <= 0) throw tooLate()
+    const waitMs = Math.min(connectionWaitMs, left)
+    try {
+      return await (readOnly ? readers : turns).take({ waitMs, ...pick(limits, ['signal', 'urgent']) })
+    } catch (error) {
+      throw isRepriseError(error, 'POOL_EXHAUSTED') && waitMs === left ? tooLate(error) : error
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// The SQL of SQLite. The reader of tokens follows its tokenize.c: three kinds of quoted names, comments that do not nest,
+// variables with a part in parentheses.
+
+import type { FoundToken, SqlDialect } from '../dialect.js'
+import { quoteName } from '../identifier.js'
+import { after, endOf, endOfLine, endOfQuoted, endOfWord, isBlank, startsWord } from '../lexer.js'
+
+/** How SQLite writes SQL. */
+export const sqliteDialect: SqlDialect = {
+  // The clock of the machine.
+  nowMs: "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)",
+  nowIsStable: true,
+  placeholder: () => '?',
+  quoteName,
+  insertNew: (table, columns, source, by) =>
+    `INSERT INTO ${table} (${columns}) ${source} ON CONFLICT (${by}) DO NOTHING`,
+  returning: (columns) => ` RETURNING ${columns}`,
+  writesInWith: false,
+  // The writer has the whole file, so nobody else can have locked anything.
+  skipLocked: '',
+  among: (select) => `IN (${select})`,
+  fence: {
+    next: (fence) => `(SELECT number FROM ${fence})`,
+    advance: (fence) => `UPDATE ${fence} SET number = number + 1`,
+  },
+  // SQLite has one code for all mistakes in a statement, so its words decide; they are never translated.
+  isMissing: (_signs, message) => /no such table: |no such column: |has no column named/.test(message),
+  words: {
+    tokenAt,
+    maybeEscapes: false,
+    hint: /(?<![a-z_])(?:begin|commit|end|rollback|savepoint|release|attach|detach|pragma)(?![a-z0-9_])/i,
+    refused: (words) => {
+      const [first = ''] = words
+      if (transactionWords.has(first)) return first
+      if (first !== 'pragma') return undefined
+      const harmful = words.slice(1, 3).find((name) => harmfulPragmas.has(name))
+      return harmful === undefined ? undefined : `pragma ${harmful}`
+    },
+    bodies: ['trigger'],
+    bodyBegins: ['begin'],
+  },
+}
+
+// What attaches files is refused with what begins and ends transactions: a commit over two files is not atomic.
+const transactionWords: ReadonlySet<string> = new Set([
+  'begin',
+  'commit',
+  'end',
+  'rollback',
+  'savepoint',
+  'release',
+  'attach',
+  'detach',
+])
+
+// These change how the store locks, journals and syncs; what is not listed does not.
+const harmfulPragmas: ReadonlySet<string> = new Set([
+  'journal_mode',
+  'locking_mode',
+  'synchronous',
+  'busy_timeout',
+  'wal_checkpoint',
+  'wal_autocheckpoint',
+  'read_uncommitted',
+  'query_only',
+  'writable_schema',
+  'fullfsync',
+  'checkpoint_fullfsync',
+  'schema_version',
+  'mmap_size',
+])
+
+const variable = /[$@:#](?:[a-z0-9_$\u0080-\uffff]|::)+(?:\([^ \t\n\v\f\r)]*\)?)?/iy
+
+function tokenAt(text: string, at: number): FoundToken {
+  const character = text[at] as string
+  // A byte order mark is white space to SQLite wherever a token may begin.
+  if (character === '\ufeff' || isBlank(character)) return { kind: 'blank', end: at + 1 }
+  if (text.startsWith('--', at)) return { kind: 'blank', end: endOfLine(text, at, /\n/g) }
+  if (text.startsWith('/*', at)) return { kind: 'blank', end: after(text, '*/', at + 2) }
+  if (character === '[') return { kind: 'quoted', end: after(text, ']', at + 1) }
+  if (character === "'" || character === '"' || character === '`') {
+    return { kind: 'quoted', end: endOfQuoted(text, at, character) }
+  }
+  if ('$@:#'.includes(character)) {
+    const end = endOf(variable, text, at)
+    return end > at ? { kind: 'quoted', end } : { kind: 'mark', end: at + 1 }
+  }
+  if (!startsWord(character)) return { kind: 'mark', end: at + 1 }
+  return { kind: 'word', end: endOfWord(text, at) }
+}

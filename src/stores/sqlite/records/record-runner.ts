@@ -1,0 +1,174 @@
+// The work of one call to the records: a read is one statement on a reader, and a write is a transaction on the writer
+// that begins, works and commits without waiting for anything in between.
+
+import type { RecordLimits, Ruling } from '../../../atomicity/index.js'
+import { type Clock, defined, earlier, isRepriseError, pick, type Random } from '../../../kernel/index.js'
+import {
+  LockTimeoutError,
+  leftMs,
+  migrationMissing,
+  type Procedure,
+  perform,
+  type Query,
+  type RecordRow,
+  type RecordRunner,
+  type SqlAnswer,
+  sqliteDialect,
+  tooLate,
+} from '../../sql/index.js'
+import { type BusyLimits, whileBusy } from '../connection/busy.js'
+import type { Connections } from '../connection/connections.js'
+import { isBusy, isOpen, type SqliteHandle, type SqliteValue } from '../connection/driver.js'
+import { listsIn, rowsIn, writesIn } from '../connection/statements.js'
+
+/** What the runner needs. */
+export interface RecordRunnerParts {
+  readonly connections: Connections
+  readonly clock: Clock
+  readonly random: Random
+  /** The longest wait for the writer's turn, in ms, where somebody is told when to give up a lock. */
+  readonly connectionWaitMs: number
+  /** What an answer to COMMIT means. */
+  readonly classify: (error: unknown, phase: 'committing') => Ruling
+}
+
+/**
+ * Runs a statement on records on one connection. Where the tables are not there, or of an older version, it is refused
+ * with MIGRATION_MISSING.
+ */
+export function sendTo(handle: SqliteHandle, query: Query): SqlAnswer {
+  const { text } = query
+  const values = query.values as readonly SqliteValue[]
+  try {
+    if (query.counts === true) return { rows: [], rowCount: writesIn(handle, text, values) }
+    // Rows as lists cost some drivers half as much as rows by name.
+    const rows = query.single === true ? listsIn(handle, text, values) : rowsIn(handle, text, values)
+    return { rows: rows as SqlAnswer['rows'], rowCount: rows.length }
+  } catch (error) {
+    throw error instanceof Error && sqliteDialect.isMissing([], error.message) ? migrationMissing(error) : error
+  }
+}
+
+/** Runs the statements of a store's records. */
+export class SqliteRecordRunner implements RecordRunner {
+  readonly #parts: RecordRunnerParts
+
+  constructor(parts: RecordRunnerParts) {
+    this.#parts = parts
+  }
+
+  async read(query: Query, limits: RecordLimits): Promise<readonly RecordRow[]> {
+    const rows = this.#readAtOnce(query, limits)
+    if (rows !== undefined) return rows
+    return this.#inTime(limits, async (waitMs) => {
+      const taken = await this.#parts.connections.take({
+        waitMs,
+        readOnly: true,
+        ...pick(limits, ['signal', 'urgent']),
+      })
+      let fate: 'keep' | 'drop' = 'drop'
+      try {
+        const read = await whileBusy(this.#busy(limits), () => sendTo(taken.handle, query).rows)
+        fate = 'keep'
+        return read
+      } finally {
+        taken.giveBack(fate)
+      }
+    })
+  }
+
+  async write<Result>(procedure: () => Procedure<Result>, limits: RecordLimits): Promise<Result> {
+    return this.#inTime(limits, async (left) => {
+      const waitMs = this.#turnWaitMs(limits, left)
+      const taken = await this.#parts.connections.take({
+        waitMs,
+        readOnly: false,
+        ...pick(limits, ['signal', 'urgent']),
+      })
+      const { handle } = taken
+      let fate: 'keep' | 'drop' | 'condemn' = 'drop'
+      try {
+        await whileBusy(this.#lock(limits), () => handle.exec('BEGIN IMMEDIATE'))
+        const result = perform(procedure(), (query) => sendTo(handle, query))
+        await this.#commit(handle, limits, () => {
+          fate = 'condemn'
+        })
+        fate = 'keep'
+        return result
+      } catch (error) {
+        if ((fate as string) === 'drop' && isRolledBack(handle)) fate = 'keep'
+        throw error
+      } finally {
+        taken.giveBack(fate)
+      }
+    })
+  }
+
+  // The usual way, in which nobody waits, without a promise. Undefined: somebody is in the way, or it is too late.
+  #readAtOnce(query: Query, limits: RecordLimits): readonly RecordRow[] | undefined {
+    const { clock, connections } = this.#parts
+    if (leftMs(limits, clock) <= 0) return undefined
+    const taken = connections.takeAtOnce(defined({ readOnly: true, signal: limits.signal }))
+    if (taken === undefined) return undefined
+    let fate: 'keep' | 'drop' = 'drop'
+    try {
+      const { rows } = sendTo(taken.handle, query)
+      fate = 'keep'
+      return rows
+    } catch (error) {
+      if (isBusy(error)) return undefined
+      throw error
+    } finally {
+      taken.giveBack(fate)
+    }
+  }
+
+  // BUSY in answer to COMMIT leaves the transaction open and whole: COMMIT alone is sent again.
+  async #commit(handle: SqliteHandle, limits: RecordLimits, condemn: () => void): Promise<void> {
+    try {
+      await whileBusy(this.#busy(limits), () => handle.exec('COMMIT'))
+    } catch (error) {
+      if (this.#parts.classify(error, 'committing').outcome !== 'aborted') condemn()
+      throw error
+    }
+  }
+
+  #busy(limits: RecordLimits): BusyLimits {
+    const { clock, random } = this.#parts
+    return { waitMs: leftMs(limits, clock), clock, random }
+  }
+
+  #lock({ deadline, lockDeadline = deadline }: RecordLimits): BusyLimits {
+    return this.#busy({ deadline: earlier(deadline, lockDeadline) })
+  }
+
+  // Who has the turn has the lock, or waits for it: it is worth waiting for both equally long, and for the turn as long as
+  // a transaction does.
+  #turnWaitMs({ lockDeadline }: RecordLimits, left: number): number {
+    const { clock, connectionWaitMs } = this.#parts
+    if (lockDeadline === undefined) return left
+    return Math.min(left, Math.max(connectionWaitMs, lockDeadline.expiresAtMs - clock.monotonicMs()))
+  }
+
+  async #inTime<Result>(limits: RecordLimits, work: (left: number) => Promise<Result>): Promise<Result> {
+    const { clock } = this.#parts
+    const left = leftMs(limits, clock)
+    if (left <= 0) throw tooLate()
+    try {
+      return await work(left)
+    } catch (error) {
+      const shown = isBusy(error) ? new LockTimeoutError(error, []) : error
+      const waited = shown !== error || isRepriseError(error, 'POOL_EXHAUSTED')
+      throw waited && leftMs(limits, clock) <= 0 ? tooLate(shown) : shown
+    }
+  }
+}
+
+function isRolledBack(handle: SqliteHandle): boolean {
+  try {
+    if (isOpen(handle)) handle.exec('ROLLBACK')
+    return !isOpen(handle)
+  } catch {
+    return false
+  }
+}
