@@ -19,8 +19,10 @@ export interface RecordManifest {
    * machine as configured.
    */
   readonly durability: 'process' | 'disk' | 'replicated'
+  /** Whether records can be listed and counted, and notes about them be read. Default true. */
+  readonly inspection?: boolean
   /** The engine's fact behind a limit, by the name of the capability. */
-  readonly because: Readonly<Partial<Record<'refuse' | 'reach' | 'durability', string>>>
+  readonly because: Readonly<Partial<Record<'refuse' | 'reach' | 'durability' | 'inspection', string>>>
 }
 
 /** What a domain can do. Each limit that an engine forces has its reason in `because`. */

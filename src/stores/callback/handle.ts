@@ -1,6 +1,12 @@
 // What a body works with: the ORM's own transaction, and beside it plain queries and repeatable writes on the same connection.
 
-import { type HandleLife, type Manifest, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
+import {
+  type HandleLife,
+  type Manifest,
+  type Rows,
+  type TransactionControls,
+  TransactionHandle,
+} from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import { type SqlAnswer, type SqlExecutor, sqlRows } from '../sql/index.js'
 

@@ -1,7 +1,15 @@
 // What a body gets: the query builder it was promised, plain queries, repeatable writes and savepoints, all on one connection.
 
 import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
-import { type SavepointTurns, type SqlAnswer, type SqlDialect, type SqlExecutor, savepointTurns, sqlRows , sqliteDialect } from '../sql/index.js'
+import {
+  type SavepointTurns,
+  type SqlAnswer,
+  type SqlDialect,
+  type SqlExecutor,
+  savepointTurns,
+  sqliteDialect,
+  sqlRows,
+} from '../sql/index.js'
 import { actOn, clientOf, type SqliteClient, savepointSteps } from './client/client.js'
 import { type Act, answerOf } from './client/statement.js'
 import type { SqliteHandle } from './connection/driver.js'

@@ -1,7 +1,7 @@
 // Conformance cases as data: a stable id, a title that says MUST or SHOULD, and the capabilities that a store needs for
 // it.
 
-import type { Manifest, Rows, StoredRecord, TransactionControls } from '../../atomicity/index.js'
+import type { RecordStore, Rows, StoredRecord, TransactionControls } from '../../atomicity/index.js'
 import type { Operations } from '../../idempotency/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import type { Clock } from '../../kernel/index.js'
@@ -16,20 +16,33 @@ export interface ConformanceHandle extends TransactionControls, Rows {
 /** The domain under test: transactions, operations and their records. */
 export interface ConformanceDomain extends Domain<ConformanceHandle>, Operations<ConformanceHandle> {}
 
+/** A store of records under test, and the upkeep of leased operations on it. Every domain is one. */
+export interface ConformanceStore
+  extends RecordStore,
+    Pick<Operations<never>, 'lookup' | 'settle' | 'sweep' | 'purge'> {}
+
+/** One store of records under test, fresh for each case. It needs no transactions. */
+export interface RecordWorld {
+  readonly db: ConformanceStore
+  /**
+   * Another store object on the same data, with its own connections and, if given, its own clock, like another process.
+   * A store that only one process can open, according to `reach` of its manifest, returns `db`.
+   */
+  second(defaults?: { readonly clock?: Clock }): Promise<ConformanceStore>
+  /** Writes a record as it is, whatever its format and times, directly into the database. */
+  putRecord(id: StoredKey, record: StoredRecord): Promise<void>
+}
+
 /**
  * One store under test, fresh for each case. It has two tables that a case may use through the handle and read
  * directly: `effects` (`intent` text, no unique index) and `items` (`id` text primary key, `state` text, `last_command`
  * text, `version` integer, `token` text, `amount` integer).
  */
-export interface StoreWorld {
+export interface StoreWorld extends RecordWorld {
   /** The domain under test. Its pool holds at least 2 and at most `connections` connections. */
   readonly db: ConformanceDomain
   /** How many transactions that write can be open at once. */
   readonly connections: number
-  /**
-   * Another domain on the same data, with its own connections and, if given, its own clock, like another process. A
-   * store that only one process can open, according to `reach` of its manifest, returns `db`.
-   */
   second(defaults?: { readonly clock?: Clock }): Promise<ConformanceDomain>
   /** Writes one effect of an intent through the handle, with an ordinary insert. */
   effect(tx: ConformanceHandle, intent: string): Promise<void>
@@ -39,8 +52,6 @@ export interface StoreWorld {
   effectsOf(intent: string): Promise<number>
   /** One item, read directly from the database. */
   item(id: string): Promise<Readonly<Record<string, unknown>> | undefined>
-  /** Writes a record as it is, whatever its format and times, directly into the database. */
-  putRecord(id: StoredKey, record: StoredRecord): Promise<void>
   /** Writes an item directly into the database. */
   putItem(item: ConformanceItem): Promise<void>
 }
@@ -54,17 +65,20 @@ export interface ConformanceItem {
 }
 
 /** One case: something that a store must do. It needs no test runner, and throws when the store fails it. */
-export interface ConformanceCase {
+export interface ConformanceCase<World extends RecordWorld = StoreWorld> {
   /** Stable, such as `store.transaction.03`. */
   readonly id: string
   /** Begins with MUST or SHOULD. */
   readonly title: string
   /** Why a store with this manifest refuses the case; `refusal` is run then. Undefined: the case applies. */
-  readonly deniedBy?: (manifest: Manifest) => string | undefined
-  run(world: StoreWorld): Promise<void>
+  readonly deniedBy?: (manifest: World['db']['manifest']) => string | undefined
+  run(world: World): Promise<void>
   /** Checks that a store whose manifest denies the case refuses it with an error. */
-  refusal?(world: StoreWorld): Promise<void>
+  refusal?(world: World): Promise<void>
 }
+
+/** A case for which records are enough, without transactions. */
+export type RecordCase = ConformanceCase<RecordWorld>
 
 /** The result of a case. */
 export type CaseOutcome = 'passed' | `refused: ${string}`
@@ -83,7 +97,10 @@ export type CaseOutcome = 'passed' | `refused: ${string}`
  * }
  * ```
  */
-export async function runConformanceCase(subject: ConformanceCase, world: StoreWorld): Promise<CaseOutcome> {
+export async function runConformanceCase<World extends RecordWorld>(
+  subject: ConformanceCase<World>,
+  world: World,
+): Promise<CaseOutcome> {
   const why = subject.deniedBy?.(world.db.manifest)
   if (why === undefined) {
     await subject.run(world)

@@ -6,6 +6,9 @@ export {
   type ConformanceDomain,
   type ConformanceHandle,
   type ConformanceItem,
+  type ConformanceStore,
+  type RecordCase,
+  type RecordWorld,
   runConformanceCase,
   type StoreWorld,
 } from './conformance-case.js'
@@ -31,7 +34,7 @@ export {
 export { httpCases } from './http/http-cases.js'
 export type { HttpCheck } from './http/http-check.js'
 export { keyCases } from './key-cases.js'
-export { operationCases } from './operations/operation-cases.js'
-export { recordCases } from './record-cases.js'
+export { leasedOperationCases, operationCases } from './operations/operation-cases.js'
+export { leasedRecordCases, recordCases } from './record-cases.js'
 export { rowCases } from './rows/row-cases.js'
 export { transactionCases } from './transaction-cases.js'

@@ -268,7 +268,7 @@ class StepByStep implements RecordProcedures {
     const statements = this.#statements
     const { ms } = statements.clock
     const before = (afterMs: number): string => `${ms} - ${storableMs(afterMs)}`
-    const gone = { finished: 0, markers: 0, unknown: 0, audit: 0 }
+    const gone = { finished: 0, unknown: 0, audit: 0, markers: 0 }
     for (const [name, kind] of Object.entries(forgettable)) {
       const afterMs = kind.afterMs(query)
       if (afterMs === undefined) continue

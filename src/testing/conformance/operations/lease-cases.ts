@@ -13,7 +13,7 @@ import {
   stillUnknown,
 } from '../../../idempotency/index.js'
 import { isRepriseError } from '../../../kernel/index.js'
-import type { ConformanceCase } from '../conformance-case.js'
+import type { RecordCase } from '../conformance-case.js'
 import { failing, holds, same } from '../expectations.js'
 import { gate } from '../gate.js'
 import { race } from '../race.js'
@@ -23,7 +23,7 @@ import { abandoned, chargeId, charging, type Order, onEach, order, until, which 
 const because = (error: unknown): unknown => (isRepriseError(error) ? error.details['because'] : undefined)
 
 /** Cases of the group `store.operation.lease`. */
-export const leaseCases: readonly ConformanceCase[] = [
+export const leaseCases: readonly RecordCase[] = [
   {
     id: 'store.operation.lease.01',
     title: 'MUST claim with token, fence and lease, store the outcome, and replay it to all',

@@ -1,8 +1,9 @@
 // What the cases of operations share: orders, operations on several domain objects, owners that are gone, and a clock that can stand still.
 
-import { draftedRecord, type Manifest, type StoredRecord } from '../../../atomicity/index.js'
+import { draftedRecord, type RecordManifest, type StoredRecord } from '../../../atomicity/index.js'
 import {
   type AnyOperation,
+  hold,
   type LeasedOperation,
   type LeasedOptions,
   leased,
@@ -12,7 +13,7 @@ import {
 } from '../../../idempotency/index.js'
 import { type Key, type Scope, type StoredKey, scope } from '../../../identity/index.js'
 import { type CancelTimer, type Clock, sleep, systemClock } from '../../../kernel/index.js'
-import type { ConformanceDomain, ConformanceHandle, StoreWorld } from '../conformance-case.js'
+import type { ConformanceHandle, ConformanceStore, RecordWorld, StoreWorld } from '../conformance-case.js'
 import { ConformanceFailure, failing, holds } from '../expectations.js'
 import { limits } from '../record-world.js'
 
@@ -41,11 +42,8 @@ export const which = <Named extends AnyOperation | string>(operation: Named, { k
 export const identity = { scope: (): Scope => tests, key: ({ key }: Order): Key => key, window: '24h' } as const
 
 /** Something on each domain object, once for those that are one and the same. */
-export function onEach<Defined>(
-  domains: readonly ConformanceDomain[],
-  define: (domain: ConformanceDomain) => Defined,
-): Defined[] {
-  const known = new Map<ConformanceDomain, Defined>()
+export function onEach<Store, Defined>(domains: readonly Store[], define: (domain: Store) => Defined): Defined[] {
+  const known = new Map<Store, Defined>()
   return domains.map((domain) => {
     const defined = known.get(domain) ?? define(domain)
     known.set(domain, defined)
@@ -82,10 +80,7 @@ export type ChargeOptions = Partial<LeasedOptions<Order, unknown, 'declined'>> &
   Pick<LeasedOptions<Order, unknown, 'declined'>, 'run' | 'recover'>
 
 /** A leased operation `charge` on a domain. */
-export function charging(
-  store: ConformanceDomain,
-  options: ChargeOptions,
-): LeasedOperation<Order, unknown, 'declined'> {
+export function charging(store: ConformanceStore, options: ChargeOptions): LeasedOperation<Order, unknown, 'declined'> {
   return leased<Order, unknown, 'declined'>('charge', {
     ...identity,
     store,
@@ -102,13 +97,13 @@ export function charging(
 export const chargeId = ({ key }: Order): StoredKey => operationId('charge', tests, key)
 
 /** The store's clock, in ms since 1970. */
-export async function storeNowMs({ db }: Pick<StoreWorld, 'db'>): Promise<number> {
+export async function storeNowMs({ db }: Pick<RecordWorld, 'db'>): Promise<number> {
   return (await db.records.read(chargeId(order('nobody')), limits())).nowMs
 }
 
 /** A claim whose owner is gone: its lease ends that many ms from now, or ended before. It may have sent something. */
 export async function abandoned(
-  world: StoreWorld,
+  world: RecordWorld,
   one: Order,
   leftMs: number,
   otherwise: Partial<StoredRecord> = {},
@@ -131,16 +126,16 @@ export async function until(what: string, isSo: () => Promise<boolean> | boolean
 }
 
 /** Why a case that needs another process does not apply. */
-export function inOneProcess({ reach, because }: Manifest): string | undefined {
+export function inOneProcess({ reach, because }: RecordManifest): string | undefined {
   return reach === 'process' ? (because.reach ?? 'only this process can open it') : undefined
 }
 
 /** That there is no other process shows in that nobody can have an operation of the same name. */
-export async function hasNoOther({ db, second }: StoreWorld): Promise<void> {
-  holds((await second()) === db, 'a second domain object that is the first')
-  const pay = (): unknown => db.operation('pay', { ...identity, run: async () => 1 })
-  pay()
-  await failing((async () => pay())(), 'OPERATION_DEFINED_TWICE')
+export async function hasNoOther({ db, second }: RecordWorld): Promise<void> {
+  holds((await second()) === db, 'a second store object that is the first')
+  const charge = (): unknown => charging(db, { recover: hold(), run: async () => 1 })
+  charge()
+  await failing((async () => charge())(), 'OPERATION_DEFINED_TWICE')
 }
 
 /** A clock that can stand still, as that of a process that is stopped: it goes on where it stood, and its timers are late. */
