@@ -117,9 +117,9 @@ describe('lists written by hand are complete', () => {
 
   it('options of operations, their bodies and their upkeep', () => {
     const page = read('docs/reference/operations.md')
-    const room = 'src/idempotency'
+    const folder = 'src/idempotency'
     const optionsOf = (path: string, name: string): string[] => {
-      const [, body = ''] = read(`${room}/${path}`).split(`interface ${name}`)
+      const [, body = ''] = read(`${folder}/${path}`).split(`interface ${name}`)
       return found(body.split('\n}')[0] ?? '', /^ {2}(?:readonly )?(\w+)(?:\??:|<|\()/gm)
     }
     const names = [

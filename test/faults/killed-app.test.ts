@@ -21,8 +21,8 @@ let world: Lanes
 beforeAll(async () => {
   world = await openLanes(inject('postgresUrl'), 1)
   const source = (path: string): string => fileURLToPath(new URL(`../../src/${path}/index.ts`, import.meta.url))
-  const doors = { postgres: source('stores/postgres'), identity: source('identity'), testing: source('testing') }
-  await bundleInto(bundle, doors)
+  const entries = { postgres: source('stores/postgres'), identity: source('identity'), testing: source('testing') }
+  await bundleInto(bundle, entries)
 })
 afterAll(() => {
   for (const child of children) child.kill('SIGKILL')

@@ -2,18 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { fences } from '../markdown.js'
+import { applyDiff, recipeSteps } from './recipe.js'
 import { copyRepository } from './repository-copy.js'
-
-/** Adds the lines marked by `+` where the lines around them stand, one after another, in the file. */
-function applyDiff(source: string, diff: string): string {
-  const lines = diff.replace(/\n$/, '').split('\n')
-  const before = lines.filter((line) => !line.startsWith('+')).map((line) => line.slice(1))
-  const after = lines.map((line) => line.slice(1))
-  const found = source.split(`${before.join('\n')}\n`)
-  if (found.length !== 2) throw new Error(`the lines around the change stand ${found.length - 1} times in the file`)
-  return found.join(`${after.join('\n')}\n`)
-}
 
 describe('CONTRIBUTING.md, followed to the letter', () => {
   let copy = ''
@@ -22,12 +12,10 @@ describe('CONTRIBUTING.md, followed to the letter', () => {
 
   beforeAll(() => {
     copy = copyRepository()
-    for (const { info, text } of fences('CONTRIBUTING.md')) {
-      const [kind, path] = info.split(' ')
-      if (path === undefined) continue
+    for (const { path, isDiff, text } of recipeSteps()) {
       const file = join(copy, path)
       mkdirSync(dirname(file), { recursive: true })
-      writeFileSync(file, kind === 'diff' ? applyDiff(readFileSync(file, 'utf8'), text) : text)
+      writeFileSync(file, isDiff ? applyDiff(readFileSync(file, 'utf8'), text) : text)
     }
   })
   afterAll(() => rmSync(copy, { recursive: true, force: true }))

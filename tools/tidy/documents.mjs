@@ -39,8 +39,14 @@ export function anchorsOf(/** @type {string} */ text) {
   return new Set([...headings, ...explicit])
 }
 
-/** What is wrong with one link target, seen from a page; undefined when it leads somewhere inside. */
-function linkProblem(/** @type {Tree} */ tree, /** @type {string} */ page, /** @type {string} */ target) {
+/**
+ * What is wrong with one link target, seen from a page; undefined when it leads somewhere inside.
+ * @param {Tree} tree
+ * @param {string} page
+ * @param {string} target
+ * @param {(page: string) => ReadonlySet<string>} anchors
+ */
+function linkProblem(tree, page, target, anchors) {
   if (/^([a-z][a-z0-9+.-]*:|\/\/)/i.test(target)) return 'leads out of the repository'
   const [path = '', anchor] = decodeURI(target).split('#')
   const place = path === '' ? page : posix.normalize(posix.join(posix.dirname(page), path)).replace(/\/$/, '')
@@ -48,10 +54,17 @@ function linkProblem(/** @type {Tree} */ tree, /** @type {string} */ page, /** @
   if (!tree.has(place === '.' ? '' : place)) return 'leads nowhere'
   if (anchor === undefined) return undefined
   if (!place.endsWith('.md')) return 'has an anchor, but does not lead to a page'
-  return anchorsOf(tree.text(place)).has(anchor) ? undefined : `finds no heading #${anchor}`
+  return anchors(place).has(anchor) ? undefined : `finds no heading #${anchor}`
 }
 
 function linksResolve(/** @type {Tree} */ tree) {
+  /** @type {Map<string, ReadonlySet<string>>} */
+  const known = new Map()
+  const anchors = (/** @type {string} */ page) => {
+    const found = known.get(page) ?? anchorsOf(tree.text(page))
+    known.set(page, found)
+    return found
+  }
   return markdownFiles(tree).flatMap((page) => {
     const text = prose(tree.text(page))
     const inline = [...text.matchAll(/\]\(\s*<?([^\s)>]+)>?(?:\s+"[^"]*")?\s*\)/g)]
@@ -59,7 +72,7 @@ function linksResolve(/** @type {Tree} */ tree) {
     const bare = [...text.matchAll(/(?<![\w"'=([<])<?(https?:\/\/[^\s)>]+)/g)]
     return [...inline, ...reference, ...bare].flatMap((match) => {
       const target = match[1] ?? ''
-      const problem = linkProblem(tree, page, target)
+      const problem = linkProblem(tree, page, target, anchors)
       const line = text.slice(0, match.index).split('\n').length
       return problem === undefined ? [] : [`${page}:${line}: ${target} ${problem}`]
     })

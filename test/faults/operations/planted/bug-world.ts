@@ -142,8 +142,8 @@ export class BugWorld {
   }
 }
 
-/** A door that is shut until it is opened. */
-export function door(): { readonly opened: Promise<void>; open(): void } {
+/** A gate that is shut until it is opened. */
+export function closedGate(): { readonly opened: Promise<void>; open(): void } {
   let open = (): void => undefined
   const opened = new Promise<void>((resolve) => {
     open = resolve

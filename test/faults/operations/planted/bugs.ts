@@ -9,7 +9,7 @@ import { memory } from '../../../../src/stores/memory/index.js'
 import { MemoryRecords } from '../../../../src/stores/memory/records.js'
 import type { FindingKind } from '../../../../src/testing/index.js'
 import { processClock } from '../../../idempotency/leased-world.js'
-import { type BugWorld, door, replaced } from './bug-world.js'
+import { type BugWorld, closedGate, replaced } from './bug-world.js'
 
 /** A bug, how it shows, and its story with and without it. */
 export interface PlantedBug {
@@ -78,7 +78,7 @@ async function twoAtOnce(world: BugWorld, planted: boolean): Promise<void> {
 
 /** An owner whose machine is suspended comes back after another one has completed. */
 async function suspendedOwner(world: BugWorld, planted: boolean): Promise<void> {
-  const gate = door()
+  const gate = closedGate()
   const clock = processClock(world.clock)
   const run = async (lease: Parameters<typeof attempt>[0]) => {
     const result = attempt(lease)
@@ -104,7 +104,7 @@ async function suspendedOwner(world: BugWorld, planted: boolean): Promise<void> 
 
 /** Somebody comes whose clock is an hour ahead, while the owner is at work. */
 async function clockAhead(world: BugWorld, planted: boolean): Promise<void> {
-  const gate = door()
+  const gate = closedGate()
   const ahead = { ...world.clock, wallMs: () => world.clock.wallMs() + 3_600_000 }
   const first = world.process({
     run: async (lease) => {
@@ -124,7 +124,7 @@ async function clockAhead(world: BugWorld, planted: boolean): Promise<void> {
 
 /** Work that takes most of the window, and a repeat within the window after its end. */
 async function longWork(world: BugWorld, planted: boolean): Promise<void> {
-  const gate = door()
+  const gate = closedGate()
   const one = world.process({
     window: '1h',
     wrap: seenBy(planted, windowFromClaim),
