@@ -1,4 +1,5 @@
-// The port: what the transaction runner needs of a store. Seven methods a session, two an engine; what else is there is for engines that know more, or see less.
+// The port: what the transaction runner needs of a store. Seven methods a session, two an engine; what else is there is
+// for engines that know more, or see less.
 
 import type { StoredKey } from '../identity/index.js'
 import type { Deadline } from '../kernel/index.js'
@@ -12,18 +13,21 @@ import type { Blocker } from './rows/rows.js'
 export interface Engine<Handle extends TransactionControls> {
   /** The domain's name, chosen by the user; it goes into events, errors and resolve tokens. */
   readonly name: string
-  /** What it can do. */
   readonly manifest: Manifest
   /**
-   * Waits for a connection, at most `waitMs`, and fails fast after that: POOL_EXHAUSTED where all are taken, or the driver's error where none can be
-   * made. Aborting the signal ends the wait. What arrives too late is given back, never leaked.
+   * Waits for a connection, at most `waitMs`, and fails fast after that: POOL_EXHAUSTED where all are taken, or the
+   * driver's error where none can be made. Aborting the signal ends the wait. What arrives too late is given back,
+   * never leaked.
    */
   acquire(limits: AcquireLimits): Promise<Session<Handle>>
   /** The same without a promise, or undefined where somebody would have to wait. Default: there always is a promise. */
   acquireAtOnce?(limits: AcquireLimits): Session<Handle> | undefined
   /** What an error means in a phase. Pure, and total: an error it does not know gets the ruling of the unlisted. */
   classify(error: unknown, phase: Phase): Ruling
-  /** Finds out what became of a transaction without a key. Only where the manifest says `resolvesUnkeyed`. Never guesses. */
+  /**
+   * Finds out what became of a transaction without a key. Only where the manifest says `resolvesUnkeyed`. Never
+   * guesses.
+   */
   resolve?(trace: Trace, limits: AcquireLimits): Promise<'committed' | 'aborted' | 'unknown'>
   /** The store's records, for operations. Undefined: the store keeps none, and operations on it are refused. */
   readonly records?: Records
@@ -43,50 +47,59 @@ export interface AcquireLimits {
 export type Trace = Readonly<Record<string, string>>
 
 /**
- * One connection, for one transaction. The runner calls begin, then claim and record where there is a key, then commit or rollback, then release. What can be
- * answered at once may be: a promise is only waited for where there is one.
+ * One connection, for one transaction. The runner calls begin, then claim and record where there is a key, then commit
+ * or rollback, then release. What can be answered at once may be: a promise is only waited for where there is one.
  */
 export interface Session<Handle> {
   /** Opens the transaction and hands out what the body works with. */
   begin(settings: BeginSettings, controls: TransactionControls): Promise<Handle> | Handle
   /**
    * Present: `begin` waits for no other transaction, but for the claim that goes with it. A BEGIN that is not answered
-   * within the wait of that claim and `connectionWait` (or a third of what is left of the deadline, where that is longer)
-   * is given up with CONNECT_TIMEOUT: a connection that was dropped on the way tells nobody. Default: it may take until
-   * the deadline.
+   * within the wait of that claim and `connectionWait` (or a third of what is left of the deadline, where that is
+   * longer) is given up with CONNECT_TIMEOUT: a connection that was dropped on the way tells nobody. Default: it may
+   * take until the deadline.
    */
   readonly beginsAtOnce?: true
   /**
-   * Inserts the claim of a key, the unique index deciding. Answers `claimed`, or the record that is there when the transaction that holds the key committed.
-   * Waits for one that is still open, at most the lock wait of the settings, then fails with the engine's lock time-out.
+   * Inserts the claim of a key, the unique index deciding. Answers `claimed`, or the record that is there when the
+   * transaction that holds the key committed. Waits for one that is still open, at most the lock wait of the settings,
+   * then fails with the engine's lock time-out.
    */
   claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> | 'claimed' | Stored
   /**
-   * Makes the claim one's own in place of a committed record whose memory has ended. False: it is no longer the one that was read. Waits for a
-   * transaction that is changing it, so the answer also tells what became of that one.
+   * Makes the claim one's own in place of a committed record whose memory has ended. False: it is no longer the one
+   * that was read. Waits for a transaction that is changing it, so the answer also tells what became of that one.
    */
   reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> | boolean
-  /** Writes the outcome into the record of a key that this transaction claimed. It may be sent together with COMMIT; then COMMIT fails where this does. */
+  /**
+   * Writes the outcome into the record of a key that this transaction claimed. It may be sent together with COMMIT;
+   * then COMMIT fails where this does.
+   */
   record(id: StoredKey, outcome: RecordOutcome): Promise<void> | void
   /**
-   * Told that the body has returned, and all that goes before COMMIT is done. Waits for the statements that the body did not wait for: one that fails poisons the
-   * handle. From then on nothing of the body is sent any more. All of it comes before COMMIT, so a wait that is given up leaves no doubt. Default: there is nothing to wait for.
+   * Told that the body has returned, and all that goes before COMMIT is done. Waits for the statements that the body
+   * did not wait for: one that fails poisons the handle. From then on nothing of the body is sent any more. All of it
+   * comes before COMMIT, so a wait that is given up leaves no doubt. Default: there is nothing to wait for.
    */
   settle?(): Promise<void> | undefined
-  /** Sends COMMIT, checks its answer, and says how durable it is. Anything but a sound answer is an error, to be classified in phase `committing`. */
+  /**
+   * Sends COMMIT, checks its answer, and says how durable it is. Anything but a sound answer is an error, to be
+   * classified in phase `committing`.
+   */
   commit(): Promise<Receipt> | Receipt
-  /** Rolls back. */
   rollback(): Promise<void> | void
   /** Gives the connection back, or destroys it. From here on handle and session refuse every call. Never throws. */
   release(fate: 'keep' | 'discard'): void
   /**
-   * Makes the handle refuse every further statement with `error`: a body that ran out of time, an effect that must not be in here. The first one
-   * stays. Engines poison their handle on their own at the first engine error outside a savepoint, and at any event of the connection.
+   * Makes the handle refuse every further statement with `error`: a body that ran out of time, an effect that must not
+   * be in here. The first one stays. Engines poison their handle on their own at the first engine error outside a
+   * savepoint, and at any event of the connection.
    */
   poison(error: unknown): void
   /**
-   * Told what the body threw, before it is ruled upon. An engine that does not see every statement of its body recognises its own errors here, and poisons the handle with
-   * them; else they would count as the body's. Default: none, since a handle that is watched knows already.
+   * Told what the body threw, before it is ruled upon. An engine that does not see every statement of its body
+   * recognises its own errors here, and poisons the handle with them; else they would count as the body's. Default:
+   * none, since a handle that is watched knows already.
    */
   bodyThrew?(error: unknown): void
   /** The first thing that poisoned the handle, or undefined: then the transaction may commit. */
@@ -101,22 +114,30 @@ export interface BeginSettings {
   readonly isolation: Isolation
   /** Whether the transaction only reads. */
   readonly readOnly: boolean
-  /** The longest the server keeps the transaction open without hearing of us, in ms: the session is the lease of an open transaction. */
+  /**
+   * The longest the server keeps the transaction open without hearing of us, in ms: the session is the lease of an open
+   * transaction.
+   */
   readonly idleMs: number
   /** The longest that a statement waits for a lock, in ms. */
   readonly lockWaitMs: number
-  /** Whether a lost commit would have to be resolved by its trace; one with a key has no need of it, and saves its price. Default true. */
+  /**
+   * Whether a lost commit would have to be resolved by its trace; one with a key has no need of it, and saves its
+   * price. Default true.
+   */
   readonly traced?: boolean
   /** The claim that `claim` will ask for next, so that an engine can send it together with BEGIN. Default: none. */
   readonly claim?: {
     readonly id: StoredKey
     readonly draft: RecordDraft
     /**
-     * The longest that BEGIN and the claim wait for somebody else, in ms, where that is shorter than `lockWaitMs`; from the body on `lockWaitMs` counts.
-     * Default: `lockWaitMs`.
+     * The longest that BEGIN and the claim wait for somebody else, in ms, where that is shorter than `lockWaitMs`; from
+     * the body on `lockWaitMs` counts. Default: `lockWaitMs`.
      */
     readonly waitMs?: number
-    /** Who was last seen to block this call's claim: kept up by the session, the same list for all attempts of a call. */
+    /**
+     * Who was last seen to block this call's claim: kept up by the session, the same list for all attempts of a call.
+     */
     readonly blockers?: Blocker[]
   }
 }
@@ -156,9 +177,10 @@ export interface TransactionControls {
   /** When the whole call ends. */
   readonly deadline: Deadline
   /**
-   * Runs a function after this transaction is known to have committed. Best effort: a crash in between loses it, its error is reported
-   * on a channel and thrown nowhere, it may take until the deadline, and it does not run where the stored outcome of an earlier commit is handed out. It
-   * runs also when a savepoint around the call was undone. What must happen belongs into an outbox.
+   * Runs a function after this transaction is known to have committed. Best effort: a crash in between loses it, its
+   * error is reported on a channel and thrown nowhere, it may take until the deadline, and it does not run where the
+   * stored outcome of an earlier commit is handed out. It runs also when a savepoint around the call was undone. What
+   * must happen belongs into an outbox.
    */
   afterCommit(work: () => unknown): void
 }

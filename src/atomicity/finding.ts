@@ -6,8 +6,6 @@ export interface Finding {
   readonly code: string
   /** `broken`: transactions fail or promises do not hold. `risk`: they may, some day. `note`: good to know. */
   readonly severity: 'broken' | 'risk' | 'note'
-  /** What was found. */
   readonly what: string
-  /** What to do. */
   readonly fix: string
 }

@@ -1,11 +1,10 @@
-// The life of a handle: usable, poisoned by its first error, over. Savepoints scope an error, so that the transaction goes
-// on after it.
+// The life of a handle: usable, poisoned by its first error, over. Savepoints scope an error, so that the transaction
+// goes on after it.
 
 import { eventLoopTurn, RepriseError } from '../kernel/index.js'
 
 /** What an engine does for a savepoint. */
 export interface SavepointSteps {
-  /** Opens it. */
   open(name: string): void | PromiseLike<void>
   /** Forgets it and keeps what was done since. */
   release(name: string): void | PromiseLike<void>
@@ -15,7 +14,6 @@ export interface SavepointSteps {
 
 /** The same for an engine that answers at once. */
 export interface SynchronousSavepointSteps extends SavepointSteps {
-  /** Opens it. */
   open(name: string): void
   /** Forgets it and keeps what was done since. */
   release(name: string): void
@@ -43,12 +41,12 @@ export interface HandleLife {
   /** Calls `work` when `end` is called, or now where it was. */
   whenOver(work: () => void): void
   /**
-   * Runs a call of the body, which may not wait for it; one that answers at once saves its promises. A failure that keeps
-   * the transaction from committing is told by the transaction, and raises no `unhandledRejection`; any other one is left
-   * to whoever made the call.
+   * Runs a call of the body, which may not wait for it; one that answers at once saves its promises. A failure that
+   * keeps the transaction from committing is told by the transaction, and raises no `unhandledRejection`; any other one
+   * is left to whoever made the call.
    *
-   * @param told What tells it beside the call: `'noted'`, it was handed to `failed` or `poison`; `'poisoned'`, the whole
-   *   transaction is poisoned. Default `'noted'`.
+   * @param told What tells it beside the call: `'noted'`, it was handed to `failed` or `poison`; `'poisoned'`, the
+   *   whole transaction is poisoned. Default `'noted'`.
    */
   call<Result>(work: () => Promise<Result> | Result, told?: 'noted' | 'poisoned'): Promise<Result>
   /**
@@ -61,10 +59,13 @@ export interface HandleLife {
    * would be stored. Otherwise the same as `check`.
    */
   checkBeforeCommit(): void
-  /** Runs the work inside a savepoint, and undoes it where the work fails or an error of the engine was swallowed in it. */
+  /**
+   * Runs the work inside a savepoint, and undoes it where the work fails or an error of the engine was swallowed in it.
+   */
   savepoint<Result>(steps: SavepointSteps, work: () => PromiseLike<Result> | Result): Promise<Result>
   /**
-   * The same for work that does not await; a promise as its result is refused with ARGUMENT_INVALID, and the work undone.
+   * The same for work that does not await; a promise as its result is refused with ARGUMENT_INVALID, and the work
+   * undone.
    */
   savepointSync<Result>(steps: SynchronousSavepointSteps, work: () => Result): Result
 }
@@ -94,8 +95,8 @@ class Life implements HandleLife {
   #whenQuiet: (() => void)[] | undefined
 
   check(): void {
-    // What poisoned it says more than that it is over, but only while it is not: a late caller must not see an old error
-    // as its own.
+    // What poisoned it says more than that it is over, but only while it is not: a late caller must not see an old
+    // error as its own.
     if (this.over) throw handleOver()
     if (this.poisoned !== undefined) throw this.poisoned.error
     for (const { failure } of this.#levels) if (failure !== undefined) throw failure.error
@@ -249,8 +250,8 @@ class Life implements HandleLife {
     return result
   }
 
-  // Savepoints form a stack: releasing one that is not on top would release what others still use. True: it can be ended
-  // in the engine.
+  // Savepoints form a stack: releasing one that is not on top would release what others still use. True: it can be
+  // ended in the engine.
   #leave(level: Level): boolean {
     const place = this.#levels.lastIndexOf(level)
     const onTop = place === this.#levels.length - 1

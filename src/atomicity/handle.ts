@@ -1,5 +1,5 @@
-// What every handle offers to its body, whatever the store: the controls that the runner gave to the attempt, and writes
-// that can be repeated.
+// What every handle offers to its body, whatever the store: the controls that the runner gave to the attempt, and
+// writes that can be repeated.
 
 import type { Deadline } from '../kernel/index.js'
 import type { TransactionControls } from './engine.js'
@@ -7,9 +7,9 @@ import type { HandleLife } from './handle-life.js'
 import type { Rows } from './rows/rows.js'
 
 /**
- * The handle of a transaction, for stores to extend with their queries and savepoints. The controls are asked each time,
- * since a signal is only made when a body first asks for it. Each write is a call of the body, which may not wait for it.
- * A class, since an object with a function of its own for each member costs as much as a statement.
+ * The handle of a transaction, for stores to extend with their queries and savepoints. The controls are asked each
+ * time, since a signal is only made when a body first asks for it. Each write is a call of the body, which may not wait
+ * for it. A class, since an object with a function of its own for each member costs as much as a statement.
  */
 export class TransactionHandle implements TransactionControls, Rows {
   readonly #controls: TransactionControls

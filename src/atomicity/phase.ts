@@ -3,8 +3,8 @@
 import { isRepriseError } from '../kernel/index.js'
 
 /**
- * Where a transaction stands: waiting for a connection, connecting and beginning, in the caller's body, COMMIT on its way, done.
- * The phase decides what a failure means: until COMMIT is sent nothing can have happened.
+ * Where a transaction stands: waiting for a connection, connecting and beginning, in the caller's body, COMMIT on its
+ * way, done. The phase decides what a failure means: until COMMIT is sent nothing can have happened.
  */
 export type Phase = 'waiting' | 'connecting' | 'body' | 'committing' | 'done'
 
@@ -35,7 +35,10 @@ export interface ClassificationRow {
   readonly name: string
   /** Present: it says that somebody else held a lock for longer than the wait for it. */
   readonly blocked?: true
-  /** Present: the transaction is dead for certain, and the error behind this one (its `cause`) says the rest; the words here count where there is none. */
+  /**
+   * Present: the transaction is dead for certain, and the error behind this one (its `cause`) says the rest; the words
+   * here count where there is none.
+   */
   readonly first?: true
   /** Present: the connection cannot be used again, whatever the word says of it. */
   readonly connection?: 'discard'
@@ -52,12 +55,16 @@ export interface ClassificationRow {
 }
 
 /**
- * The five rulings by one word. `repeat`: dead, try again, the connection is sound. `reconnect`: dead, try again on another connection.
- * `resolve`: unknown, find out first. `surface`: dead, trying again would not help. `halt`: dead, and somebody should know.
+ * The five rulings by one word. `repeat`: dead, try again, the connection is sound. `reconnect`: dead, try again on
+ * another connection. `resolve`: unknown, find out first. `surface`: dead, trying again would not help. `halt`: dead,
+ * and somebody should know.
  */
 export type RulingWord = 'repeat' | 'reconnect' | 'resolve' | 'surface' | 'halt'
 
-/** What a row of a table can say: a ruling on a failure, or `done`: it happened, and what is remarkable about it is no failure. */
+/**
+ * What a row of a table can say: a ruling on a failure, or `done`: it happened, and what is remarkable about it is no
+ * failure.
+ */
 export type TableWord = RulingWord | 'done'
 
 /** What a word of a table means. */
@@ -75,8 +82,8 @@ const rulings: Readonly<Record<TableWord, Omit<Ruling, 'sign'>>> = {
 }
 
 /**
- * Looks a sign up. Unlisted in the body: dead and not repeated. Unlisted while committing: unknown. The longest matching
- * sign that says something for the phase wins.
+ * Looks a sign up. Unlisted in the body: dead and not repeated. Unlisted while committing: unknown. The longest
+ * matching sign that says something for the phase wins.
  *
  * @param signs The signs an error shows, most telling first: its code, then what the driver says.
  */
@@ -94,7 +101,8 @@ export function ruleBy(table: readonly ClassificationRow[], signs: readonly stri
 }
 
 /**
- * Rules on an error of Reprise's own that says that the transaction is dead, where its row has `first`. Undefined: there is no such row, and the signs decide.
+ * Rules on an error of Reprise's own that says that the transaction is dead, where its row has `first`. Undefined:
+ * there is no such row, and the signs decide.
  *
  * @param classify Rules on the error behind it, which says whether another transaction would help.
  */

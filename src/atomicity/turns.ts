@@ -1,5 +1,5 @@
-// Turns: who works next where only a few can work at once. First come, first served, the urgent before the others; every
-// wait has an end, and the queue a limit.
+// Turns: who works next where only a few can work at once. First come, first served, the urgent before the others;
+// every wait has an end, and the queue a limit.
 
 import { type Clock, RepriseError, systemClock, waitFor } from '../kernel/index.js'
 
@@ -17,7 +17,10 @@ export interface TurnsOptions {
 export interface TurnLimits {
   /** The longest wait, in ms; 0 takes a turn that is free now, or fails. */
   readonly waitMs: number
-  /** Whether it goes before all who are not: for what is short, and too late when it is late, such as a heartbeat. Default false. */
+  /**
+   * Whether it goes before all who are not: for what is short, and too late when it is late, such as a heartbeat.
+   * Default false.
+   */
   readonly urgent?: boolean
   /** Ends the wait: it is rejected with the signal's reason. Default: none. */
   readonly signal?: AbortSignal | undefined
@@ -31,13 +34,18 @@ export interface Turn {
 
 /** A bounded queue of turns. */
 export interface Turns {
-  /** Waits for a turn: POOL_EXHAUSTED after `waitMs`, QUEUE_FULL where too many wait already, STORE_CLOSED after `close`. */
+  /**
+   * Waits for a turn: POOL_EXHAUSTED after `waitMs`, QUEUE_FULL where too many wait already, STORE_CLOSED after
+   * `close`.
+   */
   take(limits: TurnLimits): Promise<Turn>
-  /** A turn that is free now, or undefined: for those who can do without the promise. Nobody waits in front of it then. STORE_CLOSED after `close`. */
+  /**
+   * A turn that is free now, or undefined: for those who can do without the promise. Nobody waits in front of it then.
+   * STORE_CLOSED after `close`.
+   */
   tryTake(): Turn | undefined
   /** How many turns are out. */
   readonly taken: number
-  /** How many wait. */
   readonly waiting: number
   /** Refuses all who wait and all who come, and waits until every turn that is out was given back. */
   close(): Promise<void>

@@ -4,8 +4,9 @@ import { type Classifier, permanent, transient } from '../retry/index.js'
 import { transactionHistoryOf } from './history.js'
 
 /**
- * Classifies what `transact` threw, for a policy around it: `retryPolicy({ classify: transactionClassifier })`. A transaction that is known to be dead did not
- * happen, whatever its error looks like, so even an unguarded call may be repeated if that can help. Undefined for every other error.
+ * Classifies what `transact` threw, for a policy around it: `retryPolicy({ classify: transactionClassifier })`. A
+ * transaction that is known to be dead did not happen, whatever its error looks like, so even an unguarded call may be
+ * repeated if that can help. Undefined for every other error.
  */
 export const transactionClassifier: Classifier = (error) => {
   const history = transactionHistoryOf(error)

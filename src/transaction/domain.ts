@@ -17,8 +17,9 @@ export type TransactionOutcome =
   | {
       readonly outcome: 'committed'
       /**
-       * With a key, what is stored under it: what the body returned. Of an operation it is raw: its result or `{ code, data }` of its failure, as JSON, and undefined where a codec wrote it
-       * or it was too large to keep. Call the operation again, or look its key up, for what it decodes to.
+       * With a key, what is stored under it: what the body returned. Of an operation it is raw: its result or `{ code,
+       * data }` of its failure, as JSON, and undefined where a codec wrote it or it was too large to keep. Call the
+       * operation again, or look its key up, for what it decodes to.
        */
       readonly value?: unknown
     }
@@ -29,16 +30,57 @@ export type TransactionOutcome =
 export interface Domain<Handle extends TransactionControls & Rows> {
   /** Its name, in events and errors. */
   readonly name: string
-  /** What it can do. */
   readonly manifest: Manifest
   /**
-   * Runs the body in a transaction, and repeats the whole of it when it provably did not happen and another try may help: a serialization failure, a deadlock, a
-   * connection lost before COMMIT was sent. A commit whose answer is lost is resolved, never guessed; what cannot be resolved in time is an `UnknownCommitError`.
+   * Runs the body in a transaction, and repeats the whole of it when it provably did not happen and another try may
+   * help: a serialization failure, a deadlock, a connection lost before COMMIT was sent. A commit whose answer is lost
+   * is resolved, never guessed; what cannot be resolved in time is an `UnknownCommitError`.
+   *
+   * @example
+   * ```ts
+   * import { sqlite } from 'reprise/stores/sqlite'
+   *
+   * const db = sqlite({ name: 'shop', file: 'shop.db' })
+   * const paid = await db.transact(
+   *   async (tx) => (await tx.query('update orders set state = ? where id = ?', ['paid', 4711])).rowCount,
+   *   { deadline: '2s' },
+   * )
+   * ```
    */
   transact<Result>(body: TransactionBody<Handle, Result>, options?: TransactOptions): Promise<Result>
-  /** Finds out what became of an unknown transaction. Default limit `'5s'`. With a key it waits for a transaction that is still open. */
+  /**
+   * Finds out what became of an unknown transaction. Default limit `'5s'`. With a key it waits for a transaction that
+   * is still open.
+   *
+   * @example
+   * ```ts
+   * import { sqlite } from 'reprise/stores/sqlite'
+   * import { UnknownCommitError } from 'reprise/transaction'
+   *
+   * const db = sqlite({ name: 'shop', file: 'shop.db' })
+   * await db.transact((tx) => tx.query('delete from cart')).catch(async (error) => {
+   *   if (!(error instanceof UnknownCommitError) || error.resolveToken === undefined) throw error
+   *   return (await db.resolve(error.resolveToken)).outcome // 'committed', 'aborted' or 'unknown'
+   * })
+   * ```
+   */
   resolve(token: string, limit?: Duration): Promise<TransactionOutcome>
-  /** Reads a row, lets `decide` say what to change, and writes if nobody changed it meanwhile; otherwise reads and decides again. */
+  /**
+   * Reads a row, lets `decide` say what to change, and writes if nobody changed it meanwhile; otherwise reads and
+   * decides again.
+   *
+   * @example
+   * ```ts
+   * import { sqlite } from 'reprise/stores/sqlite'
+   *
+   * const db = sqlite({ name: 'shop', file: 'shop.db' })
+   * const { result } = await db.optimistic({
+   *   table: 'stock',
+   *   where: { item: 'tea' },
+   *   decide: (row) => (Number(row['amount']) > 0 ? { amount: Number(row['amount']) - 1 } : undefined),
+   * })
+   * ```
+   */
   optimistic(update: OptimisticUpdate, options?: TransactOptions): Promise<Updated>
 }
 

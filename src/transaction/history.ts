@@ -6,11 +6,8 @@ import type { Phase, Ruling } from '../atomicity/index.js'
 export interface FailedTransaction {
   /** Which attempt; the first is 1. */
   readonly attempt: number
-  /** Where it stood. */
   readonly phase: Phase
-  /** What the failure meant. */
   readonly ruling: Ruling
-  /** The first error. */
   readonly error: unknown
   /** Errors that came afterwards, while cleaning up. */
   readonly suppressed: readonly unknown[]
@@ -27,13 +24,15 @@ export type GivenUp = 'permanent' | 'attempts' | 'budget' | 'deadline' | 'signal
 export interface TransactionHistory {
   /** The attempts, in order. */
   readonly attempts: readonly FailedTransaction[]
-  /** Why it ended. */
   readonly because: GivenUp
 }
 
 const histories = new WeakMap<object, TransactionHistory>()
 
-/** What happened before a call of `transact` failed with this error; undefined for other errors, and for thrown primitives. */
+/**
+ * What happened before a call of `transact` failed with this error; undefined for other errors, and for thrown
+ * primitives.
+ */
 export function transactionHistoryOf(error: unknown): TransactionHistory | undefined {
   return isObject(error) ? histories.get(error) : undefined
 }

@@ -1,4 +1,5 @@
-// Transactions: whole ones are repeated, in phases that are known, and a commit whose answer is lost is resolved, never guessed.
+// Transactions: whole ones are repeated, in phases that are known, and a commit whose answer is lost is resolved, never
+// guessed.
 
 export { transactionClassifier } from './classifier.js'
 export { type Domain, domainOf, type TransactionOutcome } from './domain.js'
@@ -21,7 +22,7 @@ export {
 } from './options.js'
 export type { TransactionBody } from './run/attempt.js'
 export { type TransactionFaultPoint, transactionFaultPoints } from './run/fault-points.js'
-export type { Keyed, Met } from './run/keyed.js'
+export type { KeyedCall, ReplayOrTakeOver } from './run/keyed.js'
 export { type KeyedTransactions, keyedTransactions } from './run/run.js'
 export { type RefuseOption, readTransactionOptions, type TransactionSettings } from './run/settings.js'
 export { runnerClassification } from './runner-classification.js'

@@ -1,4 +1,5 @@
-// The transaction that is open around some code. When its body settles it is gone, also for timers that were started inside.
+// The transaction that is open around some code. When its body settles it is gone, also for timers that were started
+// inside.
 
 import { RepriseError, type ScopeKind, type ScopeValue, scopeKind } from '../kernel/index.js'
 
@@ -12,7 +13,6 @@ export interface EffectRule {
 
 /** A transaction that is open around this code. */
 export interface OpenTransaction {
-  /** The name of its domain. */
   readonly domain: string
   /** What becomes of it when an effect leaves the process. */
   readonly effects: EffectRule

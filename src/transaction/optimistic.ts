@@ -1,4 +1,5 @@
-// An optimistic update: read, decide, write if the version is still the one that was read. A lost answer is not a mismatch.
+// An optimistic update: read, decide, write if the version is still the one that was read. A lost answer is not a
+// mismatch.
 
 import {
   anyColumns,
@@ -32,15 +33,20 @@ import { UnknownCommitError } from './unknown-commit.js'
 
 /** An update that is decided anew whenever somebody else was quicker. */
 export interface OptimisticUpdate {
-  /** The table. */
   readonly table: TableName
   /** The row, by a unique key. */
   readonly where: Match
   /** The column that counts versions: a whole number. Default `'version'`. */
   readonly versionColumn?: string
-  /** A text column for a token of the last write, so that a write whose answer was lost can be recognised. Default: none. */
+  /**
+   * A text column for a token of the last write, so that a write whose answer was lost can be recognised. Default:
+   * none.
+   */
   readonly tokenColumn?: string
-  /** Says what to change, from the row as it is; undefined: nothing. Called again after each mismatch, so it only computes. */
+  /**
+   * Says what to change, from the row as it is; undefined: nothing. Called again after each mismatch, so it only
+   * computes.
+   */
   readonly decide: (row: Row) => Match | undefined
   /** How many times to read and decide at most; 1 to 100. Default 10. */
   readonly rounds?: number
@@ -54,9 +60,7 @@ export type Updated =
 
 /** The waits between rounds: who lost the race would lose the next one to the same crowd. */
 export interface Pace {
-  /** Time. */
   readonly clock: Clock
-  /** Chance. */
   readonly random: Random
   /** The wait after each round that was lost. */
   readonly backoff: Backoff
@@ -66,10 +70,14 @@ export interface Pace {
 
 type Transact<Handle> = <Result>(body: TransactionBody<Handle, Result>, options?: TransactOptions) => Promise<Result>
 
-// Thrown, not returned: a transaction that only found out that somebody was quicker must leave nothing behind, least of all an outcome under its key.
+// Thrown, not returned: a transaction that only found out that somebody was quicker must leave nothing behind, least of
+// all an outcome under its key.
 class Mismatch extends Error {}
 
-/** Carries out the update. Refuses with UPDATE_CONFLICT when somebody else was quicker in every round, or until the deadline. */
+/**
+ * Carries out the update. Refuses with UPDATE_CONFLICT when somebody else was quicker in every round, or until the
+ * deadline.
+ */
 export async function updateOptimistically<Handle extends TransactionControls & Rows>(
   transact: Transact<Handle>,
   update: OptimisticUpdate,
@@ -173,7 +181,8 @@ async function oneRound(
   return { result: 'written', row: { ...row, ...set }, rounds }
 }
 
-// Locking the row waits for the write whose answer was lost, so that it has either happened or never will. What cannot be told stays unknown: somebody who wrote after us has left his own token.
+// Locking the row waits for the write whose answer was lost, so that it has either happened or never will. What cannot
+// be told stays unknown: somebody who wrote after us has left his own token.
 async function afterLostAnswer<Handle extends TransactionControls & Rows>(
   transact: Transact<Handle>,
   { table, where, versionColumn = 'version' }: OptimisticUpdate,

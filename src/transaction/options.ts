@@ -5,7 +5,9 @@ import type { Key, Scope } from '../identity/index.js'
 import type { Clock, Deadline, Duration, Random } from '../kernel/index.js'
 import type { Backoff, Budget } from '../retry/index.js'
 
-/** Which intent a transaction carries out. Its marker commits together with the effect, so a repeat finds the outcome. */
+/**
+ * Which intent a transaction carries out. Its marker commits together with the effect, so a repeat finds the outcome.
+ */
 export interface TransactionKey {
   /** Who may share the key. */
   readonly scope: Scope
@@ -30,11 +32,15 @@ export interface TransactionDefaults {
   /** What limits repeats over all transactions that share it. Default: nothing does. */
   readonly budget?: Budget
   /**
-   * What an HTTP request made in a body leads to, as far as it is seen: `'poison'`, the transaction cannot commit, though the request has left; `'report'`, an
-   * event on `reprise.transaction.effect`; `'ignore'`, nobody looks. Under the guard (`--import reprise/effect-guard`) the first two throw. Default `'report'`.
+   * What an HTTP request made in a body leads to, as far as it is seen: `'poison'`, the transaction cannot commit,
+   * though the request has left; `'report'`, an event on `reprise.transaction.effect`; `'ignore'`, nobody looks. Under
+   * the guard (`--import reprise/effect-guard`) the first two throw. Default `'report'`.
    */
   readonly effects?: 'poison' | 'report' | 'ignore'
-  /** Origins to which a body may send: `https://traces.example`, or `unix:/run/agent.sock`. For telemetry. Default: none. */
+  /**
+   * Origins to which a body may send: `https://traces.example`, or `unix:/run/agent.sock`. For telemetry. Default:
+   * none.
+   */
   readonly allowOrigins?: readonly string[]
   /** Default the system's clock. */
   readonly clock?: Clock

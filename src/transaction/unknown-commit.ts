@@ -11,7 +11,10 @@ import type { FailedTransaction } from './history.js'
  */
 export class UnknownCommitError extends UnknownOutcomeError {
   override readonly name: string = 'UnknownCommitError'
-  /** Names the transaction, for `resolve`. Plain text that can be stored; undefined where the engine cannot tell afterwards. */
+  /**
+   * Names the transaction, for `resolve`. Plain text that can be stored; undefined where the engine cannot tell
+   * afterwards.
+   */
   readonly resolveToken: string | undefined
   /** The attempts at the transaction, in order. */
   readonly transactions: readonly FailedTransaction[]

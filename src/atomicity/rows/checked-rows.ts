@@ -7,17 +7,12 @@ import type { InsertedOnce, LockOptions, Match, Row, Rows, TableName, Transition
 
 /** A {@link Transition} with its defaults filled in, and sound. */
 export interface SoundTransition {
-  /** The row. */
   readonly where: Match
-  /** The column of the state. */
   readonly column: string
   /** At least one state. */
   readonly from: readonly string[]
-  /** The state it ends in. */
   readonly to: string
-  /** The command's id as text. */
   readonly command: string
-  /** The column of the last command. */
   readonly commandColumn: string
   /** Further columns to set, neither of the two among them. */
   readonly set: Match
@@ -27,19 +22,17 @@ export interface SoundTransition {
 export interface SoundRows {
   /** As `insertOnce` of {@link Rows}; `key` holds the columns of `by`, none of them null. */
   insertOnce(table: TableName, row: Match, by: readonly string[], key: Match): Promise<InsertedOnce>
-  /** As `transition`. */
   transition(table: TableName, transition: SoundTransition): Promise<Transitioned>
   /** As `lockRow`; a wait is a number of ms. */
   lockRow(table: TableName, where: Match, wait: 'nowait' | number | undefined): Promise<Row | undefined>
-  /** As `readRow`. */
   readRow(table: TableName, where: Match): Promise<Row | undefined>
   /** As `updateRows`; there is something to match and something to set. */
   updateRows(table: TableName, where: Match, set: Match): Promise<number>
 }
 
 /**
- * The rows of a store, with every argument checked first. What cannot be is refused with ARGUMENT_INVALID, a wait that is none with DURATION_INVALID; nothing was sent then, and the
- * transaction goes on.
+ * The rows of a store, with every argument checked first. What cannot be is refused with ARGUMENT_INVALID, a wait that
+ * is none with DURATION_INVALID; nothing was sent then, and the transaction goes on.
  */
 export function checkedRows(rows: SoundRows): Rows {
   return {

@@ -1,4 +1,5 @@
-// Values of columns, checked before a store sees them: drivers differ in what they make of others, down to a silent NULL.
+// Values of columns, checked before a store sees them: drivers differ in what they make of others, down to a silent
+// NULL.
 
 import { isWellFormed, RepriseError } from '../../kernel/index.js'
 import { checkName } from './names.js'
@@ -22,7 +23,8 @@ export const someRows: ColumnDemands = { none: false, nulls: true }
 export const anyColumns: ColumnDemands = { none: true, nulls: true }
 
 /**
- * A copy of columns and their values, every one of them sound: what was looked at is what is used. Refuses with ARGUMENT_INVALID.
+ * A copy of columns and their values, every one of them sound: what was looked at is what is used. Refuses with
+ * ARGUMENT_INVALID.
  *
  * @param what What they are, for the message: `the row`, `the match`.
  */

@@ -3,10 +3,15 @@
 import { RepriseError } from '../../kernel/index.js'
 import type { TableName } from './rows.js'
 
-/** The longest name PostgreSQL keeps, in bytes (NAMEDATALEN - 1); a longer one is cut silently there, and refused here. */
+/**
+ * The longest name PostgreSQL keeps, in bytes (NAMEDATALEN - 1); a longer one is cut silently there, and refused here.
+ */
 const maxNameBytes = 63
 
-/** The name of a table or column. Refuses with ARGUMENT_INVALID an empty one, one with a NUL, and one over 63 bytes of UTF-8. */
+/**
+ * The name of a table or column. Refuses with ARGUMENT_INVALID an empty one, one with a NUL, and one over 63 bytes of
+ * UTF-8.
+ */
 export function checkName(name: string): string {
   if (typeof name !== 'string' || name === '' || name.includes('\0')) {
     throw new RepriseError('ARGUMENT_INVALID', 'A name in SQL must be text of at least one character, without NUL.')
@@ -18,8 +23,8 @@ export function checkName(name: string): string {
 }
 
 /**
- * The parts of a table's name: its schema, where there is one, and its own name. `'shop.orders'` has two, `{ table: 'shop.orders' }` one. Refuses with ARGUMENT_INVALID what is no
- * name, and more than one dot.
+ * The parts of a table's name: its schema, where there is one, and its own name. `'shop.orders'` has two, `{ table:
+ * 'shop.orders' }` one. Refuses with ARGUMENT_INVALID what is no name, and more than one dot.
  */
 export function tableParts(table: TableName): readonly string[] {
   if (typeof table === 'object' && table !== null) {

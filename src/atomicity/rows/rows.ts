@@ -8,7 +8,10 @@ export type ColumnValue = string | number | bigint | boolean | null | Uint8Array
 /** A row, by column names. */
 export type Row = Readonly<Record<string, unknown>>
 
-/** A table: its name, with its schema before a dot where there is one, or the two apart, for a name that has a dot of its own. */
+/**
+ * A table: its name, with its schema before a dot where there is one, or the two apart, for a name that has a dot of
+ * its own.
+ */
 export type TableName =
   | string
   | {
@@ -23,7 +26,9 @@ export type Match = Readonly<Record<string, ColumnValue>>
 
 /** What became of an insert that may be a repeat. */
 export interface InsertedOnce {
-  /** True: this call inserted the row. False: a row with the same natural key was there; compare it with what was meant. */
+  /**
+   * True: this call inserted the row. False: a row with the same natural key was there; compare it with what was meant.
+   */
   readonly inserted: boolean
   /** The row as it is now. */
   readonly row: Row
@@ -37,14 +42,17 @@ export interface Transition {
   readonly column?: string
   /** The states it may start from. */
   readonly from: string | readonly string[]
-  /** The state it ends in. */
   readonly to: string
   /**
-   * The id of this command, stored in `commandColumn`, so that its repeat can be told from another command with the same aim. A whole number counts as its text: the column
-   * decides what is stored, and the store compares as the column does.
+   * The id of this command, stored in `commandColumn`, so that its repeat can be told from another command with the
+   * same aim. A whole number counts as its text: the column decides what is stored, and the store compares as the
+   * column does.
    */
   readonly command: string | number | bigint
-  /** The column that holds the id of the last command: text, or a type that its text can be stored in, such as uuid or bigint. Default `'last_command'`. */
+  /**
+   * The column that holds the id of the last command: text, or a type that its text can be stored in, such as uuid or
+   * bigint. Default `'last_command'`.
+   */
   readonly commandColumn?: string
   /** Further columns to set. */
   readonly set?: Match
@@ -77,11 +85,49 @@ export interface Blocker {
 
 /** Repeatable writes inside a transaction. */
 export interface Rows {
-  /** Inserts a row unless one with the same natural key is there; the unique index over `by` decides, never a check before. */
+  /**
+   * Inserts a row unless one with the same natural key is there; the unique index over `by` decides, never a check
+   * before.
+   *
+   * @example
+   * ```ts
+   * import { sqlite } from 'reprise/stores/sqlite'
+   *
+   * const db = sqlite({ name: 'shop', file: 'shop.db' })
+   * const order = { id: 4711, item: 'tea' }
+   * const { inserted, row } = await db.transact((tx) => tx.insertOnce('orders', order, ['id']))
+   * ```
+   */
   insertOnce(table: TableName, row: Match, by: readonly string[]): Promise<InsertedOnce>
-  /** Changes a state if the row is in a state it may start from. */
+  /**
+   * Changes a state if the row is in a state it may start from.
+   *
+   * @example
+   * ```ts
+   * import { sqlite } from 'reprise/stores/sqlite'
+   *
+   * const db = sqlite({ name: 'shop', file: 'shop.db' })
+   * const { result } = await db.transact((tx) =>
+   *   tx.transition('orders', { where: { id: 4711 }, from: 'open', to: 'paid', command: 'pay-4711' }),
+   * )
+   * ```
+   */
   transition(table: TableName, transition: Transition): Promise<Transitioned>
-  /** Locks one row until the end of the transaction, and reads it. Undefined: there is no such row, and nothing is locked. LOCK_TIMEOUT: somebody else holds it. */
+  /**
+   * Locks one row until the end of the transaction, and reads it. Undefined: there is no such row, and nothing is
+   * locked. LOCK_TIMEOUT: somebody else holds it.
+   *
+   * @example
+   * ```ts
+   * import { sqlite } from 'reprise/stores/sqlite'
+   *
+   * const db = sqlite({ name: 'shop', file: 'shop.db' })
+   * await db.transact(async (tx) => {
+   *   const order = await tx.lockRow('orders', { id: 4711 }, { wait: '200ms' })
+   *   if (order?.['state'] === 'open') await tx.updateRows('orders', { id: 4711 }, { state: 'paid' })
+   * })
+   * ```
+   */
   lockRow(table: TableName, where: Match, options?: LockOptions): Promise<Row | undefined>
   /** Reads one row. */
   readRow(table: TableName, where: Match): Promise<Row | undefined>

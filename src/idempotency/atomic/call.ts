@@ -12,9 +12,9 @@ import {
   operationReplayed,
 } from '../../telemetry/index.js'
 import {
-  type Keyed,
+  type KeyedCall,
   type KeyedTransactions,
-  type Met,
+  type ReplayOrTakeOver,
   refuseInside,
   transactionHistoryOf,
 } from '../../transaction/index.js'
@@ -58,7 +58,7 @@ const undrafted: RecordDraft = { mode: 'atomic', token: '' }
 const shortWaitMs = 25
 
 /** One call. Made, it has refused an input or options that are not valid. */
-export class AtomicCall<Handle extends { readonly attempt: number }, Input> implements Visitor, Keyed<Ending> {
+export class AtomicCall<Handle extends { readonly attempt: number }, Input> implements Visitor, KeyedCall<Ending> {
   readonly id: StoredKey
   readonly fingerprint: string | undefined
   readonly refusesDuplicates: boolean
@@ -237,7 +237,7 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
     if (returned !== undefined) discardReturned(this.#operation.settings.storage, returned.value)
   }
 
-  meet({ record, nowMs }: Stored): Met<Ending> {
+  meet({ record, nowMs }: Stored): ReplayOrTakeOver<Ending> {
     const replay = this.#endingIn({ record, nowMs })
     return replay === undefined ? { takeOver: record } : { replay }
   }

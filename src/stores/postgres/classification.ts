@@ -1,7 +1,8 @@
 // What an error of PostgreSQL or of its driver means, in each phase, as data.
 //
-// A SQLSTATE that PostgreSQL answers to COMMIT as an ERROR is a definite abort: after the commit record an error would be a PANIC (xact.c). FATAL, class 08,
-// class XX and 40003 are not: a pooler may have made them up, or the connection ended at an unknown point.
+// A SQLSTATE that PostgreSQL answers to COMMIT as an ERROR is a definite abort: after the commit record an error would
+// be a PANIC (xact.c). FATAL, class 08, class XX and 40003 are not: a pooler may have made them up, or the connection
+// ended at an unknown point.
 
 import { type ClassificationRow, type Phase, type Ruling, ruleBy, ruleByFirst } from '../../atomicity/index.js'
 import { isRepriseError } from '../../kernel/index.js'
@@ -16,8 +17,8 @@ export function classifyPostgres(error: unknown, phase: Phase): Ruling {
   return blocked && waitedForRow(error) ? { ...ruling, blocked } : ruling
 }
 
-// By the presence of a context, which the server gives to a wait for another transaction's row, in words that are translated. A wait for the table, or for its
-// next page, has none, and says nothing about a key.
+// By the presence of a context, which the server gives to a wait for another transaction's row, in words that are
+// translated. A wait for the table, or for its next page, has none, and says nothing about a key.
 function waitedForRow(error: unknown): boolean {
   const { where, cause } = Object(error) as { readonly where?: unknown; readonly cause?: unknown }
   return (typeof where === 'string' && where !== '') || (cause !== undefined && waitedForRow(cause))
@@ -31,8 +32,9 @@ export function endsConnection(error: unknown): boolean {
 const connectionSigns: ReadonlySet<string> = new Set(['connection-lost', 'query-timeout', 'fatal'])
 
 /**
- * The signs that an error shows, most telling first: what a FATAL means at COMMIT, its SQLSTATE or the driver's sign, then what its severity alone says. An
- * error that wraps another one, as those of query builders do, shows the signs of its cause. Pure.
+ * The signs that an error shows, most telling first: what a FATAL means at COMMIT, its SQLSTATE or the driver's sign,
+ * then what its severity alone says. An error that wraps another one, as those of query builders do, shows the signs of
+ * its cause. Pure.
  */
 export function signsOf(error: unknown): readonly string[] {
   let current = error
@@ -57,8 +59,8 @@ function ownSigns(error: unknown): readonly string[] {
   return driverSigns.filter(([text]) => message === text).map(([, sign]) => sign)
 }
 
-// The severity is translated by the server. ERROR and FATAL are trusted as what they say; of any other word nothing is concluded,
-// so an unlisted code at COMMIT is resolved.
+// The severity is translated by the server. ERROR and FATAL are trusted as what they say; of any other word nothing is
+// concluded, so an unlisted code at COMMIT is resolved.
 function serverSigns(code: string, severity: string, routine: unknown): readonly string[] {
   const special = specialSigns.filter(([of, by]) => code === of && routine === by).map(([, , sign]) => sign)
   if (severity === 'FATAL' || severity === 'PANIC') return ['fatal-at-commit', ...special, code, 'fatal']

@@ -1,5 +1,5 @@
-// Connections out of the user's pool: waited for no longer than asked, given back when they come too late, and never able
-// to end the process.
+// Connections out of the user's pool: waited for no longer than asked, given back when they come too late, and never
+// able to end the process.
 
 import type { AcquireLimits } from '../../atomicity/index.js'
 import { type Clock, RepriseError, waitFor } from '../../kernel/index.js'
@@ -68,7 +68,8 @@ function listenToPool(pool: PostgresPool): () => void {
 export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
   refuseOther(pool)
   // A pool takes its listener off a connection while it is in use, and an error event that nobody listens to ends the
-  // process: in the very moment in which a commit is lost. The operations themselves fail too, so nothing is hidden here.
+  // process: in the very moment in which a commit is lost. The operations themselves fail too, so nothing is hidden
+  // here.
   const leavePool = listenToPool(pool)
   let closed = false
   const take: Connections['take'] = async ({ waitMs, signal }) => {
@@ -87,7 +88,8 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
       if (typeof client.getTransactionStatus !== 'function') throw driverTooOld(client)
       const status = client.getTransactionStatus()
       if (!closed && (status === 'I' || status === null)) return client
-      // Somebody gave it back with a transaction open, and BEGIN would join that one; or the store was closed meanwhile.
+      // Somebody gave it back with a transaction open, and BEGIN would join that one; or the store was closed
+      // meanwhile.
       client.release(!closed)
     }
   }

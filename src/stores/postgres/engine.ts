@@ -16,13 +16,9 @@ import { type PostgresSession, sessionsOn } from './session.js'
 
 /** What an engine is made of. */
 export interface EngineParts<Bound> {
-  /** The domain's name. */
   readonly name: string
-  /** Its connections. */
   readonly connections: Connections
-  /** Its own tables. */
   readonly schema: PostgresSchema
-  /** Time. */
   readonly clock: Clock
   /** The longest that a call to the records waits for a connection, in ms. Default 1,000. */
   readonly connectionWaitMs?: number
@@ -34,9 +30,7 @@ export interface EngineParts<Bound> {
 
 /** An engine that keeps records. */
 export interface PostgresEngine<Bound> extends Engine<PostgresTransaction<Bound>> {
-  /** Its records. */
   readonly records: Records
-  /** Waits for a connection. */
   acquire(limits: AcquireLimits): Promise<PostgresSession<Bound>>
 }
 

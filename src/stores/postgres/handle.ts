@@ -15,8 +15,20 @@ export interface PostgresTransaction<Bound> extends TransactionControls, Rows {
     values?: readonly unknown[],
   ): Promise<{ readonly rows: Row[]; readonly rowCount: number }>
   /**
-   * Runs the work so that an error in it undoes only what the work did, and the transaction goes on. May be nested. What is not part of the work, and the next savepoint,
-   * waits until it is over.
+   * Runs the work so that an error in it undoes only what the work did, and the transaction goes on. May be nested.
+   * What is not part of the work, and the next savepoint, waits until it is over.
+   *
+   * @example
+   * ```ts
+   * import pg from 'pg'
+   * import { postgres } from 'reprise/stores/postgres'
+   *
+   * const db = postgres({ pool: new pg.Pool(), name: 'shop' })
+   * await db.transact(async (tx) => {
+   *   const noted = await tx.savepoint(() => tx.query('insert into note (id) values (1)')).catch(() => undefined)
+   *   await tx.query('update orders set noted = $1', [noted !== undefined])
+   * })
+   * ```
    */
   savepoint<Result>(work: () => Promise<Result>): Promise<Result>
 }
@@ -74,7 +86,10 @@ export function lastOf(answer: PostgresAnswer | readonly PostgresAnswer[]): Post
 
 const events = 'events of the connection are not on offer'
 
-/** Further members that a client of `pg` has, each with the reason why it is refused here: a call of one that is missing would only say that it is no function. */
+/**
+ * Further members that a client of `pg` has, each with the reason why it is refused here: a call of one that is missing
+ * would only say that it is no function.
+ */
 const refusedOfClient: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     [
@@ -148,7 +163,8 @@ export class TransactionClient {
     return this.#port.send(copy, valuesOf(values))
   }
 
-  // Who gives a callback, or what answers by itself, does not look at the promise: the transaction must not go on as if the statement had been run.
+  // Who gives a callback, or what answers by itself, does not look at the promise: the transaction must not go on as if
+  // the statement had been run.
   #unheard(why: string): RepriseError {
     const refusal = unsupported(why)
     this.#port.life.poison(refusal)
@@ -170,12 +186,10 @@ export class TransactionClient {
     throw unsupported('the connection belongs to the pool')
   }
 
-  /** Refused. */
   copyFrom(): never {
     throw unsupported('COPY takes the connection for itself')
   }
 
-  /** Refused. */
   copyTo(): never {
     throw unsupported('COPY takes the connection for itself')
   }
@@ -191,7 +205,10 @@ export class TransactionClient {
   }
 }
 
-/** A pool that always hands out the transaction's client: for query builders that want a pool. Giving it back, and ending the pool, do nothing. */
+/**
+ * A pool that always hands out the transaction's client: for query builders that want a pool. Giving it back, and
+ * ending the pool, do nothing.
+ */
 export class TransactionPool {
   static {
     const { cancel, getStartupConf, ref, unref, ...others } = refusedOfClient
@@ -205,9 +222,7 @@ export class TransactionPool {
 
   /** One: the transaction's. */
   readonly totalCount: number = 1
-  /** None. */
   readonly idleCount: number = 0
-  /** None. */
   readonly waitingCount: number = 0
   readonly #lent: LentClient
 

@@ -24,8 +24,8 @@ export interface PostgresDomain<Bound>
   extends Domain<PostgresTransaction<Bound>>,
     Operations<PostgresTransaction<Bound>> {
   /**
-   * Brings Reprise's own tables up to date. Safe when several processes do it at once, and beside work on the tables: it waits for them in short tries, and refuses with MIGRATION_BLOCKED
-   * after some 20 s.
+   * Brings Reprise's own tables up to date. Safe when several processes do it at once, and beside work on the tables:
+   * it waits for them in short tries, and refuses with MIGRATION_BLOCKED after some 20 s.
    */
   migrate(): Promise<MigrationResult>
   /** The same as SQL, to be run once by other means. */
@@ -38,7 +38,19 @@ export interface PostgresDomain<Bound>
 
 const own = ['pool', 'name', 'prefix', 'schema', 'bind', 'resolvesUnkeyed']
 
-/** A domain in a PostgreSQL database: `postgres({ pool, name: 'payments' })`. */
+/**
+ * A domain in a PostgreSQL database.
+ *
+ * @example
+ * ```ts
+ * import pg from 'pg'
+ * import { postgres } from 'reprise/stores/postgres'
+ *
+ * const db = postgres({ pool: new pg.Pool(), name: 'payments' })
+ * await db.migrate()
+ * await db.transact((tx) => tx.query('insert into payment (id, amount) values ($1, $2)', ['p1', 5]))
+ * ```
+ */
 export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   options: PostgresOptions<Pool, Bound>,
 ): PostgresDomain<Bound> {

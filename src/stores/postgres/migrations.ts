@@ -81,7 +81,8 @@ export function postgresSchema(prefix: string = 'reprise_', schema: string = 'pu
             `CREATE TABLE ${audit} (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ${auditColumns(types).join(', ')})`,
             `CREATE INDEX ${index('audit_id')} ON ${audit} (id, number)`,
             `CREATE INDEX ${index('audit_at')} ON ${audit} (at_ms)`,
-            // Never restarts: its numbers fence off claims that are long gone. Without a cache they grow in the order in which they are taken.
+            // Never restarts: its numbers fence off claims that are long gone. Without a cache they grow in the order
+            // in which they are taken.
             `CREATE SEQUENCE ${table('fence')} AS bigint NO CYCLE CACHE 1`,
           ],
         },
@@ -94,7 +95,10 @@ export function postgresSchema(prefix: string = 'reprise_', schema: string = 'pu
 export interface MigrationLimits {
   /** The longest wait for another process that migrates, in ms. Nobody else waits behind it. Default 60,000. */
   readonly turnMs?: number
-  /** The longest wait of one try for the lock of a table, in ms. All work with a key waits behind it, so it is shorter than the lock wait of a transaction. Default 1,000. */
+  /**
+   * The longest wait of one try for the lock of a table, in ms. All work with a key waits behind it, so it is shorter
+   * than the lock wait of a transaction. Default 1,000.
+   */
   readonly lockMs?: number
   /** How often the tables are tried to be had at most. Default 10. */
   readonly tries?: number
@@ -111,8 +115,9 @@ export interface MigrationMeans {
 }
 
 /**
- * Brings the tables up to date, in one transaction. Whoever comes second waits for the first. A table that somebody holds is waited for in short tries, each a
- * transaction of its own, since everybody else who wants the table waits behind the one who wants it alone. Refuses with MIGRATION_BLOCKED in the end.
+ * Brings the tables up to date, in one transaction. Whoever comes second waits for the first. A table that somebody
+ * holds is waited for in short tries, each a transaction of its own, since everybody else who wants the table waits
+ * behind the one who wants it alone. Refuses with MIGRATION_BLOCKED in the end.
  */
 export async function migratePostgres(
   client: PostgresPoolClient,

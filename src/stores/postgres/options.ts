@@ -1,10 +1,10 @@
-// What the user gives: a pool of the `pg` package, by its shape, so that no type of that package is needed to read ours.
+// What the user gives: a pool of the `pg` package, by its shape, so that no type of that package is needed to read
+// ours.
 
 import type { TransactionDefaults } from '../../transaction/index.js'
 
 /** The answer to a statement, as `pg` gives it. */
 export interface PostgresAnswer {
-  /** Rows, by column names. */
   readonly rows: readonly Readonly<Record<string, unknown>>[]
   /** How many rows were written or read; null where the command has no such number. */
   readonly rowCount: number | null
@@ -14,7 +14,6 @@ export interface PostgresAnswer {
 
 /** A notice of the server. */
 export interface PostgresNotice {
-  /** SQLSTATE. */
   readonly code?: string | undefined
   /** The server's function that raised it; not translated, unlike its message. */
   readonly routine?: string | undefined
@@ -28,21 +27,15 @@ export interface PostgresPoolClient {
   getTransactionStatus(): string | null
   /** Gives the connection back; with true it is closed. */
   release(destroy?: boolean): void
-  /** Listens. */
   on(event: 'error', listener: (error: Error) => void): unknown
-  /** Listens no more. */
   removeListener(event: string, listener: (...values: unknown[]) => void): unknown
 }
 
 /** A pool of connections, as far as it is used here: `pg.Pool` is one. */
 export interface PostgresPool {
-  /** Waits for a connection. */
   connect(): Promise<PostgresPoolClient>
-  /** Listens. */
   on(event: 'error', listener: (error: Error) => void): unknown
-  /** Listens no more. */
   removeListener(event: string, listener: (...values: unknown[]) => void): unknown
-  /** How many connections there are. */
   readonly totalCount: number
   /** How many of them nobody uses. */
   readonly idleCount: number
@@ -52,9 +45,7 @@ export interface PostgresPool {
 
 /** The type of the connections that a pool hands out. `pg.Pool` has two forms of `connect`; the first one counts. */
 export type ClientOf<Pool> = Pool extends {
-  /** Both forms of `connect`. */
   connect: {
-    /** Waits for a connection. */
     (): Promise<infer Client>
     /** With a callback; not used here. */
     (callback: never): unknown
@@ -62,7 +53,6 @@ export type ClientOf<Pool> = Pool extends {
 }
   ? Client
   : Pool extends {
-        /** Waits for a connection. */
         connect(): Promise<infer Client>
       }
     ? Client
@@ -75,18 +65,22 @@ export interface PostgresOptions<Pool extends PostgresPool, Bound> extends Trans
   /** The domain's name, in events, errors and resolve tokens. */
   readonly name: string
   /**
-   * Makes what a body finds as `tx.db` out of the transaction's client: `(client) => drizzle(client)`, or out of a pool that always hands out that client, for a query builder that wants one:
-   * `(_client, pool) => new Kysely({ dialect: new PostgresDialect({ pool }) })`. Both refuse BEGIN, COMMIT and the like. Called once for a transaction, when `tx.db` is first
-   * asked for. Default: the client itself.
+   * Makes what a body finds as `tx.db` out of the transaction's client: `(client) => drizzle(client)`, or out of a pool
+   * that always hands out that client, for a query builder that wants one: `(_client, pool) => new Kysely({ dialect:
+   * new PostgresDialect({ pool }) })`. Both refuse BEGIN, COMMIT and the like. Called once for a transaction, when
+   * `tx.db` is first asked for. Default: the client itself.
    */
   readonly bind?: (client: ClientOf<Pool>, pool: Pool) => Bound
-  /** What the names of Reprise's own tables begin with: up to 40 small letters, digits and `_`. Default `'reprise_'`. */
+  /**
+   * What the names of Reprise's own tables begin with: up to 40 small letters, digits and `_`. Default `'reprise_'`.
+   */
   readonly prefix?: string
   /** The schema of Reprise's own tables. Default `'public'`. */
   readonly schema?: string
   /**
-   * Whether the number of each transaction without a key is taken, in the same message as BEGIN, so that a commit whose answer is lost can be resolved. It costs the server and the driver some
-   * 40 µs for each transaction. Without it such a commit stays unknown; one with a key is resolved by its key all the same. Default true.
+   * Whether the number of each transaction without a key is taken, in the same message as BEGIN, so that a commit whose
+   * answer is lost can be resolved. It costs the server and the driver some 40 µs for each transaction. Without it such
+   * a commit stays unknown; one with a key is resolved by its key all the same. Default true.
    */
   readonly resolvesUnkeyed?: boolean
 }

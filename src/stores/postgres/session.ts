@@ -85,7 +85,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   #lockWaitMs = 0
   #claimWaitMs = 0
   #blockers: Blocker[] = []
-  // `sent`: its answer is not asked for yet. `theirs`: somebody else has the key. In both cases the body may do nothing.
+  // `sent`: its answer is not asked for yet. `theirs`: somebody else has the key. In both cases the body may do
+  // nothing.
   #key: 'none' | 'sent' | 'theirs' | { readonly id: StoredKey; readonly token: string } = 'none'
   #sent: SentClaim | undefined
   // Whether the claim was a call of the prepared statement.
@@ -136,8 +137,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     return new PostgresHandle(this, controls, this.#context.bind)
   }
 
-  // An error of the server may be the claim's: it is thrown by `claim`, where it means what it means in a transaction that
-  // has begun.
+  // An error of the server may be the claim's: it is thrown by `claim`, where it means what it means in a transaction
+  // that has begun.
   async #beginWithClaim(begin: string, id: StoredKey, draft: RecordDraft): Promise<void> {
     const { statements } = this.#context
     this.#key = 'sent'
@@ -187,7 +188,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
       else if (sent.id === id && sent.token === draft.token) inserted = sent.inserted
       else throw new RepriseError('MARKER_INVALID', 'Another claim than this one was sent with BEGIN.')
       if (inserted) {
-        this.#hold(id, draft)
+        this.#key = { id, token: draft.token }
+        this.#wire.lockWaitMs = this.#lockWaitMs
         return 'claimed'
       }
       this.#key = 'theirs'
@@ -210,8 +212,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     }
   }
 
-  // When the wait for a claim is nearly over, its last attempts are too short to ask who blocks them: it is those of whom
-  // an earlier one was told.
+  // When the wait for a claim is nearly over, its last attempts are too short to ask who blocks them: it is those of
+  // whom an earlier one was told.
   #withBlockers(error: unknown): unknown {
     if (!(error instanceof LockTimeoutError)) return error
     if (error.blockers.length > 0) this.#blockers.splice(0, this.#blockers.length, ...error.blockers)
@@ -222,13 +224,9 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   async reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> {
     const text = this.#limited(reclaimText(this.#context.statements.tables, id, over, draft, literals))
     if (this.#rowCountOf(await this.#wire.send(text, undefined)) !== 1) return false
-    this.#hold(id, draft)
-    return true
-  }
-
-  #hold(id: StoredKey, { token }: RecordDraft): void {
-    this.#key = { id, token }
+    this.#key = { id, token: draft.token }
     this.#wire.lockWaitMs = this.#lockWaitMs
+    return true
   }
 
   /** Keeps the outcome until COMMIT, with which it is sent. */
@@ -267,8 +265,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     const listening = this.#client as unknown as NoticeSource
     listening.on('notice', onNotice)
     try {
-      // Where the outcome cannot be written, the server does not come to COMMIT. In a transaction that has failed nothing
-      // can be written any more, and COMMIT alone says so by its tag.
+      // Where the outcome cannot be written, the server does not come to COMMIT. In a transaction that has failed
+      // nothing can be written any more, and COMMIT alone says so by its tag.
       const text = this.#outcome === undefined || status === 'E' ? 'COMMIT' : `${this.#outcome}; COMMIT`
       const { command } = lastOf(await this.#client.query(text))
       if (command !== 'COMMIT' || notices.length > 0) return this.#receipt(command, notices)

@@ -1,5 +1,5 @@
-// Statements of one transaction on their way: one at a time, watched for errors, for locks they wait for, and for the end
-// of the transaction under them.
+// Statements of one transaction on their way: one at a time, watched for errors, for locks they wait for, and for the
+// end of the transaction under them.
 
 import type { BeginSettings, Blocker, HandleLife, Isolation } from '../../atomicity/index.js'
 import { type CancelTimer, type Clock, defined, RepriseError } from '../../kernel/index.js'
@@ -154,8 +154,8 @@ export class Wire {
     }
   }
 
-  // A statement that the body did not wait for still runs before COMMIT, but never after ROLLBACK or on a connection that
-  // was given back.
+  // A statement that the body did not wait for still runs before COMMIT, but never after ROLLBACK or on a connection
+  // that was given back.
   async #queued(): Promise<void> {
     await new Promise<void>((resolve) => this.#queue.push(resolve))
     if (this.ended) throw new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')

@@ -1,10 +1,11 @@
-// The guard for development and tests: `fetch` and `node:http(s)` refuse to send while a transaction is open around the call.
+// The guard for development and tests: `fetch` and `node:http(s)` refuse to send while a transaction is open around the
+// call.
 
 import http from 'node:http'
 import https from 'node:https'
 import { syncBuiltinESMExports } from 'node:module'
 import type { RepriseError } from '../../kernel/index.js'
-import { beStrict, refusalOf } from './effect.js'
+import { beStrict, refuseEffect } from './effect.js'
 import { originOfCall, originOfFetch } from './origin.js'
 
 type Call = (...args: never[]) => unknown
@@ -24,7 +25,7 @@ export function guardCalls(): void {
   // What fetch refuses, it refuses by its promise.
   globalThis.fetch = guardedCall(globalThis.fetch, refuseFetch, (error) => Promise.reject(error))
   for (const [module, protocol] of modules) {
-    const refuse: Refuse = (args) => refusalOf(() => ({ by: 'http', origin: originOfCall(args, protocol) }))
+    const refuse: Refuse = (args) => refuseEffect(() => ({ by: 'http', origin: originOfCall(args, protocol) }))
     for (const name of ['request', 'get'] as const) {
       Object.assign(module, { [name]: guardedCall(module[name], refuse, raise) })
     }
@@ -48,7 +49,7 @@ function guardedCall<Guarded extends Call>(
 }
 
 function refuseFetch([input]: readonly unknown[]): RepriseError | undefined {
-  return refusalOf(() => {
+  return refuseEffect(() => {
     const origin = originOfFetch(input)
     return origin === 'elsewhere' ? undefined : { by: 'fetch', origin }
   })

@@ -1,4 +1,5 @@
-// Noticing effects everywhere: Node and undici tell of each request on diagnostics channels. They cannot be stopped there, only noticed.
+// Noticing effects everywhere: Node and undici tell of each request on diagnostics channels. They cannot be stopped
+// there, only noticed.
 
 import diagnostics from 'node:diagnostics_channel'
 import { openTransaction } from '../open-transaction.js'
@@ -9,8 +10,9 @@ let watching = false
 const told = new WeakSet<object>()
 
 /**
- * Subscribes to the channels, once in a process. Costs each request outside of transactions a function call. Node 20 tells of a request only when the microtasks are
- * through, so a body is open until then: else one which it made last, and did not wait for, would be told after it.
+ * Subscribes to the channels, once in a process. Costs each request outside of transactions a function call. Node 20
+ * tells of a request only when the microtasks are through, so a body is open until then: else one which it made last,
+ * and did not wait for, would be told after it.
  */
 export function watchEffects(): void {
   if (watching) return

@@ -5,7 +5,7 @@ import { rejection } from '../../../test/transaction/scripted-world.js'
 import { eventLoopTurn } from '../../kernel/index.js'
 import { type Domain, domainOf, type TransactionDefaults } from '../index.js'
 import { insideTransaction } from '../open-transaction.js'
-import { allowEffect, beStrict, effect, noticeEffect, refusalOf } from './effect.js'
+import { allowEffect, beStrict, effect, noticeEffect, refuseEffect } from './effect.js'
 
 const events: unknown[] = []
 const listen = (event: unknown): void => void events.push(event)
@@ -119,7 +119,7 @@ describe('noticing', () => {
   it('does not look while no transaction is open', () => {
     const look = vi.fn(broken)
     noticeEffect(look)
-    expect(refusalOf(look)).toBeUndefined()
+    expect(refuseEffect(look)).toBeUndefined()
     expect(look).not.toHaveBeenCalled()
   })
 })

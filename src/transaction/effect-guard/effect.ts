@@ -1,14 +1,20 @@
-// Effects that leave the process while a transaction is open: they cannot be rolled back, and a repeat of the body repeats them.
+// Effects that leave the process while a transaction is open: they cannot be rolled back, and a repeat of the body
+// repeats them.
 
-import { detached, RepriseError, type ScopeKind, scopeKind } from '../../kernel/index.js'
+import { defined, detached, RepriseError, type ScopeKind, scopeKind } from '../../kernel/index.js'
 import { type TransactionEffectEvent, transactionEffect } from '../../telemetry/index.js'
 import { type OpenTransaction, openTransaction } from '../open-transaction.js'
 
 /** An effect, as far as it is known. */
 export interface Effect {
-  /** How it was noticed: `fetch` stands for everything of undici, `http` for `node:http` and `node:https`, `effect` for a mark. */
+  /**
+   * How it was noticed: `fetch` stands for everything of undici, `http` for `node:http` and `node:https`, `effect` for
+   * a mark.
+   */
   readonly by: 'fetch' | 'http' | 'effect'
-  /** Where it goes: scheme, host and port, or `unix:` and a path. Undefined where that cannot be told, and for marks. */
+  /**
+   * Where it goes: scheme, host and port, or `unix:` and a path. Undefined where that cannot be told, and for marks.
+   */
   readonly origin?: string | undefined
   /** The name given to a mark. */
   readonly name?: string
@@ -23,16 +29,20 @@ const permits: ScopeKind<Permit> = scopeKind<Permit>('reprise.allowed-effect')
 const longestText = 255
 let strict = false
 
-/** From now on no effect is let out of a transaction where it can be stopped, and none commits where it cannot. For development and tests. */
+/**
+ * From now on no effect is let out of a transaction where it can be stopped, and none commits where it cannot. For
+ * development and tests.
+ */
 export function beStrict(): void {
   strict = true
 }
 
 /**
- * Runs work whose effects are permitted although a transaction is open, until its promise settles. Each of them is reported with the reason.
- * Outside a transaction it just runs the work.
+ * Runs work whose effects are permitted although a transaction is open, until its promise settles. Each of them is
+ * reported with the reason. Outside a transaction it just runs the work.
  *
- * @param reason Why it does no harm when the transaction is repeated or rolled back: a constant of your code, 1 to 255 characters.
+ * @param reason Why it does no harm when the transaction is repeated or rolled back: a constant of your code, 1 to 255
+ *   characters.
  */
 export async function allowEffect<Result>(reason: string, work: () => PromiseLike<Result> | Result): Promise<Result> {
   checkText('reason', reason)
@@ -43,8 +53,9 @@ export async function allowEffect<Result>(reason: string, work: () => PromiseLik
 }
 
 /**
- * Marks an effect that cannot be seen (HTTP/2, gRPC, a raw socket, mail): call it right before. Does nothing outside a transaction. Inside, it refuses with
- * EFFECT_IN_TRANSACTION under the guard and where the domain's `effects` is `'poison'`, and reports where it is `'report'`.
+ * Marks an effect that cannot be seen (HTTP/2, gRPC, a raw socket, mail): call it right before. Does nothing outside a
+ * transaction. Inside, it refuses with EFFECT_IN_TRANSACTION under the guard and where the domain's `effects` is
+ * `'poison'`, and reports where it is `'report'`.
  *
  * @param name What is about to be done: a constant of your code, 1 to 255 characters.
  */
@@ -53,13 +64,16 @@ export function effect(name: string): void {
   const transaction = openTransaction()
   if (transaction === undefined) return
   const found: Effect = { by: 'effect', name }
-  const refusal = strict || transaction.effects.mode === 'poison' ? refusalOf(() => found) : undefined
+  const refusal = strict || transaction.effects.mode === 'poison' ? refuseEffect(() => found) : undefined
   if (refusal !== undefined) throw refusal
   noticeEffect(() => found)
 }
 
-/** The error with which an effect that has not left is to be refused, or undefined: it may leave. The transaction cannot commit any more. */
-export function refusalOf(look: () => Effect | undefined): RepriseError | undefined {
+/**
+ * The error with which an effect that has not left is to be refused, or undefined: it may leave. The transaction cannot
+ * commit any more.
+ */
+export function refuseEffect(look: () => Effect | undefined): RepriseError | undefined {
   const transaction = openTransaction()
   if (transaction === undefined || transaction.effects.mode === 'ignore') return undefined
   const found = look()
@@ -79,7 +93,8 @@ export function noticeEffect(look: () => Effect): void {
   try {
     judge(transaction, look())
   } catch {
-    // A store that cannot be poisoned any more. An error thrown here would be an uncaught one, in the middle of a request.
+    // A store that cannot be poisoned any more. An error thrown here would be an uncaught one, in the middle of a
+    // request.
   }
 }
 
@@ -124,9 +139,7 @@ function report(
     domain,
     by,
     decision,
-    ...(origin === undefined ? {} : { origin }),
-    ...(name === undefined ? {} : { name }),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ origin, name, reason }),
   }
   // A listener that sends the event on by HTTP is not part of the transaction, and would hear of itself for ever.
   detached(() => transactionEffect.publish(event))

@@ -1,10 +1,13 @@
-// Where a request goes, read from what callers hand to `fetch` and `node:http`, and from what diagnostics channels tell.
+// Where a request goes, read from what callers hand to `fetch` and `node:http`, and from what diagnostics channels
+// tell.
 //
 // Nothing here throws: a request that cannot be understood has no origin, and is judged without.
 
 import { urlToHttpOptions } from 'node:url'
 
-/** Where a request of `fetch` goes; `elsewhere`: not over a network (`data:`, `blob:`). Undefined: it cannot be told. */
+/**
+ * Where a request of `fetch` goes; `elsewhere`: not over a network (`data:`, `blob:`). Undefined: it cannot be told.
+ */
 export function originOfFetch(input: unknown): string | 'elsewhere' | undefined {
   return attempt(() => {
     const address = typeof input === 'object' && input !== null && 'url' in input ? input.url : input
@@ -31,8 +34,8 @@ export function originOfUndici(request: unknown): string | undefined {
 }
 
 /**
- * Where a `ClientRequest` goes. It keeps no port, which is read from its `Host` header; one that names another host says nothing
- * about the port, and then the origin is not known.
+ * Where a `ClientRequest` goes. It keeps no port, which is read from its `Host` header; one that names another host
+ * says nothing about the port, and then the origin is not known.
  */
 export function originOfClientRequest(request: unknown): string | undefined {
   return attempt(() => {

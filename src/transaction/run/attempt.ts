@@ -1,5 +1,5 @@
-// One attempt at a transaction: a connection, a fresh transaction, the caller's body, COMMIT. The attempt knows at every
-// moment in which phase it is.
+// One attempt at a transaction: a connection, a fresh transaction, the caller's body, COMMIT. The attempt knows at
+// every moment in which phase it is.
 
 import type {
   BeginSettings,
@@ -23,7 +23,7 @@ import { transactionLocal } from '../../telemetry/index.js'
 import { watchEffects } from '../effect-guard/channels.js'
 import { transactionScope } from '../open-transaction.js'
 import { reach } from './fault-points.js'
-import type { Keyed } from './keyed.js'
+import type { KeyedCall } from './keyed.js'
 import { beginUnanswered, bodyTooLong, deadlinePassed, StepLimits } from './limits.js'
 import { rollBack } from './roll-back.js'
 import { BodyFailed, CommitTimedOut, ruleOn, Swallowed } from './ruling.js'
@@ -82,7 +82,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
   number: number,
 ): Promise<AttemptEnd<Result>> {
   const { readOnly, signal, connectionWaitMs, lockWaitMs, bodyLimitMs, reserveMs, clock } = settings
-  const keyed = settings.keyed as Keyed<Result> | undefined
+  const keyed = settings.keyed as KeyedCall<Result> | undefined
   const limits = new StepLimits(settings)
   const { workEndsAtMs } = limits
   const controls = new AttemptControls(number, settings.deadline)
@@ -287,8 +287,8 @@ async function attemptFailed<Handle extends TransactionControls, Result>(
 }
 
 /**
- * What a body can do beside its statements, as the runner keeps it. A class: an accessor in an object literal would give
- * each object a shape of its own, which keeps the whole transaction in memory until the next full collection.
+ * What a body can do beside its statements, as the runner keeps it. A class: an accessor in an object literal would
+ * give each object a shape of its own, which keeps the whole transaction in memory until the next full collection.
  */
 export class AttemptControls implements TransactionControls {
   readonly attempt: number
@@ -297,7 +297,8 @@ export class AttemptControls implements TransactionControls {
   readonly hooks: AfterCommit[] = []
   /** Whether the body has settled: then nothing can be put after the commit any more. */
   over = false
-  // Made when the body first asks for its signal: most never do, and it costs as much as all other objects of an attempt.
+  // Made when the body first asks for its signal: most never do, and it costs as much as all other objects of an
+  // attempt.
   #controller: AbortController | undefined
   #aborted: { readonly reason: unknown } | undefined
 

@@ -1,10 +1,11 @@
-// Resolving an ambiguous commit: close it, then read. Looking alone is wrong, since the transaction may commit right after the look.
+// Resolving an ambiguous commit: close it, then read. Looking alone is wrong, since the transaction may commit right
+// after the look.
 
 import type { Engine, Isolation, Manifest, Session, Stored, TransactionControls } from '../../atomicity/index.js'
 import { type Clock, type Deadline, inTime, type Random, sleep } from '../../kernel/index.js'
 import { fullJitter } from '../../retry/index.js'
 import { reach } from './fault-points.js'
-import { type Keyed, type Met, plainKey } from './keyed.js'
+import { type KeyedCall, plainKey, type ReplayOrTakeOver } from './keyed.js'
 import { deadlinePassed } from './limits.js'
 import type { Unresolved } from './resolve-token.js'
 
@@ -21,11 +22,8 @@ export type Resolved =
 
 /** What resolution needs beside the engine. */
 export interface ResolutionLimits {
-  /** When it ends. */
   readonly deadline: Deadline
-  /** Time. */
   readonly clock: Clock
-  /** Chance. */
   readonly random: Random
 }
 
@@ -33,12 +31,15 @@ const backoff = /* @__PURE__ */ fullJitter({ baseMs: 10, capMs: 250 })
 const mostErrors = 8
 const leastLookMs = 100
 
-/** Finds out what became of a transaction, by its key or by its trace; tries until the deadline. Never throws, never guesses. */
+/**
+ * Finds out what became of a transaction, by its key or by its trace; tries until the deadline. Never throws, never
+ * guesses.
+ */
 export async function resolveOutcome<Handle extends TransactionControls>(
   engine: Engine<Handle>,
   unresolved: Unresolved,
   limits: ResolutionLimits,
-  keyed?: Keyed<unknown>,
+  keyed?: KeyedCall<unknown>,
 ): Promise<Resolved> {
   const { clock, deadline, random } = limits
   const errors: unknown[] = []
@@ -75,7 +76,7 @@ async function lookOnce<Handle extends TransactionControls>(
   unresolved: Unresolved,
   leftMs: number,
   clock: Clock,
-  keyed: Keyed<unknown> | undefined,
+  keyed: KeyedCall<unknown> | undefined,
 ): Promise<Resolved> {
   if ('id' in unresolved) {
     const closing = keyed ?? plainKey(unresolved.id, unresolved.token)
@@ -90,12 +91,12 @@ async function lookOnce<Handle extends TransactionControls>(
   return outcome === 'aborted' ? { outcome } : { outcome, errors: [] }
 }
 
-// `named`: the claim that is looked for has a name, so that its record can be told from others'.
-// The unique index decides. A conflict proves that the other transaction committed; an insert that goes through proves that it is dead,
+// `named`: the claim that is looked for has a name, so that its record can be told from others'. The unique index
+// decides. A conflict proves that the other transaction committed; an insert that goes through proves that it is dead,
 // since it would still hold the key. Waiting for it is what closes it.
 async function closeThenRead<Handle extends TransactionControls>(
   engine: Engine<Handle>,
-  keyed: Keyed<unknown>,
+  keyed: KeyedCall<unknown>,
   named: boolean,
   leftMs: number,
   clock: Clock,
@@ -106,7 +107,8 @@ async function closeThenRead<Handle extends TransactionControls>(
     const limitMs = Math.max(0, untilMs - clock.monotonicMs())
     return inTime({ clock, limitMs, expired }, work(limitMs))
   }
-  // The engine keeps to the limit on its own. A second timer here might win against a session that arrives, which nobody would give back.
+  // The engine keeps to the limit on its own. A second timer here might win against a session that arrives, which
+  // nobody would give back.
   const session = await engine.acquire({ waitMs: leftMs, readOnly: false })
   let sound = false
   try {
@@ -125,7 +127,7 @@ async function closeThenRead<Handle extends TransactionControls>(
 async function closeIn<Handle extends TransactionControls>(
   engine: Engine<Handle>,
   session: Session<Handle>,
-  keyed: Keyed<unknown>,
+  keyed: KeyedCall<unknown>,
   named: boolean,
   leftMs: number,
   clock: Clock,
@@ -146,14 +148,15 @@ async function closeIn<Handle extends TransactionControls>(
   if ('replay' in met) return { outcome: 'committed', stored: { value: met.replay }, ours }
   // Our own, which cannot be read here (too large to keep, or a codec's): it is there, and that is what was asked.
   if (ours) return { outcome: 'committed', stored: undefined, ours }
-  // Somebody else's record refuses this call: then the call's own cannot be there as well. Whose it is can only be told by the claim.
+  // Somebody else's record refuses this call: then the call's own cannot be there as well. Whose it is can only be told
+  // by the claim.
   if ('refusal' in met) return named ? { outcome: 'aborted' } : { outcome: 'unknown', errors: [met.refusal] }
   // One whose memory has ended may be about to be replaced by the lost transaction; writing to it waits for that one.
   if (await session.reclaim(id, met.takeOver, draft)) return { outcome: 'aborted' }
   return { outcome: 'unknown', errors: [] }
 }
 
-function metBy(keyed: Keyed<unknown>, stored: Stored): Met<unknown> | { readonly refusal: unknown } {
+function metBy(keyed: KeyedCall<unknown>, stored: Stored): ReplayOrTakeOver<unknown> | { readonly refusal: unknown } {
   try {
     return keyed.meet(stored)
   } catch (refusal) {
@@ -161,7 +164,8 @@ function metBy(keyed: Keyed<unknown>, stored: Stored): Met<unknown> | { readonly
   }
 }
 
-// Under a stricter level a conflict with a row that was committed meanwhile is a serialization failure, which says nothing.
+// Under a stricter level a conflict with a row that was committed meanwhile is a serialization failure, which says
+// nothing.
 function closingIsolation({ isolation }: Manifest): Isolation {
   return isolation.includes('read-committed') ? 'read-committed' : (isolation[0] ?? 'serializable')
 }

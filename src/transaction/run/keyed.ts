@@ -12,24 +12,24 @@ import type { StoredKey } from '../../identity/index.js'
 import { RepriseError, readableJsonOf, type ScopeValue, uuidv4 } from '../../kernel/index.js'
 
 /** What a record that is there means: its outcome is handed out, or its memory has ended and its place can be taken. */
-export type Met<Result> = { readonly replay: Result } | { readonly takeOver: Expected }
+export type ReplayOrTakeOver<Result> = { readonly replay: Result } | { readonly takeOver: Expected }
 
 /** The key of a transaction, and what is done with it. */
-export interface Keyed<Result> {
+export interface KeyedCall<Result> {
   /** The name under which the record is stored. */
   readonly id: StoredKey
   /** The claim; its token is the same for all attempts of a call. */
   readonly draft: RecordDraft
   /** What a committed record means to this call. Throws what refuses it. */
-  meet(stored: Stored): Met<Result>
+  meet(stored: Stored): ReplayOrTakeOver<Result>
   /**
-   * The longest that the next attempt waits for somebody else who has the key, in ms, counted from now. Never longer than the lock wait. Default: the lock
-   * wait.
+   * The longest that the next attempt waits for somebody else who has the key, in ms, counted from now. Never longer
+   * than the lock wait. Default: the lock wait.
    */
   claimWaitMs?(): number
   /**
-   * Somebody else had the key, or the whole store, for as long as the claim may wait. What the call is to end with, in an object; undefined: it is
-   * tried again like any transaction that did not happen. Default: it is tried again.
+   * Somebody else had the key, or the whole store, for as long as the claim may wait. What the call is to end with, in
+   * an object; undefined: it is tried again like any transaction that did not happen. Default: it is tried again.
    */
   blocked?(error: unknown): { readonly refusal: unknown } | undefined
   /** What is in force around the body beside its transaction. Default: nothing. */
@@ -43,7 +43,7 @@ export interface Keyed<Result> {
  *
  * @param token Names the claim; default a new one.
  */
-export function plainKey<Result>(id: StoredKey, token: string = uuidv4()): Keyed<Result> {
+export function plainKey<Result>(id: StoredKey, token: string = uuidv4()): KeyedCall<Result> {
   return {
     id,
     draft: { mode: 'atomic', token },
@@ -75,7 +75,9 @@ function plainValue<Result>({ format, value, codec }: StoredRecord): Result {
 // A body that returns nothing stores nothing; no JSON text is empty.
 const nothing = ''
 
-/** The value as text. Refuses with JSON_VALUE_UNSUPPORTED what JSON would not give back, before anything is committed. */
+/**
+ * The value as text. Refuses with JSON_VALUE_UNSUPPORTED what JSON would not give back, before anything is committed.
+ */
 export function printValue(value: unknown): string {
   return value === undefined ? nothing : readableJsonOf(value)
 }

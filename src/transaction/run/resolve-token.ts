@@ -9,9 +9,7 @@ export type Unresolved = KeyedUnresolved | { readonly trace: Trace }
 
 /** A record, and the claim of the transaction that was to write it; tokens of the first version name no claim. */
 interface KeyedUnresolved {
-  /** The record's name. */
   readonly id: StoredKey
-  /** The claim's token. */
   readonly token?: string
 }
 
@@ -25,7 +23,7 @@ export function printResolveToken(domain: string, unresolved: Unresolved): strin
 
 /** Reads a token. Refuses with RESOLVE_TOKEN_INVALID what is not one, or belongs to another domain. */
 export function parseResolveToken(domain: string, token: string): Unresolved {
-  const parsed = typeof token === 'string' && token.startsWith(version) ? contentOf(token) : undefined
+  const parsed = typeof token === 'string' && token.startsWith(version) ? parsedToken(token) : undefined
   if (parsed === undefined) throw refused('The text is not a resolve token of this version.')
   if (parsed['domain'] !== domain) throw refused('The resolve token belongs to another domain.')
   if (typeof parsed['id'] === 'string' && shapeOfId.test(parsed['id'])) {
@@ -38,7 +36,7 @@ export function parseResolveToken(domain: string, token: string): Unresolved {
   throw refused('The resolve token names nothing.')
 }
 
-function contentOf(token: string): Record<string, unknown> | undefined {
+function parsedToken(token: string): Record<string, unknown> | undefined {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(token.slice(version.length), 'base64url').toString())
     return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : undefined

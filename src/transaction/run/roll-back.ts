@@ -6,12 +6,15 @@ import { deadlinePassed } from './limits.js'
 
 /** How long a roll-back may take before the connection is thrown away, in ms. */
 const rollbackLimitMs = 1_000
-/** How long a caller waits for it after the deadline, in ms: most roll-backs are answered by then, and their errors seen. */
+/**
+ * How long a caller waits for it after the deadline, in ms: most roll-backs are answered by then, and their errors
+ * seen.
+ */
 const graceMs = 25
 
 /**
- * Rolls back, and gives the connection back where that worked; else destroys it. Returns the errors. The caller does not
- * wait much longer than the deadline: the rest goes on without it. Never throws.
+ * Rolls back, and gives the connection back where that worked; else destroys it. Returns the errors. The caller does
+ * not wait much longer than the deadline: the rest goes on without it. Never throws.
  */
 export function rollBack<Handle>(
   session: Session<Handle>,

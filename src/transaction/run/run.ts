@@ -1,5 +1,5 @@
-// The runner: repeats whole transactions, never a statement, never from inside an open one, never after an outcome nobody
-// knows.
+// The runner: repeats whole transactions, never a statement, never from inside an open one, never after an outcome
+// nobody knows.
 
 import type { Engine, TransactionControls } from '../../atomicity/index.js'
 import { type Deadline, defined, inTime, sleep, systemClock, systemRandom } from '../../kernel/index.js'
@@ -11,7 +11,7 @@ import type { TransactionDefaults } from '../options.js'
 import { UnknownCommitError } from '../unknown-commit.js'
 import { type AfterCommit, attemptOnce, type FailedAttempt, type TransactionBody } from './attempt.js'
 import { type Resolved, resolveOutcome } from './closing.js'
-import type { Keyed } from './keyed.js'
+import type { KeyedCall } from './keyed.js'
 import { deadlinePassed, deadlineTooShort } from './limits.js'
 import { printResolveToken, type Unresolved } from './resolve-token.js'
 import { type CallSettings, settingsOfCall, type TransactionSettings } from './settings.js'
@@ -23,7 +23,7 @@ const leastAfterCommitMs = 250
  * that is none.
  */
 export type KeyedTransactions<Handle> = <Result>(
-  keyed: Keyed<Result>,
+  keyed: KeyedCall<Result>,
   body: TransactionBody<Handle, Result>,
   limits: { readonly deadline: Deadline; readonly signal: AbortSignal | undefined },
 ) => Promise<Result>
@@ -42,7 +42,7 @@ export function keyedTransactions<Handle extends TransactionControls>(
   const certain = engine.manifest.commit === 'certain'
   const shared = { ...settings, effects: effectRuleOf(defaults), clock, random, certain }
   return (keyed, body, { deadline, signal }) =>
-    runTransaction(engine, settingsOfCall(shared, keyed as Keyed<unknown>, deadline, signal), body)
+    runTransaction(engine, settingsOfCall(shared, keyed as KeyedCall<unknown>, deadline, signal), body)
 }
 
 /** Carries out a transaction: as many attempts as it takes and may have. */

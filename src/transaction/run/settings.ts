@@ -1,4 +1,5 @@
-// The options of a transaction with every default filled in, and refused before anything is opened where they cannot be.
+// The options of a transaction with every default filled in, and refused before anything is opened where they cannot
+// be.
 
 import type { Blocker, Isolation, Manifest } from '../../atomicity/index.js'
 import { currentDeadline, storedKey } from '../../identity/index.js'
@@ -23,7 +24,7 @@ import {
   type TransactOptions,
   transactOptionNames,
 } from '../options.js'
-import { type Keyed, plainKey } from './keyed.js'
+import { type KeyedCall, plainKey } from './keyed.js'
 
 /** {@link TransactionOptions} with every default filled in. */
 export interface TransactionSettings {
@@ -43,7 +44,7 @@ export interface TransactionSettings {
 /** Everything that one call of `transact` goes by. */
 export interface CallSettings extends TransactionSettings {
   /** The key, and what is done with it; undefined: none. */
-  readonly keyed: Keyed<unknown> | undefined
+  readonly keyed: KeyedCall<unknown> | undefined
   /** Who was last seen to block the claim of the key, over all attempts. */
   readonly claimBlockers: Blocker[]
   readonly readOnly: boolean
@@ -58,7 +59,8 @@ export interface CallSettings extends TransactionSettings {
   readonly random: Random
 }
 
-// What resolution usually takes, and what it cannot do with less than; the latter also tells whether there is a reserve at all.
+// What resolution usually takes, and what it cannot do with less than; the latter also tells whether there is a reserve
+// at all.
 const usualReserveMs = 250
 const leastReserveMs = 10
 // Numbers, since text would be read again for each transaction.
@@ -152,7 +154,7 @@ export interface SharedSettings extends TransactionSettings, Pick<CallSettings, 
 /** The settings of one call with a key, out of those that its calls share. */
 export function settingsOfCall(
   shared: SharedSettings,
-  keyed: Keyed<unknown>,
+  keyed: KeyedCall<unknown>,
   deadline: Deadline,
   signal: AbortSignal | undefined,
 ): CallSettings {
@@ -171,8 +173,8 @@ function checkSignal(signal: AbortSignal | undefined): void {
 }
 
 /**
- * When a call ends, as it was told or else as the domain was. Refuses what is no duration with DURATION_INVALID, and a deadline without its point in time with ARGUMENT_INVALID;
- * `details.option` is `deadline`.
+ * When a call ends, as it was told or else as the domain was. Refuses what is no duration with DURATION_INVALID, and a
+ * deadline without its point in time with ARGUMENT_INVALID; `details.option` is `deadline`.
  */
 export function deadlineOf(
   clock: Clock,

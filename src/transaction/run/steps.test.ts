@@ -4,7 +4,7 @@ import { key } from '../../../test/transaction/scripted-world.js'
 import { armFaultPoints, deadlineAfter, seededRandom } from '../../kernel/index.js'
 import { manualClock } from '../../testing/index.js'
 import { transactionFaultPoints } from './fault-points.js'
-import { type Keyed, parseValue, printValue } from './keyed.js'
+import { type KeyedCall, parseValue, printValue } from './keyed.js'
 import { parseResolveToken, printResolveToken } from './resolve-token.js'
 import { runTransaction } from './run.js'
 import { settingsOf, settingsOfCall } from './settings.js'
@@ -47,7 +47,7 @@ describe('the settings', () => {
   it('keep a reserve for each call, however little was left where its calls were defined', () => {
     const clock = manualClock()
     const shared = { ...settingsOf(manifest, { clock }, { deadline: 0 }), certain: false }
-    const keyed = {} as Keyed<unknown>
+    const keyed = {} as KeyedCall<unknown>
     expect(settingsOfCall(shared, keyed, deadlineAfter('8s', clock), undefined).reserveMs).toBe(2_000)
     expect(settingsOfCall(shared, keyed, deadlineAfter('200ms', clock), undefined).reserveMs).toBe(100)
   })

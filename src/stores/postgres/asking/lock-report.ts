@@ -1,4 +1,5 @@
-// Who stands before a session that waits for a lock. It has to be asked while it waits, from another connection: afterwards nobody blocks it.
+// Who stands before a session that waits for a lock. It has to be asked while it waits, from another connection:
+// afterwards nobody blocks it.
 
 import type { Blocker } from '../../../atomicity/index.js'
 import type { Connections } from '../connections.js'
@@ -6,7 +7,10 @@ import type { Connections } from '../connections.js'
 /** How long the report itself may take, in ms; it is worth less than the answer it delays. */
 const reportLimitMs = 500
 
-/** Asks who blocks a backend. Best effort: an empty list where no connection is to spare, or the answer takes too long. Never throws. */
+/**
+ * Asks who blocks a backend. Best effort: an empty list where no connection is to spare, or the answer takes too long.
+ * Never throws.
+ */
 export async function blockersOf(connections: Connections, pid: string): Promise<readonly Blocker[]> {
   let client: Awaited<ReturnType<Connections['spare']>>
   try {

@@ -9,16 +9,20 @@ import { life } from './trace.js'
 /** What was found out. */
 export type ResolvedTrace = 'committed' | 'aborted' | 'unknown'
 
-/** How long a transaction may stay in progress before its backend is ended: its COMMIT may still be on the way through a buffer, in ms. */
+/**
+ * How long a transaction may stay in progress before its backend is ended: its COMMIT may still be on the way through a
+ * buffer, in ms.
+ */
 const graceMs = 500
 
 /** The longest wait between two looks, in ms. */
 const longestPauseMs = 100
 
 /**
- * Asks until the transaction has ended. `unknown` where the server cannot know: it is in recovery, it is another one or on another timeline (after a failover the same number may be
- * another transaction), the number lies in its future, or its past is forgotten. After a crash a number that committed may be
- * another transaction's too. A transaction that stays in progress is ended, and only while its backend still has it.
+ * Asks until the transaction has ended. `unknown` where the server cannot know: it is in recovery, it is another one or
+ * on another timeline (after a failover the same number may be another transaction), the number lies in its future, or
+ * its past is forgotten. After a crash a number that committed may be another transaction's too. A transaction that
+ * stays in progress is ended, and only while its backend still has it.
  */
 export async function resolveTrace(
   client: PostgresPoolClient,
@@ -51,7 +55,8 @@ async function look(client: PostgresPoolClient, trace: Trace): Promise<ResolvedT
     if (row === undefined || row['system'] !== trace['system'] || row['timeline'] !== trace['timeline'])
       return 'unknown'
     const status = row['status']
-    // What a crash left of our transaction may be nothing, not even its number; had it committed, nobody else could have it.
+    // What a crash left of our transaction may be nothing, not even its number; had it committed, nobody else could
+    // have it.
     if (status === 'committed' && row['life'] !== trace['life']) return 'unknown'
     return status === 'committed' || status === 'aborted' || status === 'in progress' ? status : 'unknown'
   } catch (error) {

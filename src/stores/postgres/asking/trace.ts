@@ -1,21 +1,24 @@
 // What identifies a transaction on its server, taken with BEGIN, at the price of no round trip.
 //
-// The transaction's number and the backend are taken every time. When the backend was started, and to which system, life
-// and timeline it belongs, costs as much again, and does not change while the backend is the same one and can write: a
-// timeline begins where recovery ends, and in recovery no transaction has a number. Behind a pooler it may be another
-// backend each time, and then all of it is taken each time.
+// The transaction's number and the backend are taken every time. When the backend was started, and to which system,
+// life and timeline it belongs, costs as much again, and does not change while the backend is the same one and can
+// write: a timeline begins where recovery ends, and in recovery no transaction has a number. Behind a pooler it may be
+// another backend each time, and then all of it is taken each time.
 
 import type { Trace } from '../../../atomicity/index.js'
 import { knownConnection } from '../connections.js'
 import { lastOf } from '../handle.js'
 import type { PostgresPoolClient } from '../options.js'
 
-/** Asks for the number of a transaction whose backend is known. Without casts, which cost the server more than the driver. */
+/**
+ * Asks for the number of a transaction whose backend is known. Without casts, which cost the server more than the
+ * driver.
+ */
 export const askNumber: string = 'SELECT pg_current_xact_id() AS xid, pg_backend_pid() AS pid'
 
 /**
- * The server's life between two crashes, told by its statistics, which a crash throws away: after a crash the number of a
- * transaction that had written nothing to disk is handed out again, on the same timeline.
+ * The server's life between two crashes, told by its statistics, which a crash throws away: after a crash the number of
+ * a transaction that had written nothing to disk is handed out again, on the same timeline.
  */
 export const life: string = `(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()) * 1000000)::bigint::text`
 

@@ -2,9 +2,9 @@
 //
 // To parse and plan them anew costs the server more than to carry them out, so they are prepared on the connection, by
 // SQL, since a message of several statements takes no parameters. That the backend has them is seen from the claim,
-// before the body has done anything: where a pooler changed the backend, or somebody threw its statements away, the claim
-// is sent once more as a plain text. Neither of them searches a table by a plan that could grow stale: an INSERT goes by
-// its unique index.
+// before the body has done anything: where a pooler changed the backend, or somebody threw its statements away, the
+// claim is sent once more as a plain text. Neither of them searches a table by a plan that could grow stale: an INSERT
+// goes by its unique index.
 
 import type { RecordDraft, RecordOutcome } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
@@ -38,8 +38,8 @@ export class ClaimStatements {
   }
 
   /**
-   * The claim as a call of the prepared statement, with what has to come before it on this connection. Undefined: it has
-   * to be sent as text.
+   * The claim as a call of the prepared statement, with what has to come before it on this connection. Undefined: it
+   * has to be sent as text.
    */
   claimCall({ prepared }: KnownConnection, id: StoredKey, draft: RecordDraft): string | undefined {
     const { mode, token, operation, scope, fingerprint, input, leaseMs } = draft

@@ -1,10 +1,13 @@
-// Values inside a statement's text, for statements that share a message with BEGIN or COMMIT: a message of several statements takes no parameters.
+// Values inside a statement's text, for statements that share a message with BEGIN or COMMIT: a message of several
+// statements takes no parameters.
 
 import { RepriseError } from '../../../kernel/index.js'
 
 /**
- * A text as a literal of PostgreSQL that means the same whatever the settings of the session are: `E'…'` does not depend on standard_conforming_strings, and only ASCII is sent, so that no
- * client_encoding can move its end. Half a surrogate pair becomes U+FFFD, as it does in a parameter. Refuses NUL, which PostgreSQL cannot hold, with ARGUMENT_INVALID.
+ * A text as a literal of PostgreSQL that means the same whatever the settings of the session are: `E'…'` does not
+ * depend on standard_conforming_strings, and only ASCII is sent, so that no client_encoding can move its end. Half a
+ * surrogate pair becomes U+FFFD, as it does in a parameter. Refuses NUL, which PostgreSQL cannot hold, with
+ * ARGUMENT_INVALID.
  */
 export function literal(text: string): string {
   if (text.includes('\0')) throw new RepriseError('ARGUMENT_INVALID', 'A text with NUL cannot be stored in PostgreSQL.')
