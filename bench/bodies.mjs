@@ -141,8 +141,8 @@ const numbers = (/** @type {number} */ count) => {
   const sample = () => [below(1e9), below(1e9) / 1e4, -below(1e6) / 1e3, below(100), below(1e6) / 1e12]
   return { unit: 'mm', samples: Array.from({ length: count }, sample) }
 }
-// One object whose names begin with escapes and differ at their ends, in reverse order: the most work that sorting can
-// be.
+// One object whose names begin with escapes, differ only at their ends and are in reverse order: the worst case for
+// sorting.
 const escapedNames = (/** @type {number} */ count) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`${'\u0001'.repeat(10)}${999_999 - index}`, 'a']))
 

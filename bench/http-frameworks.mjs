@@ -1,5 +1,5 @@
-// The services of the bench of servers: the same handler without a layer, with ours, and with those of others. Each
-// loads its own framework when it is started.
+// The services of the server bench: the same handler without a layer, with ours, and with those of others. Each loads
+// its own framework when it is started.
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'

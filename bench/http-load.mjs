@@ -66,10 +66,8 @@ export async function startService(options) {
  */
 
 /**
- * Sends a number of requests and answers how long they took, in ns: from the first one that is written to the last
- * answer that is read.
- * @param {string} url
- * @param {Kind} kind
+ * Sends a number of requests and returns how long they took, in ns: from the first byte written to the last answer
+ * read.
  */
 export function loadOf(url, { keyed, repeated = Number.POSITIVE_INFINITY }) {
   let number = 0

@@ -1,5 +1,4 @@
-// A service of the bench of servers, in a process of its own: one framework, one store, one way to answer POST
-// /payments.
+// A service of the server bench, in its own process: one framework, one store, one way to answer POST /payments.
 
 import { frameworks } from './http-frameworks.mjs'
 import { stores } from './http-stores.mjs'

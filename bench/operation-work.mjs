@@ -4,10 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { parseKey, scope } from '../dist/identity/index.js'
 
-/**
- * Long turns, since flushes vary, and a long warm-up, since such a call is slow enough for the compiler to take
- * seconds.
- */
+/** Long turns, since flushes vary, and a long warm-up, since the compiler takes seconds to optimise such slow calls. */
 export const effort = { rounds: 41, turnMs: 100, warmUpMs: 4000 }
 
 export const here = 'processor time of this process in us'

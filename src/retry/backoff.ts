@@ -55,7 +55,16 @@ export function noJitter(options?: BackoffOptions): Backoff {
   return doubling('none', options)
 }
 
-/** U(0, ceiling): the default. Spreads best for the fewest calls (Brooker, "Exponential Backoff And Jitter", 2015). */
+/**
+ * U(0, ceiling): the default. Spreads best for the fewest calls (Brooker, "Exponential Backoff And Jitter", 2015).
+ *
+ * @example
+ * ```ts
+ * import { fullJitter, retryPolicy } from 'reprise/retry'
+ *
+ * const policy = retryPolicy({ attempts: 5, backoff: fullJitter({ baseMs: 100, capMs: 5_000 }) })
+ * ```
+ */
 export function fullJitter(options?: BackoffOptions): Backoff {
   return doubling('full', options)
 }

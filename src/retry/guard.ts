@@ -55,7 +55,16 @@ function want(holds: boolean, message: string): void {
   if (!holds) throw new RepriseError('ARGUMENT_INVALID', message)
 }
 
-/** The call reads and changes nothing. */
+/**
+ * The call reads and changes nothing.
+ *
+ * @example
+ * ```ts
+ * import { readOnly, retryPolicy } from 'reprise/retry'
+ *
+ * const rates = await retryPolicy().run(readOnly(), ({ signal }) => fetch('https://api.example.com/rates', { signal }))
+ * ```
+ */
 export function readOnly(): Guard {
   return guard('read')
 }
@@ -103,7 +112,19 @@ export function sequenced({ producer, epoch, number }: SequenceNumber): Guard {
   return guard('sequence')
 }
 
-/** The receiver honours keys: it carries out an intent once, whatever arrives with this key. The body gets the key. */
+/**
+ * The receiver honours keys: it carries out an intent once, whatever arrives with this key. The body gets the key.
+ *
+ * @example
+ * ```ts
+ * import { mintKey } from 'reprise/identity'
+ * import { keyed, retryPolicy } from 'reprise/retry'
+ *
+ * const key = mintKey()
+ * const headers = { 'Idempotency-Key': key }
+ * await retryPolicy().run(keyed(key), () => fetch('https://api.example.com/payments', { method: 'POST', headers }))
+ * ```
+ */
 export function keyed(key: Key): Guard {
   return guard('key', parseKey(key))
 }

@@ -51,7 +51,22 @@ export interface RetryPolicy {
 
 const maxAttempts = 20
 
-/** Makes a policy. Refuses what makes no sense with POLICY_INVALID or DURATION_INVALID, here and not at the first failure. */
+/**
+ * Makes a policy. Refuses what makes no sense with POLICY_INVALID or DURATION_INVALID, here and not at the first
+ * failure.
+ *
+ * @example
+ * ```ts
+ * import { mintKey } from 'reprise/identity'
+ * import { keyed, retryPolicy } from 'reprise/retry'
+ *
+ * const payments = retryPolicy({ name: 'payments', attempts: 4, attemptTimeout: '2s', deadline: '10s' })
+ * const key = mintKey()
+ * const answer = await payments.run(keyed(key), ({ signal }) =>
+ *   fetch('https://api.example.com/payments', { method: 'POST', headers: { 'Idempotency-Key': key }, signal }),
+ * )
+ * ```
+ */
 export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
   demandPolicyOptions(options)
   const { attempts = 3, layer = 'inherit', hedge, maxRetryAfter = '60s' } = options

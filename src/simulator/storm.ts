@@ -254,7 +254,19 @@ export class Storm {
   }
 }
 
-/** Plays a whole run. Deterministic: same options, same report. */
+/**
+ * Plays a whole run. Deterministic: same options, same report.
+ *
+ * @example
+ * ```ts
+ * import { retryPolicy } from 'reprise/retry'
+ * import { simulateStorm } from 'reprise/simulator'
+ *
+ * const policy = retryPolicy({ attempts: 6, attemptTimeout: '1s' }).toJSON()
+ * const { findings } = simulateStorm({ policy, load: 700, capacity: 1000 })
+ * console.log(findings.outcome, findings.peakAmplification)
+ * ```
+ */
 export function simulateStorm(options: StormOptions): StormReport {
   const storm = new Storm(options)
   while (storm.next() !== undefined);

@@ -1,5 +1,5 @@
-// The guard in a process of its own, started as a user starts it, and beside it the same program without: what arrives
-// is counted at a server.
+// The guard in its own process, started as a user starts it, and the same program without it. A server counts the
+// requests that arrive.
 
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,5 @@
-// BEGIN on a connection that was dropped on the way: nobody answers, and nobody says so. It is sent on another one long
-// before the deadline.
+// BEGIN on a connection that was dropped on the way: no answer and no error arrives. It is sent on another connection
+// long before the deadline.
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'

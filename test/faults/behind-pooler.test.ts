@@ -1,5 +1,5 @@
-// COMMIT cut between the application and a pooler that hands out connections by the transaction: keys and resolution
-// hold there too.
+// COMMIT cut between the application and a pooler that assigns connections per transaction: keys and resolution work
+// there too.
 
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { checkEffects, commits, type IntentRecord } from '../../src/testing/index.js'

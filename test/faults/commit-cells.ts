@@ -29,10 +29,7 @@ const moments: Record<FaultMoment, Cell['ambiguous']> = {
 
 type Variant = Pick<ProxyFault, 'server' | 'delayMs'> & { readonly ambiguous?: Cell['ambiguous'] }
 
-/**
- * The longest call of the matrix; three quarters of it are left for COMMIT, so a delay of more than that is noticed by
- * its timer.
- */
+/** The longest call of the matrix. Three quarters of it are left for COMMIT, so its timer notices a longer delay. */
 export const callLimit = '1s'
 
 // A missing action is a type error.

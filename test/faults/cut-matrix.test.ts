@@ -1,5 +1,5 @@
-// The cut matrix: COMMIT struck at every moment in every way, a transaction with a key around it, and its effects
-// counted in a ledger. The same cells with the resolver replaced by a guess show that the matrix would notice.
+// The cut matrix: COMMIT hit by every fault at every moment, in a transaction with a key, and its effects counted in a
+// ledger.
 
 import type { PoolClient } from 'pg'
 import { beforeAll, describe, expect, inject, it } from 'vitest'
@@ -224,8 +224,7 @@ describe('the same cells without a key, with the resolver replaced by a guess', 
     const { findings, endedAs } = await judge(intents)
     const duplicates = findings.filter(({ kind }) => kind === 'duplicate')
     const ambiguous = sum(tallies, 'ambiguous')
-    // A key would be in the way of a second effect whatever is guessed, so the guesses are shown where nothing else
-    // protects.
+    // A key would prevent a second effect whatever was guessed, so this uses calls without one.
     console.log(
       `${name}, transactions without a key: ${duplicates.length} duplicates in ${ambiguous} ambiguous commits`,
     )

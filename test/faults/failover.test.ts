@@ -1,5 +1,5 @@
-// A failover in the middle of an ambiguous commit: the standby has not got the transaction, and its number becomes
-// somebody else's.
+// A failover during an ambiguous commit: the standby has not received the transaction, and another transaction gets its
+// number.
 
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
@@ -73,8 +73,8 @@ const systemOf = (server: Postgres): Promise<string> =>
   })
 
 /**
- * COMMIT reaches the primary alone and its answer is lost; before anybody asks, the standby is promoted and goes on
- * counting.
+ * COMMIT reaches only the primary, and its answer is lost. Before anybody asks, the standby is promoted and continues
+ * the numbers.
  */
 async function transactThroughFailover(options: TransactOptions) {
   const world = await pair()

@@ -1,5 +1,5 @@
-// The process of the application killed with SIGKILL, at every fault point of a transaction and right after COMMIT was
-// written; another process takes up its key.
+// The application's process is killed with SIGKILL at every fault point of a transaction and right after COMMIT was
+// written. Another process continues with its key.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'

@@ -187,8 +187,8 @@ describe.each(Object.entries(killed))('%s killed -9 during COMMIT', (_, kill) =>
 describe('a transaction number that is used again after a crash', () => {
   it('says committed of somebody else, on the same timeline: without a key the outcome is unknown', async () => {
     const used: string[] = []
-    // Now and then something else has the log written, or takes the number first: then it is not the case that is
-    // meant, and it is tried again.
+    // Sometimes something else flushes the log or takes the number first. That is not the case under test, so it is
+    // tried again.
     for (let round = 1; ; round += 1) {
       await accepting()
       used.length = 0

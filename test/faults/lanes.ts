@@ -1,5 +1,5 @@
-// Lanes: as many ways to one database as work side by side, each through a proxy of its own, so that a fault meets the
-// transaction it is meant for.
+// Lanes: parallel connections to one database, each through its own proxy, so that a fault hits the transaction it is
+// meant for.
 
 import { randomUUID } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
@@ -53,7 +53,7 @@ export interface Lanes {
 type LaneEnd = { readonly host: string; readonly port: number }
 
 /**
- * Opens lanes to a new database of a server, by a pooler where one is given; they are closed after the tests of the
+ * Opens lanes to a new database of a server, through a pooler if one is given. They are closed after the tests of the
  * file.
  */
 export async function openLanes(

@@ -73,7 +73,8 @@ const sessions = async (): Promise<number> => {
 }
 
 /**
- * BEGIN, INSERT, COMMIT; says what the client saw of the COMMIT. Where that is to be nothing, it is waited for a while.
+ * Runs BEGIN, INSERT, COMMIT and returns what the client saw of the COMMIT. If that should be nothing, it waits for a
+ * while.
  */
 async function insertAndCommit(client: pg.Client, expected?: string): Promise<string> {
   await client.query('begin')

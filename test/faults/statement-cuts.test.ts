@@ -1,5 +1,5 @@
 // Every other statement of a transaction with a key, cut at every moment; then the statements of the resolver itself,
-// after a COMMIT that was cut.
+// after COMMIT was cut.
 
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import {
@@ -104,8 +104,8 @@ describe('a statement before COMMIT, cut in every way', () => {
           await until(() => armed.fired.length > 0, 'the fault strikes', 5_000)
       }
       armed.disarm()
-      // A cut that leaves the old transaction open keeps its key until the server gives that up: the next call waits
-      // for it.
+      // If a cut leaves the old transaction open, the key is locked until the server gives up on it: the next call
+      // waits.
       if (tried.last !== 'committed') await tried.call(lane.db, '10s')
       counted.runs += 1
       counted.fired += armed.fired.length
@@ -113,8 +113,8 @@ describe('a statement before COMMIT, cut in every way', () => {
       // A cut behind the answer to the last statement is met by COMMIT, which is another matter.
       if (fault.nth !== 2 || fault.at !== 'after-answers') {
         counted.unknown += tried.verdicts.filter((verdict) => verdict === 'unknown').length
-        // One that waited for such a key may come to its own COMMIT at the very end of its time, and be told by the
-        // resolver that it went through.
+        // A call that waited for such a key may reach its own COMMIT at the very end of its time, and learn from the
+        // resolver that it succeeded.
         const waited = leavesOpen.has(fault.action)
         const unclear = lane.resolved.filter(({ outcome }) => !(waited && outcome === 'committed'))
         expect(unclear, `${counted.name} ${fault.at}`).toEqual([])
@@ -147,8 +147,8 @@ describe('the resolver’s own statements, cut in every way', () => {
   const first = { committed: 'after-forward', aborted: 'before-forward' } as const
 
   /**
-   * A COMMIT that is cut, and a statement of its resolver; then one more call where it takes one. How often the second
-   * fault struck.
+   * Cuts a COMMIT and a statement of its resolver, then makes one more call if needed. Returns how often the second
+   * fault happened.
    */
   async function cutTwice(lane: Lane, at: FaultMoment, fault: ProxyFault, limitSeconds: number, name: string) {
     const tried = new Tried(lane, true)
@@ -185,8 +185,7 @@ describe('the resolver’s own statements, cut in every way', () => {
       .filter(({ fault }) => truth === 'committed' || fault.statement !== reads)
     const intents: IntentRecord[] = []
     await inLanes(world.lanes, cuts, async (lane, { counted, fault }) => {
-      // On a machine that is busy the time for resolving may be over before the statement is sent: then more of it is
-      // given.
+      // On a busy machine the time for resolving may be over before the statement is sent: then it gets more time.
       for (const limitSeconds of [1, 2, 4, 8]) {
         const { tried, fired } = await cutTwice(lane, at, fault, limitSeconds, counted.name)
         intents.push(tried.record())

@@ -29,7 +29,7 @@ export async function createDatabase(serverUrl: string): Promise<FreshDatabase> 
 }
 
 /**
- * Makes a database on the server that all store tests share; it is dropped after the tests of the file or suite that
+ * Makes a database on the server that all store tests share. It is dropped after the tests of the file or suite that
  * calls this.
  */
 export async function freshDatabase(): Promise<FreshDatabase> {

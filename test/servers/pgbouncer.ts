@@ -1,5 +1,4 @@
-// PgBouncer in front of a PostgreSQL of ours: a pooler that hands out server connections per transaction or per
-// statement.
+// PgBouncer in front of our PostgreSQL: a pooler that assigns server connections per transaction or per statement.
 
 import { rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'

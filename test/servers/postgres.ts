@@ -1,4 +1,4 @@
-// A PostgreSQL of our own: a fresh data folder, a free loopback port, its own socket folder, stopped by the pid we
+// Our own PostgreSQL server: a fresh data folder, a free loopback port, its own socket folder, stopped by the pid we
 // started.
 
 import { execFileSync } from 'node:child_process'
@@ -31,8 +31,7 @@ export interface PostgresOptions {
   /** A data folder that is there already. Default: a fresh one, removed when the server is stopped for good. */
   readonly dataFolder?: string
   /**
-   * A major version out of tools/postgres, which `npm run test:matrix` has installed. Default: the one found on this
-   * machine.
+   * A major version from tools/postgres, installed by `npm run test:matrix`. Default: the one found on this machine.
    */
   readonly version?: number
   /** The folder with the programs to use, in place of a version. */
@@ -69,14 +68,14 @@ export interface Postgres {
   /** Sends a signal to one backend, after checking that it is a child of this server. */
   signalBackend(pid: number, signal: NodeJS.Signals): void
   /**
-   * Stops the server; the data stays. `fast` rolls back and writes everything down, `immediate` leaves that to
-   * recovery.
+   * Stops the server; the data stays. `fast` rolls back and flushes everything, `immediate` leaves that to recovery.
    */
   stop(mode: 'fast' | 'immediate'): Promise<void>
   /** Ends the postmaster with SIGKILL; its children notice and follow. */
   kill9(): Promise<void>
   /**
-   * Starts it again on the same data and port, whether it was stopped, killed, or is running (then it is stopped fast).
+   * Starts it again on the same data and port, whether it was stopped, killed or is running (then it is stopped
+   * `fast`).
    */
   restart(): Promise<void>
   /** Stops it if it runs, and removes every folder that it made. */
@@ -105,10 +104,7 @@ export function serverFolder(): string {
   return folder
 }
 
-/**
- * Removes folders of servers whose starter is gone: a run that was killed ends its servers, but cannot clean up after
- * them.
- */
+/** Removes the folders of servers whose starter is gone: a run that was killed ends its servers but cannot clean up. */
 export function removeAbandonedFolders(): void {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(folderPrefix))) {
     const folder = join(tmpdir(), name)

@@ -13,8 +13,8 @@ const execute = promisify(execFile)
 export const isRoot: boolean = process.getuid?.() === 0
 
 /**
- * The words that put a program under another user, if we are root, and end it when we end, where the system can do
- * that.
+ * The command words that run a program as another user if we are root, and that end it when we end, where the system
+ * can do that.
  */
 function wrapper(user: string, dieWithUs: boolean): readonly string[] {
   const setpriv = findProgram('setpriv')

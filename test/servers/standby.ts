@@ -21,10 +21,7 @@ export interface Standby {
   dispose(): Promise<void>
 }
 
-/**
- * Copies the data of a running server, as a base backup. What the log holds from its start on is fetched by the standby
- * itself.
- */
+/** Copies the data of a running server, as a base backup. The standby itself fetches the log from its start on. */
 async function baseBackup(primary: Postgres, dataFolder: string): Promise<void> {
   await withClient(primary.url, async (client) => {
     await client.query(`select pg_backup_start('standby', true)`)

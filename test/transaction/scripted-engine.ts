@@ -1,5 +1,5 @@
-// An engine that does what a script says, for tests of the runner's decisions. The promises of real stores are tested
-// on real stores.
+// An engine that follows a script, for tests of the runner's decisions. The guarantees of real stores are tested on
+// real stores.
 
 import {
   type BeginSettings,

@@ -1,5 +1,4 @@
-// Limits of time that are none: refused with one code by transactions, updates and operations, before anything is
-// opened.
+// Invalid time limits: refused with one code by transactions, updates and operations, before anything is opened.
 
 import { describe, expect, it } from 'vitest'
 import { hold, leased } from '../../src/idempotency/index.js'

@@ -70,8 +70,21 @@ interface Target {
 const defaultMaxBytes = 16 << 20
 
 /**
- * Makes a client. Keep it: budgets and breakers live in it. Refuses options that cannot be with ARGUMENT_INVALID, and a policy
- * that cannot be with POLICY_INVALID or DURATION_INVALID, here and not at the first call.
+ * Makes a client. Keep it: budgets and breakers live in it. Refuses options that cannot be with ARGUMENT_INVALID, and a
+ * policy that cannot be with POLICY_INVALID or DURATION_INVALID, here and not at the first call.
+ *
+ * @example
+ * ```ts
+ * import { httpClient } from 'reprise/http/client'
+ * import { mintKey } from 'reprise/identity'
+ *
+ * const http = httpClient()
+ * const answer = await http.fetch('https://api.example.com/payments', {
+ *   method: 'POST',
+ *   key: mintKey(),
+ *   body: JSON.stringify({ order: 4711 }),
+ * })
+ * ```
  */
 export function httpClient(options: HttpClientOptions = {}): HttpClient {
   demandClientOptions(options)

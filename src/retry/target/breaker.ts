@@ -128,7 +128,16 @@ export interface Breaker {
   restore(snapshot: BreakerSnapshot, nowMs: number): void
 }
 
-/** Opens after a number of failures in a row. */
+/**
+ * Opens after a number of failures in a row.
+ *
+ * @example
+ * ```ts
+ * import { consecutiveBreaker, retryPolicy } from 'reprise/retry'
+ *
+ * const policy = retryPolicy({ breaker: consecutiveBreaker({ failures: 5 }) })
+ * ```
+ */
 export function consecutiveBreaker(options?: ConsecutiveBreakerOptions): Breaker {
   return built('consecutive', { failures: 5, ...options })
 }

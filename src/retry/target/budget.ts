@@ -89,6 +89,13 @@ export interface RatioBudgetOptions {
 /**
  * The throttle of gRPC proposal A6: starts full, a failure takes 1 token, a success gives `tokenRatio`, and a repeat is
  * allowed while more than half of `maxTokens` is left. A repeat itself takes nothing; its result does.
+ *
+ * @example
+ * ```ts
+ * import { retryPolicy, tokenBudget } from 'reprise/retry'
+ *
+ * const policy = retryPolicy({ budget: tokenBudget({ maxTokens: 20, tokenRatio: 0.1 }) })
+ * ```
  */
 export function tokenBudget(options: TokenBudgetOptions = {}): Budget {
   demandOnly(options, 'budget', 'maxTokens', 'tokenRatio')
@@ -120,6 +127,13 @@ function thousandths(value: number): number {
  * Allows repeats up to a share of the calls of a sliding window. A repeat is not a call of its own: its result does not
  * earn another. Beside the share there is a small reserve that starts at `initial` and refills slowly by time, up to
  * `initial` or 1 if that is more.
+ *
+ * @example
+ * ```ts
+ * import { ratioBudget, retryPolicy } from 'reprise/retry'
+ *
+ * const policy = retryPolicy({ budget: ratioBudget({ ratio: 0.1, window: '10s' }) }) // at most one repeat per ten calls
+ * ```
  */
 export function ratioBudget(options: RatioBudgetOptions = {}): Budget {
   demandOnly(options, 'budget', 'ratio', 'window', 'refillPerSecond', 'floorPerSecond', 'initial')

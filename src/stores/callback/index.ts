@@ -23,7 +23,31 @@ export interface CallbackDomain<Tx> extends Domain<CallbackTransaction<Tx>>, Ope
 
 const own = ['name', 'dialect', 'transaction', 'query', 'prefix', 'schema', 'connections', 'queue', 'classify']
 
-/** A domain behind the transaction function of an ORM: Prisma's `$transaction`, TypeORM's and Sequelize's `transaction`. */
+/**
+ * A domain behind the transaction function of an ORM: Prisma's `$transaction`, TypeORM's and Sequelize's `transaction`.
+ *
+ * @example
+ * ```ts
+ * import { callback } from 'reprise/stores/callback'
+ * import { DataSource, type EntityManager } from 'typeorm'
+ *
+ * const orm = new DataSource({ type: 'postgres', url: 'postgres://app@db.example/app' })
+ * const levels = {
+ *   'read-committed': 'READ COMMITTED',
+ *   'repeatable-read': 'REPEATABLE READ',
+ *   serializable: 'SERIALIZABLE',
+ * } as const
+ * const db = callback<EntityManager>({
+ *   name: 'shop',
+ *   dialect: 'postgres',
+ *   transaction: (work, { isolation }) => orm.transaction(levels[isolation], work),
+ *   query: async (tx, text, values) => {
+ *     const answer = await tx.queryRunner?.query(text, values, true)
+ *     return { rows: answer?.records ?? [], rowCount: answer?.affected }
+ *   },
+ * })
+ * ```
+ */
 export function callback<Tx>(options: CallbackOptions<Tx>): CallbackDomain<Tx> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
   const {

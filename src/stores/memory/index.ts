@@ -34,7 +34,19 @@ export interface MemoryDomain extends Domain<MemoryTransaction>, Operations<Memo
   close(): Promise<void>
 }
 
-/** A domain whose tables live in this process. */
+/**
+ * A domain whose tables live in this process.
+ *
+ * @example
+ * ```ts
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const db = memory({ name: 'shop' })
+ * db.table('payment', { unique: [['number']] })
+ * await db.transact((tx) => tx.insertOnce('payment', { number: 1, amount: 5 }, ['number']))
+ * console.log(db.rows('payment').length)
+ * ```
+ */
 export function memory(options: MemoryOptions): MemoryDomain {
   demandKnown(options, ['name', 'queue', ...transactionDefaultNames], 'options')
   const { name, queue, clock = systemClock, ...defaults } = options

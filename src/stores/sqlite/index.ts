@@ -36,7 +36,19 @@ export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>>, O
 
 const own = ['name', 'open', 'file', 'bind', 'prefix', 'readers', 'queue']
 
-/** A domain in a file of SQLite. Nothing is opened before the first transaction. */
+/**
+ * A domain in a file of SQLite. Nothing is opened before the first transaction.
+ *
+ * @example
+ * ```ts
+ * import { sqlite } from 'reprise/stores/sqlite'
+ *
+ * const db = sqlite({ name: 'shop', file: 'shop.db' })
+ * await db.migrate() // creates the tables of Reprise
+ * const { rows } = await db.transact((tx) => tx.query('select count(*) as orders from orders'))
+ * await db.close()
+ * ```
+ */
 export function sqlite(options: SqliteOptions<SqliteClient> & { readonly bind?: undefined }): SqliteDomain<SqliteClient>
 export function sqlite<Bound>(options: SqliteOptions<Bound> & { readonly bind: Bind<Bound> }): SqliteDomain<Bound>
 export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound> {

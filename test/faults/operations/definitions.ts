@@ -1,4 +1,4 @@
-// The operations of these tests, as every process that takes part defines them: one atomic, and a leased one for each
+// The operations of these tests, defined alike in every process that takes part: one atomic, and a leased one for each
 // recovery.
 
 import { randomUUID } from 'node:crypto'
@@ -35,9 +35,8 @@ export const operationNames = ['book', 'charge-rerun', 'charge-resolve', 'charge
 export type OperationName = (typeof operationNames)[number]
 
 /**
- * What a body does beside its effect. `loses-answer`: the answer to its call is lost. `renews`: it renews its lease
- * first. `unsent`: it sends nothing, and says so. `throws-final`: it throws a final failure. `declined`: it returns one
- * after its effect.
+ * What a body does besides its effect. `loses-answer`: the answer to its call is lost. `renews`: it renews its lease
+ * first. `unsent`: it sends nothing, and declares that.
  */
 export type Way = 'plain' | 'loses-answer' | 'renews' | 'unsent' | 'throws-final' | 'declined'
 
@@ -53,8 +52,8 @@ export interface Definition {
   /** How long a claim lives, in ms. */
   readonly leaseMs: number
   /**
-   * What the names of the operations end with: a sweep looks after all records of an operation, so those who are not to
-   * meet have operations of their own.
+   * The suffix of the operations' names. A sweep handles all records of an operation, so tests that must not affect
+   * each other use different operations.
    */
   readonly suffix: string
   /** Default `plain`. */

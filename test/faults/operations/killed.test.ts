@@ -1,5 +1,5 @@
-// A process killed with SIGKILL at every fault point of both runners, on both stores; another process takes up what it
-// left, and the effect is there once.
+// A process is killed with SIGKILL at every fault point of both runners, on both stores. Another process continues, and
+// the effect is there once.
 
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { leasedFaultPoints, operationFaultPoints } from '../../../src/idempotency/index.js'

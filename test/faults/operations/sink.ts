@@ -31,7 +31,7 @@ export type Receiver = 'honours-keys' | 'ignores-keys'
 
 /**
  * Starts a receiver: `POST /<receiver>/<intent>/<key>` has an effect, with `?hang-up` its answer is lost; `GET` tells
- * what became of the key.
+ * the state of the key.
  */
 export async function openSink(): Promise<Sink> {
   const intents = new Map<string, Received>()

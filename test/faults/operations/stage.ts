@@ -1,5 +1,5 @@
-// A stage for operations under faults: both stores, the receiver outside, other processes, and this one, which takes up
-// what they leave.
+// The set-up for operations under faults: both stores, the receiver outside, other processes, and this process, which
+// continues what they leave.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'

@@ -1,5 +1,5 @@
-// Every statement that the runners send, cut at every moment in every way: the effect is there once, or the outcome is
-// unknown until the next call or a person settles it.
+// Every statement that the runners send is cut at every moment in every way. The effect is there once, or the outcome
+// is unknown until the next call or a person settles it.
 
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { didNotHappen, type LeasedOperation, operationId } from '../../../src/idempotency/index.js'
@@ -145,9 +145,7 @@ interface Ran {
   readonly settled: string
 }
 
-/**
- * Runs a cell until its fault strikes: on a machine that is busy a short lease may end before its statement is sent.
- */
+/** Runs a cell until its fault happens: on a busy machine a short lease may end before its statement is sent. */
 async function run(lane: CutLane, cell: Cell): Promise<Ran> {
   for (let tries = 0; tries < 8; tries += 1) {
     const ran = await runOnce(lane, cell)

@@ -1,5 +1,4 @@
-// Every statement that the runners send to PostgreSQL, by its kind: a text that is none of them makes the test fail
-// that lists them.
+// Every statement that the runners send to PostgreSQL, by its kind. An unknown text fails the test that lists them.
 
 import { commits } from '../../../src/testing/index.js'
 

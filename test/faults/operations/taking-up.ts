@@ -71,11 +71,8 @@ async function settle(stage: Stage, store: StagedStore, tried: Tried): Promise<s
 }
 
 /**
- * Takes an intent up, in this process: first as `by` says, then by a call, then by a person where it is held. Twice
- * called in the end: both get the one result that there is.
- *
- * @param told What callers in other processes were told before.
- * @param earlier The results that they were handed.
+ * Continues an intent in this process: first as `by` says, then by a call, then by a person if it is held. In the end
+ * it is called twice, and both calls get the one result.
  */
 export async function takeUp(
   stage: Stage,

@@ -1,5 +1,5 @@
-// A process that stands still past its lease while another one takes over and completes: when it goes on it can write
-// nothing, and the replay is the new owner's.
+// A process is stopped until its lease is over, while another one takes over and completes. When it continues it can
+// write nothing, and a replay has the new owner's result.
 
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { didNotHappen, happened } from '../../../src/idempotency/index.js'

@@ -1,5 +1,5 @@
-// A world for planted bugs: processes with clocks of their own around one store in memory, a receiver that counts, and
-// the checker's verdict over it.
+// A setting for planted bugs: processes with their own clocks around one store in memory, a receiver that counts, and
+// the checker's verdict.
 
 import { randomUUID } from 'node:crypto'
 import type { Records } from '../../../../src/atomicity/index.js'

@@ -1,5 +1,5 @@
-// The checks of these tests notice bugs: each is planted, and the checker names what it did; without it the same story
-// is sound.
+// These tests notice bugs: each bug is planted and the checker reports what it did. Without the bug, the same run is
+// correct.
 
 import { describe, expect, it } from 'vitest'
 import { keepTable } from '../fault-table.js'

@@ -1,5 +1,5 @@
-// Calls one operation in a process of its own, with the fault points that the environment arms, and prints how each
-// call ended.
+// Calls one operation in its own process, with the fault points that the environment arms, and prints how each call
+// ended.
 
 import { subscribe } from 'node:diagnostics_channel'
 import Database from 'libsql'
@@ -24,10 +24,7 @@ export interface Told {
   readonly leaseMs: number
   /** How many calls are made, one after the other. */
   readonly calls: number
-  /**
-   * Whether its clock stands still, as that of a machine that is suspended: it cannot notice by itself that its lease
-   * is over.
-   */
+  /** Whether its clock stands still, as on a suspended machine: it cannot notice by itself that its lease is over. */
   readonly clockStandsStill: boolean
   /** SQLite: the answer to the first COMMIT of an outcome is lost. */
   readonly losesCommit: boolean
