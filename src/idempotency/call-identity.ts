@@ -49,7 +49,15 @@ export function identify<Input>(settings: OperationSettings<Input>, given: Input
   const id = operationId(name, scope, key)
   if (oldestKeyMs !== undefined) refuseOld(key, oldestKeyMs, wallMs)
   if (options.content === 'none') return { id, scope, fingerprint: undefined, content: undefined, input }
-  const content = options.content === undefined ? { value: input } : ownContent(options.content(input))
+  let content: Content = { value: input }
+  if (options.content !== undefined) {
+    const chosen: unknown = options.content(input)
+    if (typeof chosen !== 'object' || chosen === null) {
+      const message = 'content gives { value }, { json } or { bytes }.'
+      throw new RepriseError('ARGUMENT_INVALID', message, { details: { option: 'content' } })
+    }
+    content = 'value' in chosen ? { value: privateCopy(chosen.value) } : (chosen as Content)
+  }
   return { id, scope, fingerprint: fingerprint(content, options.fields), content, input }
 }
 
@@ -66,7 +74,10 @@ export function operationId(operation: string, scope: Scope, key: Key): StoredKe
   return sha256(encodeTuple(['op1', operation, scope, parseKey(key)])) as string as StoredKey
 }
 
-/** Whether a record is bound to the content of a call, judged by the algorithm and the rule that its fingerprint was made with. */
+/**
+ * Whether a record is bound to the content of a call, judged by the algorithm and the rule that its fingerprint was
+ * made with.
+ */
 export function isSameContent(
   identity: CallIdentity<unknown>,
   record: Pick<StoredRecord, 'format' | 'fingerprint'>,
@@ -75,15 +86,6 @@ export function isSameContent(
   // One of a newer format is refused for that, and nothing in it is read.
   if (stored === undefined || identity.content === undefined || format > recordFormat) return true
   return stored === identity.fingerprint || sameContent(stored, identity.content)
-}
-
-function ownContent(given: unknown): Content {
-  if (typeof given !== 'object' || given === null) {
-    throw new RepriseError('ARGUMENT_INVALID', 'content gives { value }, { json } or { bytes }.', {
-      details: { option: 'content' },
-    })
-  }
-  return 'value' in given ? { value: privateCopy(given.value) } : (given as Content)
 }
 
 function refuseOld(key: Key, oldestKeyMs: number, wallMs: number): void {
@@ -122,9 +124,9 @@ export function callDeadline(options: CallOptions, usualMs: number, windowMs: nu
 }
 
 /**
- * A copy of an input that nobody else holds, so that a body that changes its input changes nothing but its own copy. Copies
- * plain objects and arrays, at any depth; references stay shared where they were, and cycles stay cycles. Everything else
- * (instances of classes, dates, buffers, maps, functions) is the same object in the copy.
+ * A copy of an input that nobody else holds, so that a body that changes its input changes nothing but its own copy.
+ * Copies plain objects and arrays, at any depth; references stay shared where they were, and cycles stay cycles.
+ * Everything else (instances of classes, dates, buffers, maps, functions) is the same object in the copy.
  */
 export function privateCopy<Value>(value: Value): Value {
   if (!isPlain(value)) return value

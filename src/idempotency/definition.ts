@@ -1,4 +1,5 @@
-// What an operation is, as data: the five answers, and what its runner needs to know. Definitions that cannot be safe are refused here.
+// What an operation is, as data: the five answers, and what its runner needs to know. Definitions that cannot be safe
+// are refused here.
 
 import type { RecordMode } from '../atomicity/index.js'
 import type { Content, FieldRule, Key, Scope } from '../identity/index.js'
@@ -11,7 +12,9 @@ export type Reversibility = 'repeatable' | 'guarded' | 'compensable' | 'irrevers
 
 /** What atomic and leased operations are told alike. */
 export interface OperationOptions<Input, Result, Code extends string = string> {
-  /** Who may share a key, of an input. Mandatory: without it a stranger with the same key gets somebody else's outcome. */
+  /**
+   * Who may share a key, of an input. Mandatory: without it a stranger with the same key gets somebody else's outcome.
+   */
   readonly scope: (input: Input) => Scope
   /** The intent's key, of an input; minted by the caller before the first attempt. */
   readonly key: (input: Input) => Key
@@ -23,12 +26,15 @@ export interface OperationOptions<Input, Result, Code extends string = string> {
   readonly window: Duration
   /** The longest time after which a repeat may still arrive. Default: the window. A longer one is refused. */
   readonly retryHorizon?: Duration
-  /** Keys that carry their time (UUIDv7) and are older than this are refused with KEY_TOO_OLD. Default: a repeat after the window executes anew. */
+  /**
+   * Keys that carry their time (UUIDv7) and are older than this are refused with KEY_TOO_OLD. Default: a repeat after
+   * the window executes anew.
+   */
   readonly oldestKey?: Duration
   /**
-   * What a duplicate does while the first one is under way: wait for it, or be refused with OPERATION_IN_FLIGHT at once. Where the store's manifest says
-   * `refuse: 'coarse'`, a writer of another process cannot be told from one on the same key: there it waits too, and is then refused with `details.certain: false`.
-   * Default `'wait'`.
+   * What a duplicate does while the first one is under way: wait for it, or be refused with OPERATION_IN_FLIGHT at
+   * once. Where the store's manifest says `refuse: 'coarse'`, a writer of another process cannot be told from one on
+   * the same key: there it waits too, and is then refused with `details.certain: false`. Default `'wait'`.
    */
   readonly duplicates?: 'wait' | 'refuse'
   /** How long a duplicate waits at most. Never longer than its deadline. Default `'5s'`. */
@@ -38,15 +44,18 @@ export interface OperationOptions<Input, Result, Code extends string = string> {
   /** The codes of final failures. Default: none. */
   readonly failures?: readonly Code[]
   /**
-   * Makes a final failure of a thrown error, or returns undefined. What the body wrote is rolled back. Where it throws itself, the body's error decides, and `reprise.operation.misjudged`
-   * says so. Default: no thrown error is final.
+   * Makes a final failure of a thrown error, or returns undefined. What the body wrote is rolled back. Where it throws
+   * itself, the body's error decides, and `reprise.operation.misjudged` says so. Default: no thrown error is final.
    */
   readonly terminal?: (error: unknown) => Failure<Code> | undefined
   /** How results are stored. Default: JSON. */
   readonly codec?: ValueCodec<Result>
   /** Codecs of earlier versions, to read what they wrote. Default: none. */
   readonly earlierCodecs?: readonly ValueCodec<Result>[]
-  /** The most bytes of an outcome that are stored; a larger one leaves a tombstone, and a repeat is refused with OUTCOME_TOO_LARGE. Default 256 KiB. */
+  /**
+   * The most bytes of an outcome that are stored; a larger one leaves a tombstone, and a repeat is refused with
+   * OUTCOME_TOO_LARGE. Default 256 KiB.
+   */
   readonly largestOutcome?: number
   /** What kind of effect is protected. Default: `'guarded'`. */
   readonly reversibility?: Reversibility
@@ -59,7 +68,6 @@ export type AnyOperation = Operation<never, unknown>
 
 /** The five answers of an operation, as plain data. */
 export interface OperationAnswers {
-  /** Its name. */
   readonly name: string
   /** Where marker and effect commit. */
   readonly mode: RecordMode
@@ -89,11 +97,14 @@ export interface OperationAnswers {
 
 /** What one call of an operation can be told. */
 export interface CallOptions {
-  /** How long the call may take, or when it ends; the deadline of the intent in flight shortens it, and so does the window. Default: the domain's. */
+  /**
+   * How long the call may take, or when it ends; the deadline of the intent in flight shortens it, and so does the
+   * window. Default: the domain's.
+   */
   readonly deadline?: Duration
   /**
-   * Ends the call with its reason. Atomic: what the body has done is rolled back, unless COMMIT is on its way. Leased: what was begun is brought to its end, and recorded;
-   * only the caller does not wait for it.
+   * Ends the call with its reason. Atomic: what the body has done is rolled back, unless COMMIT is on its way. Leased:
+   * what was begun is brought to its end, and recorded; only the caller does not wait for it.
    */
   readonly signal?: AbortSignal
 }
@@ -104,12 +115,10 @@ export interface Operation<Input, Result, Code extends string = string> {
   (input: Input, options?: CallOptions): Promise<Result>
   /** The same, with a final failure as data. */
   outcome(input: Input, options?: CallOptions): Promise<Outcome<Result, Code>>
-  /** The five answers. */
   readonly answers: OperationAnswers
 }
 
 /** A leased operation: one that a sweep can drive to its outcome. */
 export interface LeasedOperation<Input, Result, Code extends string = string> extends Operation<Input, Result, Code> {
-  /** The five answers. */
   readonly answers: OperationAnswers & { readonly mode: 'leased' }
 }

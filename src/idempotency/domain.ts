@@ -1,5 +1,5 @@
-// What the operations of one domain share in this process: its records, its time, the keys that are being worked on, and
-// which operations there are.
+// What the operations of one domain share in this process: its records, its time, the keys that are being worked on,
+// and which operations there are.
 
 import type { RecordManifest, RecordStore, Records } from '../atomicity/index.js'
 import {
@@ -27,8 +27,8 @@ export interface OperationDomain {
   readonly deadlineMs: number
   /**
    * Names atomic claims: one random part for all, and a number. Such a claim commits with its outcome and cannot be
-   * stolen, so its name only has to tell our own outcome from others' after a lost answer; random bytes for each would be
-   * a sixth of what a replay costs.
+   * stolen, so its name only has to tell our own outcome from others' after a lost answer; random bytes for each would
+   * be a sixth of what a replay costs.
    */
   readonly tokens: { readonly root: string; last: number }
   /** The answers of its operations, by name, in the order of their definition. */
@@ -77,7 +77,9 @@ export function operationDomain(
 
 const usualDeadlineMs = 10_000
 
-/** Adds a definition. Refuses a name that is taken with OPERATION_DEFINED_TWICE: two bodies would share their records. */
+/**
+ * Adds a definition. Refuses a name that is taken with OPERATION_DEFINED_TWICE: two bodies would share their records.
+ */
 export function addOperation({ operations }: OperationDomain, answers: OperationAnswers): void {
   if (operations.has(answers.name)) {
     throw new RepriseError('OPERATION_DEFINED_TWICE', 'The domain has an operation of this name already.')
@@ -101,7 +103,10 @@ export interface DomainTime {
   readonly deadlineMs: number
 }
 
-/** The time that the operations of a store go by, found by its records: the domain's, or the system's where they belong to none. */
+/**
+ * The time that the operations of a store go by, found by its records: the domain's, or the system's where they belong
+ * to none.
+ */
 export function timeOfRecords(records: Records): DomainTime {
   return domains.get(records) ?? { clock: systemClock, random: systemRandom, deadlineMs: usualDeadlineMs }
 }

@@ -31,7 +31,8 @@ export function refusedBy(
     default:
       return new RepriseError(
         'MARKER_INVALID',
-        'The key is committed as claimed, without an outcome: a body ended its transaction itself, or something else wrote the record. Nothing runs under it until its effect is looked for and the key settled.',
+        'The key is committed as claimed, without an outcome: a body ended its transaction itself, or something else ' +
+          'wrote the record. Nothing runs under it until its effect is looked for and the key settled.',
       )
   }
 }

@@ -1,5 +1,6 @@
-// What one process knows of the keys it works on. Of duplicates one leads, the others wait in memory and hold nothing, each
-// by its own deadline and signal. An operation that calls itself is told so. Keys that were seen finished are remembered.
+// What one process knows of the keys it works on. Of duplicates one leads, the others wait in memory and hold nothing,
+// each by its own deadline and signal. An operation that calls itself is told so. Keys that were seen finished are
+// remembered.
 
 import type { StoredKey } from '../identity/index.js'
 import {
@@ -45,8 +46,8 @@ interface Flight<Told> {
 }
 
 // Who would rather be refused waits this long, in ms, until the store has told the leader whose the key is: it may be
-// finished, and then both are given its outcome. Not for longer: a store that is slow to answer does not make the leader
-// any less at work.
+// finished, and then both are given its outcome. Not for longer: a store that is slow to answer does not make the
+// leader any less at work.
 const shortWaitMs = 250
 
 // Of all flights for which nobody waits; never added to.
@@ -72,8 +73,8 @@ export class InProcessQueue<Told> {
   }
 
   /**
-   * Undefined: the visitor leads, at once or after a wait, and has to end that with {@link done}. Otherwise what the leader
-   * before it told. Refuses with OPERATION_MISMATCH, OPERATION_IN_FLIGHT, QUEUE_FULL.
+   * Undefined: the visitor leads, at once or after a wait, and has to end that with {@link done}. Otherwise what the
+   * leader before it told. Refuses with OPERATION_MISMATCH, OPERATION_IN_FLIGHT, QUEUE_FULL.
    */
   enter(id: StoredKey, visitor: Visitor): Promise<Told | undefined> | undefined {
     const flight = this.#flights.get(id)

@@ -1,5 +1,5 @@
-// Idempotency: an intent is carried out once. Marker, effect and outcome commit together, or the marker is an honest lease;
-// a repeat gets the stored outcome.
+// Idempotency: an intent is carried out once. Marker, effect and outcome commit together, or the marker is an honest
+// lease; a repeat gets the stored outcome.
 
 export type { RecordStore } from '../atomicity/index.js'
 

@@ -3,8 +3,8 @@
 import type { AuditNote, RecordChange, RecordMode, RecordOutcome } from '../atomicity/index.js'
 
 /**
- * What to do about an operation that may have had its effect. `rerun`: run it again, since the receiver honours our key for this long after the first claim.
- * `resolve`: ask what happened. `hold`: a person settles it.
+ * What to do about an operation that may have had its effect. `rerun`: run it again, since the receiver honours our key
+ * for this long after the first claim. `resolve`: ask what happened. `hold`: a person settles it.
  */
 export type Recovery =
   | { readonly kind: 'rerun'; readonly windowMs: number }
@@ -13,11 +13,13 @@ export type Recovery =
 
 /** Somebody wants to carry the operation out. */
 export interface ClaimEvent {
-  /** Which event it is. */
   readonly kind: 'claim'
   /** The mode of the operation's definition. */
   readonly mode: RecordMode
-  /** Names this claim: new for every claim that is tried, and the same only to find out what became of it after a lost answer, before anything was sent. */
+  /**
+   * Names this claim: new for every claim that is tried, and the same only to find out what became of it after a lost
+   * answer, before anything was sent.
+   */
   readonly token: string
   /** Whether the content is the one that the record is bound to; true where there is no fingerprint to compare with. */
   readonly sameContent: boolean
@@ -25,7 +27,10 @@ export interface ClaimEvent {
   readonly fingerprint: string | undefined
   /** How long the claim lives without a heartbeat, in ms; undefined in atomic mode. */
   readonly leaseMs: number | undefined
-  /** How long past its time a lease must be before it is taken over, in ms; and how long before its end the receiver's window is not relied on any more. */
+  /**
+   * How long past its time a lease must be before it is taken over, in ms; and how long before its end the receiver's
+   * window is not relied on any more.
+   */
   readonly marginMs: number
   /** What to do where it may have happened; undefined in atomic mode. */
   readonly recovery: Recovery | undefined
@@ -35,7 +40,6 @@ export interface ClaimEvent {
 
 /** A sweep has come to a record. */
 export interface LookEvent {
-  /** Which event it is. */
   readonly kind: 'look'
   /** The claim's token, should the record be taken over. */
   readonly token: string
@@ -56,8 +60,9 @@ export type OwnerEvent =
       readonly token: string
       readonly fence: number
       /**
-       * `unsent`: nothing was sent under this claim, at no time of it. `asked`: the world was asked, and nothing happened under any claim, nor can it any more.
-       * An attempt that is proven unsent says nothing about the attempts before it: after one of them that may have arrived, `lose` is the event.
+       * `unsent`: nothing was sent under this claim, at no time of it. `asked`: the world was asked, and nothing
+       * happened under any claim, nor can it any more. An attempt that is proven unsent says nothing about the attempts
+       * before it: after one of them that may have arrived, `lose` is the event.
        */
       readonly proof: 'unsent' | 'asked'
     }
@@ -72,7 +77,6 @@ export type OwnerEvent =
 
 /** A person decides. */
 export interface SettleEvent {
-  /** Which event it is. */
   readonly kind: 'settle'
   /** How long past its time a lease must be before it is decided on, in ms. */
   readonly marginMs: number
@@ -88,7 +92,10 @@ export type Refusal = 'absent' | 'finished' | 'format' | 'in-flight' | 'invalid'
 
 /** How long a run that repeats may go on sending, however often its lease is renewed. */
 interface SendLimit {
-  /** In ms from the moment the record was read: after it the receiver may have forgotten the key, and another send be another effect. */
+  /**
+   * In ms from the moment the record was read: after it the receiver may have forgotten the key, and another send be
+   * another effect.
+   */
   readonly sendWithinMs: number
 }
 
@@ -101,7 +108,10 @@ export type Decision =
   | ({ readonly act: 'execute'; readonly how: 'rerun'; readonly change: RecordChange } & SendLimit)
   /** Write the claim, then ask what happened. */
   | { readonly act: 'ask'; readonly change: RecordChange }
-  /** The claim is ours already; its answer was lost. Write the change, which begins the lease anew, then do what the claim was for. */
+  /**
+   * The claim is ours already; its answer was lost. Write the change, which begins the lease anew, then do what the
+   * claim was for.
+   */
   | { readonly act: 'own'; readonly how: 'run' | 'ask'; readonly change: RecordChange }
   | ({ readonly act: 'own'; readonly how: 'rerun'; readonly change: RecordChange } & SendLimit)
   /** Hand out the stored outcome. */

@@ -1,4 +1,5 @@
-// The machine: what an event means to a record, decided purely. Runners read a record, ask here, and write what it says if the record is still the same.
+// The machine: what an event means to a record, decided purely. Runners read a record, ask here, and write what it says
+// if the record is still the same.
 
 import { type RecordChange, type RecordOutcome, recordFormat, type StoredRecord } from '../atomicity/index.js'
 import type {
@@ -82,7 +83,8 @@ function recover(record: StoredRecord, event: ClaimEvent | LookEvent, nowMs: num
     : { act: 'execute', how: 'rerun', change: takeOver(event), sendWithinMs }
 }
 
-// The answer was lost, not what the claim was for: where others were before it, it asks or runs again as it would have then.
+// The answer was lost, not what the claim was for: where others were before it, it asks or runs again as it would have
+// then.
 function own(record: StoredRecord, event: ClaimEvent | LookEvent, nowMs: number): Decision | undefined {
   const change = renewal(event.leaseMs)
   if (record.claims === 1 && event.kind === 'claim') return { act: 'own', how: 'run', change }
@@ -100,7 +102,8 @@ function onOwner(record: StoredRecord | undefined, event: OwnerEvent): Decision 
     case 'renew':
       return { act: 'write', change: renewal(event.leaseMs) }
     case 'release':
-      // That this claim sent nothing says nothing about the claims before it; a sweep looks when the lease would have ended.
+      // That this claim sent nothing says nothing about the claims before it; a sweep looks when the lease would have
+      // ended.
       return record.claims === 1 || event.proof === 'asked'
         ? { act: 'remove' }
         : { act: 'write', change: { state: 'unknown', because: earlierClaim } }
@@ -137,7 +140,8 @@ function onSettle(record: StoredRecord | undefined, event: SettleEvent, nowMs: n
     const ours = record.because === settledBecause && decision.state !== 'released' && isOutcome(record, decision)
     return ours ? { act: 'done' } : { act: 'refuse', because: 'finished' }
   }
-  // A claim without a lease never ends by time: for a person it is over at once. One of atomic mode was committed by a body that ended its transaction itself; nobody else can go on.
+  // A claim without a lease never ends by time: for a person it is over at once. One of atomic mode was committed by a
+  // body that ended its transaction itself; nobody else can go on.
   const leased = record.state === 'claimed' && record.mode === 'leased'
   const wait = leased ? leaseLeft(record, event.marginMs, nowMs) : undefined
   if (wait?.retryInMs !== undefined) return { act: 'refuse', because: 'in-flight', retryInMs: wait.retryInMs }
@@ -180,7 +184,8 @@ function renewal(leaseMs: number | undefined): RecordChange {
   return { state: 'claimed', dueInMs: leaseMs ?? null }
 }
 
-// A claim whose lease is over becomes unknown, so that its owner is stale; it is due at once, for a sweep to leave its note. What is unknown stays as it is.
+// A claim whose lease is over becomes unknown, so that its owner is stale; it is due at once, for a sweep to leave its
+// note. What is unknown stays as it is.
 function heldBack(record: StoredRecord, { recovery }: ClaimEvent): Decision {
   const refused = { act: 'refuse', because: 'unknown' } as const
   if (record.state === 'unknown') return refused
@@ -213,8 +218,9 @@ export function isForgotten(record: StoredRecord, nowMs: number): boolean {
 }
 
 /**
- * How long the receiver still knows our key, or undefined where that is not long enough for one more lease. The margin allows for what the store's clock was ahead at
- * the first claim; a clock that has gone back since the last one is not believed.
+ * How long the receiver still knows our key, or undefined where that is not long enough for one more lease. The margin
+ * allows for what the store's clock was ahead at the first claim; a clock that has gone back since the last one is not
+ * believed.
  */
 function rerunLeftMs(record: StoredRecord, event: ClaimEvent | LookEvent, nowMs: number): number | undefined {
   if (event.recovery?.kind !== 'rerun') return undefined

@@ -25,13 +25,13 @@ export interface Operations<Handle> {
    *
    * @example
    * ```ts
-   * import { mintKey, scope } from 'reprise/identity'
+   * import { type Key, mintKey, scope } from 'reprise/identity'
    * import { memory } from 'reprise/stores/memory'
    *
    * const db = memory({ name: 'shop' })
    * const pay = db.operation('pay', {
-   *   scope: () => scope('shop'), key: ({ key }) => key, window: '24h',
-   *   run: async (_tx, order: { key: ReturnType<typeof mintKey>; amount: number }) => ({ paid: order.amount }),
+   *   scope: () => scope('shop'), key: (order: { key: Key; amount: number }) => order.key, window: '24h',
+   *   run: async (_tx, { amount }) => ({ paid: amount }),
    * })
    * const order = { key: mintKey(), amount: 5 }
    * console.log(await pay(order), (await pay.outcome(order)).replayed)
@@ -50,13 +50,18 @@ export interface Operations<Handle> {
   operations(): readonly OperationAnswers[]
   /** What is known of a key: how far it is, its outcome, and the notes about it. Changes nothing. */
   lookup(which: WhichHere, call?: UpkeepCall): Promise<Known>
-  /** A person decides an unknown outcome, with a reason that is kept. Refuses with SETTLE_REFUSED where there is nothing to settle. */
+  /**
+   * A person decides an unknown outcome, with a reason that is kept. Refuses with SETTLE_REFUSED where there is nothing
+   * to settle.
+   */
   settle<Which extends AnyOperation | string = string>(
     which: WhichHere<Which>,
     settlement: SettlementOf<Which>,
     options: SettleOptions,
   ): Promise<void>
-  /** Drives leased operations whose owner is gone, or whose outcome is unknown, to an outcome, as each of them declares. */
+  /**
+   * Drives leased operations whose owner is gone, or whose outcome is unknown, to an outcome, as each of them declares.
+   */
   sweep(
     operations: readonly LeasedOperation<never, unknown>[],
     options?: Omit<SweepOptions, 'store' | 'operations'>,

@@ -29,8 +29,8 @@ export interface Failure<Code extends string = string, Data = unknown> {
 
 /**
  * A final failure: it is stored, and every repeat gets the same one, by its code and data. Returned from a body, it is
- * stored together with what the body wrote. Thrown (as it is, or inside {@link OperationFailedError}), or made of a thrown
- * error by the definition's `terminal`, what the body wrote is rolled back and the failure is stored.
+ * stored together with what the body wrote. Thrown (as it is, or inside {@link OperationFailedError}), or made of a
+ * thrown error by the definition's `terminal`, what the body wrote is rolled back and the failure is stored.
  *
  * @example
  * ```ts
@@ -104,7 +104,6 @@ export interface Ending extends RecordOutcome {
 export interface CodecContext {
   /** The record's name; the associated data of an encryption. */
   readonly id: StoredKey
-  /** The operation's name. */
   readonly operation: string
 }
 
@@ -125,8 +124,8 @@ export interface ValueCodec<Result> {
    */
   readonly failures?: boolean
   /**
-   * What `decode` gives equals what was encoded. The first caller then gets the value itself that the body returned, and
-   * nothing is decoded for it. Default: the first caller gets a decoded copy.
+   * What `decode` gives equals what was encoded. The first caller then gets the value itself that the body returned,
+   * and nothing is decoded for it. Default: the first caller gets a decoded copy.
    */
   readonly faithful?: true
   /** The text to store. */
@@ -138,9 +137,9 @@ export interface ValueCodec<Result> {
    */
   decode(text: string, context: CodecContext, state?: 'succeeded' | 'failed'): Result | PromiseLike<Result>
   /**
-   * Called with a value that was to be encoded and that nobody will get: its transaction did not commit, a later run took
-   * its place, or somebody else's outcome was replayed. For values that hold something open, such as a stream. What it
-   * throws is ignored. Default: nothing is done.
+   * Called with a value that was to be encoded and that nobody will get: its transaction did not commit, a later run
+   * took its place, or somebody else's outcome was replayed. For values that hold something open, such as a stream.
+   * What it throws is ignored. Default: nothing is done.
    */
   discard?(value: Result): void
 }
@@ -212,7 +211,10 @@ export function encodeOutcome(
       const message = 'A codec encoded an outcome as something other than text.'
       throw new RepriseError('OPERATION_INVALID', message, { details: { option: 'codec' } })
     }
-    const fits = typeof text === 'string' && isWithin(text, largestBytes)
+    // A UTF-16 unit is at most three bytes of UTF-8, so most texts need not be measured.
+    const fits =
+      typeof text === 'string' &&
+      (text.length * 3 <= largestBytes || (text.length <= largestBytes && Buffer.byteLength(text) <= largestBytes))
     return {
       state: failed ? 'failed' : 'succeeded',
       codec: fits ? codec?.name : tombstone,
@@ -229,16 +231,10 @@ export function encodeOutcome(
   return isPromiseLike(encoding) ? Promise.resolve(encoding).then(stored) : stored(encoding)
 }
 
-function isWithin(text: string, largestBytes: number): boolean {
-  // A UTF-16 unit is at most three bytes of UTF-8.
-  if (text.length * 3 <= largestBytes) return true
-  return text.length <= largestBytes && Buffer.byteLength(text) <= largestBytes
-}
-
 /**
  * The ending with an outcome that JSON cannot give back, where its effect cannot be undone any more: that it is done is
- * stored. The call that has it gets the whole of it, a repeat is refused with OUTCOME_UNREADABLE, and nothing is executed
- * again. Undefined where the error says something else: a codec may be luckier another time.
+ * stored. The call that has it gets the whole of it, a repeat is refused with OUTCOME_UNREADABLE, and nothing is
+ * executed again. Undefined where the error says something else: a codec may be luckier another time.
  */
 export function unencodedOutcome(
   { rememberedMs }: OutcomeStorage,
@@ -280,8 +276,8 @@ export function checkRegistered({ failures }: OutcomeStorage, failure: Failure, 
 
 /**
  * The final failure in what a body threw, or what the definition's `terminal` makes of it; undefined: it is none. A
- * `terminal` that throws, or returns something else, says nothing: what the body threw decides, and the mistake is told as
- * an event.
+ * `terminal` that throws, or returns something else, says nothing: what the body threw decides, and the mistake is told
+ * as an event.
  */
 export function finalFailureIn(
   error: unknown,
@@ -320,8 +316,8 @@ const ownDecodeMs = 1_000
 
 /**
  * What a caller gets: the whole value where it is at hand, otherwise what the stored text decodes to. Refuses with
- * OUTCOME_TOO_LARGE or OUTCOME_UNREADABLE; never reads less than was stored. A codec that takes longer than the call may
- * ends it with DEADLINE_EXCEEDED, or the signal's reason: the outcome stays stored, and a repeat gets it.
+ * OUTCOME_TOO_LARGE or OUTCOME_UNREADABLE; never reads less than was stored. A codec that takes longer than the call
+ * may ends it with DEADLINE_EXCEEDED, or the signal's reason: the outcome stays stored, and a repeat gets it.
  */
 export function decodeOutcome(
   { codecs }: Pick<OutcomeStorage, 'codecs'>,

@@ -1,8 +1,9 @@
 // What the types say about values that are stored as JSON: whatever would come back as something else needs a codec.
 
 /**
- * A type as JSON gives it back; `never` in the place of what it does not: bigints, symbols, functions, and so everything with methods (dates, buffers, maps, instances of classes).
- * Interfaces need no index signature. `any` and `unknown` pass: what they hold is looked at when it is stored.
+ * A type as JSON gives it back; `never` in the place of what it does not: bigints, symbols, functions, and so
+ * everything with methods (dates, buffers, maps, instances of classes). Interfaces need no index signature. `any` and
+ * `unknown` pass: what they hold is looked at when it is stored.
  */
 export type JsonOf<Value> = Value extends string | number | boolean | null | undefined
   ? Value

@@ -1,4 +1,5 @@
-// A world for leased operations in virtual time: one store, processes that can be paused, answers that can be lost, and a receiver that counts.
+// A world for leased operations in virtual time: one store, processes that can be paused, answers that can be lost, and
+// a receiver that counts.
 
 import type { RecordStore, Records } from '../../src/atomicity/index.js'
 import { operationDomain } from '../../src/idempotency/domain.js'
@@ -22,7 +23,10 @@ export interface Receipt {
   readonly charge: number
 }
 
-/** What a statement to the store meets: nothing, a loss before it arrived, the loss of its answer, or an error of the store's own in place of it. */
+/**
+ * What a statement to the store meets: nothing, a loss before it arrived, the loss of its answer, or an error of the
+ * store's own in place of it.
+ */
 export type StoreFault = 'fine' | 'not-sent' | 'answer-lost' | Error
 
 export interface World {
@@ -68,7 +72,10 @@ function faulty(records: Records, fault: (method: keyof Records, nth: number) =>
   })
 }
 
-/** A process's own view of time: while it is stopped its timers are late; while its machine is suspended its monotonic clock stands still too. */
+/**
+ * A process's own view of time: while it is stopped its timers are late; while its machine is suspended its monotonic
+ * clock stands still too.
+ */
 export interface PausableClock extends Clock {
   pause(how?: 'stopped' | 'suspended'): void
   resume(): void

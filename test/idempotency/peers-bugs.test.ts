@@ -1,5 +1,6 @@
-// What other idempotency libraries were seen to do, and what an operation does on the same input. The ids name the observations: PT Powertools for TypeScript 2.35,
-// NI node-idempotency, HI hono-idempotency, EI express-idempotency, IJ idempot-js. None of them is run here.
+// What other idempotency libraries were seen to do, and what an operation does on the same input. The ids name the
+// observations: PT Powertools for TypeScript 2.35, NI node-idempotency, HI hono-idempotency, EI express-idempotency, IJ
+// idempot-js. None of them is run here.
 
 import { afterEach, describe, expect, it } from 'vitest'
 import { fail, operationId, type ValueCodec } from '../../src/idempotency/index.js'

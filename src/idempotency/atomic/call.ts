@@ -1,5 +1,5 @@
-// One call of an atomic operation: queue, look, transaction, answer. It is also the key of that transaction: what a record
-// that is there means, and how long to wait for one that is not. What is decided is decided by the machine.
+// One call of an atomic operation: queue, look, transaction, answer. It is also the key of that transaction: what a
+// record that is there means, and how long to wait for one that is not. What is decided is decided by the machine.
 
 import { type RecordDraft, type RecordOutcome, recordFormat, type Seen, type Stored } from '../../atomicity/index.js'
 import { type Key, keyScope, type StoredKey } from '../../identity/index.js'
@@ -53,8 +53,8 @@ const noOptions: CallOptions = {}
 // No claim has this token: a call that has not drafted one looks at a record that cannot be its own.
 const undrafted: RecordDraft = { mode: 'atomic', token: '' }
 
-// The unique index lets nobody through, so that a short wait, in ms, tells that somebody is there; not so short that the
-// store's own short locks are mistaken for it.
+// The unique index lets nobody through, so that a short wait, in ms, tells that somebody is there; not so short that
+// the store's own short locks are mistaken for it.
 const shortWaitMs = 25
 
 /** One call. Made, it has refused an input or options that are not valid. */
@@ -71,8 +71,8 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
   readonly #identity: CallIdentity<Input>
   readonly #context: CodecContext
   readonly #sinceMs: number
-  // Where only the whole store can be locked, whoever holds it may be at work on any key: a call with a key of its own has
-  // to wait for its turn.
+  // Where only the whole store can be locked, whoever holds it may be at work on any key: a call with a key of its own
+  // has to wait for its turn.
   readonly #refusesAtOnce: boolean
   // What the last body returned or failed with, as long as it may have to be discarded, and how many were begun.
   #returned: { readonly value: unknown } | undefined
@@ -156,7 +156,8 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
     return ending
   }
 
-  // One read in place of a transaction, where the key is thought to be finished. What it cannot tell, the transaction will.
+  // One read in place of a transaction, where the key is thought to be finished. What it cannot tell, the transaction
+  // will.
   async #look(): Promise<Ending | undefined> {
     const { finished, records } = this.#operation.domain
     let seen: Seen | undefined

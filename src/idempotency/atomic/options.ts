@@ -15,9 +15,10 @@ export interface AtomicOptions<Handle, Input, Returned, Code extends string>
   extends OperationOptions<Input, NoInfer<ResultOf<Returned>>, Code>,
     TransactionOptions {
   /**
-   * Does the work, in a transaction that also holds the claim and the outcome: all of it commits, or nothing. It may run several times, each in a fresh transaction
-   * and with its own copy of the input (plain objects and arrays; other objects are the caller's own). What it returns is stored; `fail(…)` is
-   * stored as a final failure, with what was written. What it throws rolls everything back, and the key is free again, unless it is a final failure.
+   * Does the work, in a transaction that also holds the claim and the outcome: all of it commits, or nothing. It may
+   * run several times, each in a fresh transaction and with its own copy of the input (plain objects and arrays; other
+   * objects are the caller's own). What it returns is stored; `fail(…)` is stored as a final failure, with what was
+   * written. What it throws rolls everything back, and the key is free again, unless it is a final failure.
    */
   readonly run: (tx: Handle, input: Input) => Returned
 }

@@ -7,8 +7,8 @@ import { parseJson, printJson } from './json.js'
 /** The keys of {@link encrypted}. */
 export interface EncryptionOptions {
   /**
-   * 32 bytes each, by an id of 1 to 32 letters, digits, dashes or underscores that is stored beside the text. Keep old ones for as long as outcomes written with
-   * them are remembered.
+   * 32 bytes each, by an id of 1 to 32 letters, digits, dashes or underscores that is stored beside the text. Keep old
+   * ones for as long as outcomes written with them are remembered.
    */
   readonly keys: Readonly<Record<string, Uint8Array>>
   /** The id of the key that new outcomes are written with. */
@@ -21,9 +21,18 @@ const keyIdShape = /^[A-Za-z0-9_-]{1,32}$/
 const largestBytes = 67_108_864
 
 /**
- * A codec that stores results and failures as JSON under AES-256-GCM. The names of the record, the operation and the key are associated data, so that a text that is
- * moved to another record cannot be decoded: the call ends with OUTCOME_UNREADABLE, and nothing is executed again. One key is good for
- * 2^32 outcomes; then make another one the current. Refuses keys that are none with ARGUMENT_INVALID.
+ * A codec that stores results and failures as JSON under AES-256-GCM. The names of the record, the operation and the
+ * key are associated data, so that a text that is moved to another record cannot be decoded: the call ends with
+ * OUTCOME_UNREADABLE, and nothing is executed again. One key is good for 2^32 outcomes; then make another one the
+ * current. Refuses keys that are none with ARGUMENT_INVALID.
+ *
+ * @example
+ * ```ts
+ * import { randomBytes } from 'node:crypto'
+ * import { encrypted } from 'reprise/idempotency'
+ *
+ * export const codec = encrypted<{ pin: string }>({ keys: { 'key-1': randomBytes(32) }, current: 'key-1' })
+ * ```
  */
 export function encrypted<Result = unknown>(options: EncryptionOptions): ValueCodec<Result> {
   const { current, random = systemRandom } = options

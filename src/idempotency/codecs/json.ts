@@ -6,8 +6,9 @@ import { isRepriseError, readableJsonOf } from '../../kernel/index.js'
 const nothing = ''
 
 /**
- * The value as canonical JSON; undefined where it is larger than the limit. Refuses with JSON_VALUE_UNSUPPORTED what JSON would not give back (dates, bigints, buffers, maps,
- * instances of classes), before anything is committed; members that are undefined are left out.
+ * The value as canonical JSON; undefined where it is larger than the limit. Refuses with JSON_VALUE_UNSUPPORTED what
+ * JSON would not give back (dates, bigints, buffers, maps, instances of classes), before anything is committed; members
+ * that are undefined are left out.
  */
 export function printJson(value: unknown, largestBytes: number): string | undefined {
   if (value === undefined) return nothing

@@ -112,7 +112,8 @@ export class LeasedCall implements Visitor {
     }
     const { claim } = claimed
     if (signal?.aborted === true) {
-      // Nothing was begun under the claim, and nobody waits for it any more. What earlier claims may have sent stays unknown.
+      // Nothing was begun under the claim, and nobody waits for it any more. What earlier claims may have sent stays
+      // unknown.
       const { end } = await claim.end({ kind: 'release', proof: 'unsent' })
       if (end === 'written' && claim.claims === 1) claim.tell('released', 'aborted')
       throw signal.reason

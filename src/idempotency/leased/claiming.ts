@@ -1,5 +1,5 @@
-// Getting a claim: the store's unique index decides, the machine says what is there, and whoever comes second waits for the
-// winner or is refused.
+// Getting a claim: the store's unique index decides, the machine says what is there, and whoever comes second waits for
+// the winner or is refused.
 
 import type { RecordLimits, Seen, StoredRecord, Written } from '../../atomicity/index.js'
 import { type Deadline, defined, isRepriseError, RepriseError, remainingMs, sleep, uuidv4 } from '../../kernel/index.js'

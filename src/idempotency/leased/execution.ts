@@ -94,8 +94,8 @@ function run({ plan, claim, input, deadline }: ClaimedWork, lease: BodyLease): P
   return insideOperation(plan.domain.queue, claim.id, () => withIntent(intent, work))
 }
 
-// Stores what a body returned, or what was found out. Throws LEASE_LOST where the claim is somebody else's, OPERATION_UNKNOWN
-// where it could not be stored; nobody gets the value then.
+// Stores what a body returned, or what was found out. Throws LEASE_LOST where the claim is somebody else's,
+// OPERATION_UNKNOWN where it could not be stored; nobody gets the value then.
 async function complete(
   work: ClaimedWork,
   returned: unknown,
@@ -137,8 +137,8 @@ async function complete(
   }
 }
 
-// The key is free again; the caller gets the body's own error, also where the store could not be told: then the lease has
-// to end first.
+// The key is free again; the caller gets the body's own error, also where the store could not be told: then the lease
+// has to end first.
 async function release({ claim, note }: ClaimedWork, error: unknown): Promise<unknown> {
   const before = reach('leased.before-release')
   if (before) await before
@@ -173,9 +173,9 @@ async function loseClaim(
 }
 
 /**
- * Asks what happened under earlier claims, until the deadline at the latest, and stores it. Undefined: it did not happen.
- * Slow answers, wrong ones and errors all mean that nobody knows yet: OPERATION_UNKNOWN. Throws LEASE_LOST where the claim
- * is lost.
+ * Asks what happened under earlier claims, until the deadline at the latest, and stores it. Undefined: it did not
+ * happen. Slow answers, wrong ones and errors all mean that nobody knows yet: OPERATION_UNKNOWN. Throws LEASE_LOST
+ * where the claim is lost.
  */
 export async function askWhatHappened(work: ClaimedWork): Promise<Ending | undefined> {
   const { plan, claim, deadline } = work

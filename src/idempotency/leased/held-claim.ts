@@ -1,5 +1,5 @@
-// A claim in the hands of its owner: renewed while work goes on, ended once, and given up as soon as nobody can be sure of
-// it any more.
+// A claim in the hands of its owner: renewed while work goes on, ended once, and given up as soon as nobody can be sure
+// of it any more.
 
 import type { AuditNote, RecordLimits, Seen, StoredRecord, Written } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
@@ -12,14 +12,14 @@ import type { Plan } from './plan.js'
 import { type Answered, type Step, stepByStep } from './store-calls.js'
 
 /**
- * Why the store refuses an owner: another one has the claim, a sweep found its lease over, a person has settled it, or its
- * record is not there.
+ * Why the store refuses an owner: another one has the claim, a sweep found its lease over, a person has settled it, or
+ * its record is not there.
  */
 export type Gone = 'taken-over' | 'expired' | 'settled' | 'removed'
 
 /**
- * What became of the end of a claim. `stale`: the store refused it, since the claim is not ours any more. `undelivered`:
- * the store could not be reached in time.
+ * What became of the end of a claim. `stale`: the store refused it, since the claim is not ours any more.
+ * `undelivered`: the store could not be reached in time.
  */
 export type ClaimEnd =
   | { readonly end: 'written' }
@@ -30,8 +30,8 @@ export type ClaimEnd =
 export type EndEvent = Unowned<Exclude<OwnerEvent, { readonly kind: 'renew' }>>
 type Unowned<Event> = Event extends unknown ? Omit<Event, 'token' | 'fence'> : never
 
-// What was done is told to the store also after the lease: nobody takes the claim over before the margin has passed, and
-// whoever does is told apart by token and fence.
+// What was done is told to the store also after the lease: nobody takes the claim over before the margin has passed,
+// and whoever does is told apart by token and fence.
 const leastGraceMs = 1_000
 const mostGraceMs = 5_000
 
@@ -110,8 +110,9 @@ export class HeldClaim {
   }
 
   /**
-   * Waits for work, but not beyond the loss of the claim: not a moment where the store has said so, and for a grace of 1 to
-   * 5 s, the margin, where only no renewal was confirmed in time. The work may go on then; its end is heard of by nobody.
+   * Waits for work, but not beyond the loss of the claim: not a moment where the store has said so, and for a grace of
+   * 1 to 5 s, the margin, where only no renewal was confirmed in time. The work may go on then; its end is heard of by
+   * nobody.
    */
   unlessLost<Result>(work: PromiseLike<Result>, patient: boolean = true): Promise<Result> {
     return waitFor<Result>({}, (resolve, reject) => {
@@ -127,12 +128,15 @@ export class HeldClaim {
     })
   }
 
-  /** Makes sure that the lease cannot end within the allowance. Renews it first where that is not sure; refuses with LEASE_LOST. */
+  /**
+   * Makes sure that the lease cannot end within the allowance. Renews it first where that is not sure; refuses with
+   * LEASE_LOST.
+   */
   async refresh(allowanceMs: number): Promise<void> {
     for (let round = 0; round < 3; round += 1) {
       if (this.lost !== undefined) throw this.lost
-      // The monotonic clock of a machine that was suspended stood still, while its wall clock has moved on. A wall clock
-      // that was only set costs a renewal.
+      // The monotonic clock of a machine that was suspended stood still, while its wall clock has moved on. A wall
+      // clock that was only set costs a renewal.
       const passedMs = this.#plan.domain.clock.wallMs() - this.#sent.wallMs
       if (this.#leftMs() >= allowanceMs && this.#sent.liveForMs - passedMs >= allowanceMs) return
       await this.renew()
@@ -150,9 +154,9 @@ export class HeldClaim {
   }
 
   /**
-   * Ends the claim: the outcome is written if the claim is still ours, which the store decides by token and fence. Tried
-   * until the lease is over, and for a grace after it: that no renewal was confirmed in time does not mean that somebody
-   * else has it.
+   * Ends the claim: the outcome is written if the claim is still ours, which the store decides by token and fence.
+   * Tried until the lease is over, and for a grace after it: that no renewal was confirmed in time does not mean that
+   * somebody else has it.
    */
   async end(event: EndEvent, note?: AuditNote): Promise<ClaimEnd> {
     if (this.#gone !== undefined) return { end: 'stale', because: this.#gone }

@@ -20,16 +20,16 @@ export interface EffectCall {
 }
 
 /**
- * The claim under which a body works. It protects the record: only its owner can write the outcome. It does not protect the
- * outside world: a call that was sent while the lease was held may arrive after it has ended. What protects there is the
- * derived key, or a receiver that compares fences.
+ * The claim under which a body works. It protects the record: only its owner can write the outcome. It does not protect
+ * the outside world: a call that was sent while the lease was held may arrive after it has ended. What protects there
+ * is the derived key, or a receiver that compares fences.
  */
 export interface Lease {
   /**
-   * Makes an external call. Before that it checks that the last confirmed renewal is recent enough for the lease not to end
-   * meanwhile, and renews it first where it is not; refuses with LEASE_LOST or DEADLINE_EXCEEDED, in a run that follows
-   * another one also with OPERATION_UNKNOWN where the receiver may have forgotten the key, and then nothing is sent.
-   * Repeats belong inside of `call`, under its one key.
+   * Makes an external call. Before that it checks that the last confirmed renewal is recent enough for the lease not to
+   * end meanwhile, and renews it first where it is not; refuses with LEASE_LOST or DEADLINE_EXCEEDED, in a run that
+   * follows another one also with OPERATION_UNKNOWN where the receiver may have forgotten the key, and then nothing is
+   * sent. Repeats belong inside of `call`, under its one key.
    *
    * @param step A fixed name chosen in the code, such as `'capture'`. One step, one call: a second one is refused with
    * STEP_INVALID, unless every earlier one in this run was proven unsent.
@@ -38,8 +38,8 @@ export interface Lease {
   /** The key of a step: `derive` of the record's name. */
   key(step: string): Key
   /**
-   * Declares that nothing was sent, by any means, and gives the error back to be thrown: `throw lease.notSent(error)`. The
-   * key is then free again.
+   * Declares that nothing was sent, by any means, and gives the error back to be thrown: `throw lease.notSent(error)`.
+   * The key is then free again.
    */
   notSent<Thrown>(error: Thrown): Thrown
   /** Renews the lease now, and settles when the store has confirmed it. */
@@ -76,7 +76,10 @@ export interface LeaseParts {
   readonly clock: Clock
 }
 
-/** The lease of one run: it checks before each call that the claim still stands, and keeps account of what may have left. */
+/**
+ * The lease of one run: it checks before each call that the claim still stands, and keeps account of what may have
+ * left.
+ */
 export class BodyLease implements Lease {
   readonly token: string
   readonly fence: number
@@ -114,8 +117,8 @@ export class BodyLease implements Lease {
 
   effect<Value>(step: string, call: (call: EffectCall) => PromiseLike<Value> | Value): Promise<Value> {
     const work = this.#effect(step, call)
-    // The body gets a promise of its own, on which nobody else waits: a failure that it does not hear of is an unhandled
-    // rejection, as that of any other promise.
+    // The body gets a promise of its own, on which nobody else waits: a failure that it does not hear of is an
+    // unhandled rejection, as that of any other promise.
     const handed = work.then((value) => value)
     const pending = { work, handed }
     this.#pending.add(pending)

@@ -1,5 +1,5 @@
-// Leased operations: the effect lies outside the store, under a claim with token, fence and heartbeat, and with a recovery
-// that was declared beforehand.
+// Leased operations: the effect lies outside the store, under a claim with token, fence and heartbeat, and with a
+// recovery that was declared beforehand.
 
 import type { CallOptions, LeasedOperation } from '../definition.js'
 import { addOperation } from '../domain.js'
@@ -11,8 +11,8 @@ import { type LeasedOptions, planOf } from './plan.js'
 
 /**
  * Defines an operation whose effect lies outside the store. Claim, heartbeat and outcome are kept in the store; each
- * external call gets a key that is the same in every run. What may have happened is never repeated blindly: `recover` says
- * what is done about it. A store of records is enough, transactions are not needed.
+ * external call gets a key that is the same in every run. What may have happened is never repeated blindly: `recover`
+ * says what is done about it. A store of records is enough, transactions are not needed.
  *
  * Refuses what cannot be safe: OPERATION_INVALID (`details.option` says which), OPERATION_DEFINED_TWICE, SCOPE_MISSING,
  * RECOVERY_MISSING, WINDOW_SHORTER_THAN_LEASE, WINDOW_SHORTER_THAN_HORIZON, DURATION_INVALID.

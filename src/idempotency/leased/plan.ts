@@ -26,25 +26,41 @@ export interface LeasedOptions<Input, Result, Code extends string = string>
   /** How long a claim lives without a heartbeat; heartbeats come every third of it. At least 30 ms. */
   readonly lease: Duration
   /**
-   * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. Mandatory, and refused with RECOVERY_MISSING, unless the
-   * effect is declared `repeatable`: then it is simply run again. A function is short for `resolve(fn)`, and knows the type of its input by itself.
+   * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. Mandatory, and
+   * refused with RECOVERY_MISSING, unless the effect is declared `repeatable`: then it is simply run again. A function
+   * is short for `resolve(fn)`, and knows the type of its input by itself.
    */
   readonly recover?:
     | Recover<NoInfer<Input>, NoInfer<Result>, NoInfer<Code>>
     | ResolveFunction<NoInfer<Input>, NoInfer<Result>, NoInfer<Code>>
-  /** Carries the intent out. What it sends goes through {@link Lease.effect}. A final failure is returned with `fail(…)`. */
+  /**
+   * Carries the intent out. What it sends goes through {@link Lease.effect}. A final failure is returned with
+   * `fail(…)`.
+   */
   readonly run: (lease: Lease, input: Input) => PromiseLike<Result | Failure<Code>> | Result | Failure<Code>
-  /** How long past its end a lease is left alone before somebody takes it over, for clocks that run apart. Default a tenth of the lease, at least `'1s'`. */
+  /**
+   * How long past its end a lease is left alone before somebody takes it over, for clocks that run apart. Default a
+   * tenth of the lease, at least `'1s'`.
+   */
   readonly margin?: Duration
-  /** How much of the lease must be left, by the last confirmed renewal, for an external call to begin; otherwise it is renewed first. At most two thirds; default half. */
+  /**
+   * How much of the lease must be left, by the last confirmed renewal, for an external call to begin; otherwise it is
+   * renewed first. At most two thirds; default half.
+   */
   readonly allowance?: Duration
-  /** Judges what a call threw, before the usual classifiers: only `happened: 'no'` proves that nothing was sent. Default: none. */
+  /**
+   * Judges what a call threw, before the usual classifiers: only `happened: 'no'` proves that nothing was sent.
+   * Default: none.
+   */
   readonly classify?: Classifier
-  /** Whether the input is kept, as JSON, until the outcome is known, so that a sweep can run the operation again by itself. Default false. */
+  /**
+   * Whether the input is kept, as JSON, until the outcome is known, so that a sweep can run the operation again by
+   * itself. Default false.
+   */
   readonly keepInput?: boolean
   /**
-   * How long a call may take. When it is over nothing more is sent and the lease is no longer renewed; the call itself ends when the lease and its margin do, at the latest.
-   * Default: the domain's.
+   * How long a call may take. When it is over nothing more is sent and the lease is no longer renewed; the call itself
+   * ends when the lease and its margin do, at the latest. Default: the domain's.
    */
   readonly deadline?: Duration
   /** When a sweep first looks at an outcome that has become unknown. Default `'30s'`. */
@@ -96,8 +112,8 @@ const optionNames: readonly string[] = [
 ]
 
 /**
- * Checks a definition. Refuses with OPERATION_INVALID, SCOPE_MISSING, RECOVERY_MISSING, WINDOW_SHORTER_THAN_LEASE, WINDOW_SHORTER_THAN_HORIZON, DURATION_INVALID or
- * CAPABILITY_UNSUPPORTED.
+ * Checks a definition. Refuses with OPERATION_INVALID, SCOPE_MISSING, RECOVERY_MISSING, WINDOW_SHORTER_THAN_LEASE,
+ * WINDOW_SHORTER_THAN_HORIZON, DURATION_INVALID or CAPABILITY_UNSUPPORTED.
  */
 export function planOf<Input, Result, Code extends string>(
   name: string,

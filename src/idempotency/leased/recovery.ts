@@ -14,13 +14,14 @@ export type Found<Result = unknown, Code extends string = string> =
 
 /** What a resolving function gets. */
 export interface ResolveCall<Input> {
-  /** The operation's name. */
   readonly operation: string
   /** The key that was sent with a step: what to ask the other side for. */
   key(step: string): Key
   /** When the key was claimed first, in ms since 1970 by the store's clock: before it nothing was sent. */
   readonly claimedAtMs: number
-  /** The input: the caller's own, or the one that was kept with the claim. Undefined in a sweep where it was not kept. */
+  /**
+   * The input: the caller's own, or the one that was kept with the claim. Undefined in a sweep where it was not kept.
+   */
   readonly input: Input | undefined
   /** Aborted when the time for asking is over, or the claim is lost. */
   readonly signal: AbortSignal
@@ -42,15 +43,36 @@ export interface Recover<in Input = never, out Result = unknown, out Code extend
 /**
  * The receiver honours the derived key: the operation is run again, and the receiver tells a repeat from a new request.
  *
- * @param window How long the receiver remembers a key, counted from when it was first sent. Later than that nobody runs it again: a person settles it.
+ * @param window How long the receiver remembers a key, counted from when it was first sent. Later than that nobody runs it
+ * again: a person settles it.
+ *
+ * @example
+ * ```ts
+ * import { rerunKeyed } from 'reprise/idempotency'
+ *
+ * // The bank remembers an Idempotency-Key for a day.
+ * export const recover = rerunKeyed('24h')
+ * ```
  */
 export function rerunKeyed(window: Duration): Recover<unknown, never, never> {
   return Object.freeze({ rule: Object.freeze({ kind: 'rerun', windowMs: durationMs(window, { minMs: 1 }) }) })
 }
 
 /**
- * Somebody can be asked what happened. The answer is given by {@link happened}, {@link failedFinally}, {@link didNotHappen} or {@link stillUnknown}.
- * Mind what is still on its way: say `didNotHappen()` only where the effect cannot arrive any more.
+ * Somebody can be asked what happened. The answer is given by {@link happened}, {@link failedFinally},
+ * {@link didNotHappen} or {@link stillUnknown}. Mind what is still on its way: say `didNotHappen()` only where the effect
+ * cannot arrive any more.
+ *
+ * @example
+ * ```ts
+ * import { didNotHappen, happened, resolve } from 'reprise/idempotency'
+ *
+ * const charges = new Map<string, string>()
+ * export const recover = resolve(({ key }) => {
+ *   const charge = charges.get(key('capture'))
+ *   return charge === undefined ? didNotHappen() : happened(charge)
+ * })
+ * ```
  */
 export function resolve<Input, Result, Code extends string = never>(
   ask: ResolveFunction<Input, Result, Code>,
@@ -59,7 +81,17 @@ export function resolve<Input, Result, Code extends string = never>(
   return Object.freeze({ rule: Object.freeze({ kind: 'resolve' }), ask })
 }
 
-/** Nobody can be asked, and a repeat would do harm: a person settles it. */
+/**
+ * Nobody can be asked, and a repeat would do harm: a person settles it.
+ *
+ * @example
+ * ```ts
+ * import { hold } from 'reprise/idempotency'
+ *
+ * // A printed letter is not asked back, and not sent twice.
+ * export const recover = hold()
+ * ```
+ */
 export function hold(): Recover<unknown, never, never> {
   return Object.freeze({ rule: Object.freeze({ kind: 'hold' }) })
 }

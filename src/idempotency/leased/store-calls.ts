@@ -24,7 +24,10 @@ export interface TimeAndChance {
 /** An answer of the store, and when the question was sent. */
 export interface Answered<Answer> {
   readonly answer: Answer
-  /** Monotonic time before the statement was sent, in ms: whatever the store counted from its own clock began no earlier. */
+  /**
+   * Monotonic time before the statement was sent, in ms: whatever the store counted from its own clock began no
+   * earlier.
+   */
   readonly sentAtMs: number
   /** Whether an earlier try failed: it may have happened all the same. */
   readonly repeated: boolean
@@ -32,7 +35,10 @@ export interface Answered<Answer> {
 
 const backoff: Backoff = /* @__PURE__ */ fullJitter({ baseMs: 20, capMs: 1_000 })
 
-/** The longest that one statement may take, in ms, so that a store that does not answer is asked again before the deadline. */
+/**
+ * The longest that one statement may take, in ms, so that a store that does not answer is asked again before the
+ * deadline.
+ */
 const longestTryMs = 5_000
 
 /** Another try would end in the same way. */
@@ -53,15 +59,18 @@ export interface StatementOptions {
   /** Hears of each try that failed. */
   readonly onFailure?: (error: unknown) => void
   /**
-   * For a claim, under which nothing has begun: when its wait for a lock ends, in ms of monotonic time. It is then given up
-   * before the deadline, with the store's own error, where the store was full or locked for as long as one waits for it,
-   * and nothing can have been written. After a try of which that is not known it goes on: somebody has to hear what became
-   * of it.
+   * For a claim, under which nothing has begun: when its wait for a lock ends, in ms of monotonic time. It is then
+   * given up before the deadline, with the store's own error, where the store was full or locked for as long as one
+   * waits for it, and nothing can have been written. After a try of which that is not known it goes on: somebody has to
+   * hear what became of it.
    */
   readonly lockUntilMs?: number
 }
 
-/** Asks the store until it answers, or the deadline has passed: then the last error is thrown, or DEADLINE_EXCEEDED where nothing was tried. */
+/**
+ * Asks the store until it answers, or the deadline has passed: then the last error is thrown, or DEADLINE_EXCEEDED
+ * where nothing was tried.
+ */
 export async function persistently<Answer>(
   { clock, random }: TimeAndChance,
   deadline: Deadline,
@@ -103,8 +112,8 @@ function unwrittenIn(error: unknown): RepriseError | undefined {
 }
 
 /**
- * What follows from a record as it was seen: an end, or a statement. Where the statement wrote, `written` says what that
- * means; otherwise what it saw is decided on again.
+ * What follows from a record as it was seen: an end, or a statement. Where the statement wrote, `written` says what
+ * that means; otherwise what it saw is decided on again.
  */
 export type Step<Result> =
   | { readonly end: Result }
@@ -115,7 +124,8 @@ export type Step<Result> =
     }
 
 /**
- * Decides on a record, step by step, until there is an end. Undefined: it changed between deciding and writing every time.
+ * Decides on a record, step by step, until there is an end. Undefined: it changed between deciding and writing every
+ * time.
  *
  * @param first The first step: a read, a write, or an end.
  * @param decideOn What follows from what a statement saw.

@@ -1,5 +1,5 @@
-// One look of a sweep at one record: what the machine says is done, under a claim of the sweep's own, with a note beside
-// it.
+// One look of a sweep at one record: what the machine says is done, under a claim of the sweep's own, with a note
+// beside it.
 
 import type { AuditNote, NamedRecord, StoredRecord } from '../../atomicity/index.js'
 import { deadlineAfter, isRepriseError, uuidv4 } from '../../kernel/index.js'
@@ -12,8 +12,8 @@ import { decide, type LookEvent } from '../machine.js'
 import { discardReturned } from '../outcome.js'
 
 /**
- * What became of a record. `held`: a person has to settle it. `waiting`: it can only be run again by a caller, since its
- * input was not kept. `elsewhere`: somebody else works on it, or has ended it.
+ * What became of a record. `held`: a person has to settle it. `waiting`: it can only be run again by a caller, since
+ * its input was not kept. `elsewhere`: somebody else works on it, or has ended it.
  */
 export type Looked = 'succeeded' | 'failed' | 'released' | 'unknown' | 'held' | 'waiting' | 'elsewhere' | 'error'
 

@@ -4,7 +4,10 @@ import { type Clock, type Duration, defined, durationMs, RepriseError, sleep, sy
 
 /** How often, and until when. */
 export interface LoopOptions {
-  /** The pause between two passes, at least 1 ms. Default: one pass only. A pass that fails is reported and repeated after the pause; where there is only one, it throws. */
+  /**
+   * The pause between two passes, at least 1 ms. Default: one pass only. A pass that fails is reported and repeated
+   * after the pause; where there is only one, it throws.
+   */
   readonly every?: Duration
   /** Ends the work after what is under way: the promise is fulfilled with what was done. Default: none. */
   readonly signal?: AbortSignal

@@ -16,17 +16,22 @@ import { timeAndChance } from './which.js'
 
 /** What a purge is told. */
 export interface PurgeOptions extends LoopOptions {
-  /** The store. */
   readonly store: Pick<RecordStore, 'name' | 'records'>
   /** How many rows are forgotten at a time, 1 to 10,000. Default 500. */
   readonly batch?: number
   /** The pause between two batches. Default `'50ms'`. */
   readonly pause?: Duration
-  /** Also forgets unknown outcomes that were claimed first longer than this ago, each with an audit note. Default: never. */
+  /**
+   * Also forgets unknown outcomes that were claimed first longer than this ago, each with an audit note. Default:
+   * never.
+   */
   readonly unknownAfter?: Duration
   /** Also forgets audit notes older than this. Default: never. */
   readonly auditAfter?: Duration
-  /** Also forgets markers of transactions with a key that are older than this; they have no window of their own. Default: never. */
+  /**
+   * Also forgets markers of transactions with a key that are older than this; they have no window of their own.
+   * Default: never.
+   */
   readonly markersAfter?: Duration
   /** Hears of the counts after each batch. Default: none. */
   readonly onProgress?: (counts: Purged) => void
@@ -43,8 +48,8 @@ const optionNames = [
 ]
 
 /**
- * Purges: finished records past their window, and what else was asked for. A claim, and an outcome that is unknown, is not
- * forgotten unasked.
+ * Purges: finished records past their window, and what else was asked for. A claim, and an outcome that is unknown, is
+ * not forgotten unasked.
  *
  * @example
  * ```ts

@@ -21,7 +21,10 @@ export interface SettleOptions extends UpkeepCall {
   readonly margin?: Duration
 }
 
-/** What a person can decide: `happened(value)`, `failedFinally(failure)`, or `didNotHappen()`, which makes the key free again. */
+/**
+ * What a person can decide: `happened(value)`, `failedFinally(failure)`, or `didNotHappen()`, which makes the key free
+ * again.
+ */
 export type Settlement<Result = unknown, Code extends string = string> = Exclude<
   Found<Result, Code>,
   { readonly found: 'still-unknown' }
@@ -35,8 +38,8 @@ const optionNames = ['reason', 'actor', 'window', 'margin', 'deadline', 'clock',
 const largestOutcome = 262_144
 
 /**
- * Settles an operation whose outcome is unknown, or whose owner is gone. Refuses with SETTLE_REFUSED where there is nothing
- * to settle; `details.because` says why: `absent`, `finished`, `in-flight`, `invalid`, `format`.
+ * Settles an operation whose outcome is unknown, or whose owner is gone. Refuses with SETTLE_REFUSED where there is
+ * nothing to settle; `details.because` says why: `absent`, `finished`, `in-flight`, `invalid`, `format`.
  *
  * @example
  * ```ts
@@ -103,7 +106,8 @@ async function eventOf(
   return { kind: 'settle', marginMs, decision: { state, codec, value, rememberedMs } }
 }
 
-// Where only the name is known the outcome is JSON, remembered for ever, and whoever settles answers for the failure's code.
+// Where only the name is known the outcome is JSON, remembered for ever, and whoever settles answers for the failure's
+// code.
 function plainStorage(returned: unknown): OutcomeStorage {
   const failures = new Set(isFailure(returned) ? [returned.code] : [])
   const rememberedMs = Number.POSITIVE_INFINITY

@@ -1,4 +1,5 @@
-// The sweep: takes records whose owner is gone, or whose outcome is unknown, and drives each to an outcome as its operation declares.
+// The sweep: takes records whose owner is gone, or whose outcome is unknown, and drives each to an outcome as its
+// operation declares.
 
 import type { NamedRecord, RecordStore } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
@@ -28,7 +29,10 @@ export interface SweepOptions extends LoopOptions {
   readonly batch?: number
   /** How many of them are worked on at once, 1 to 100. Default 8. */
   readonly concurrency?: number
-  /** How long past its end a lease is left alone, for clocks that run apart. Default: the longest margin of the operations. */
+  /**
+   * How long past its end a lease is left alone, for clocks that run apart. Default: the longest margin of the
+   * operations.
+   */
   readonly margin?: Duration
   /** The wait before a record that stays unknown is looked at again; it doubles with every look. Default `'30s'`. */
   readonly baseDelay?: Duration
@@ -64,9 +68,9 @@ const optionNames = [
 type Counts = Record<Looked | 'taken', number>
 
 /**
- * Sweeps. Several sweeps may run at once: each record is taken by one of them. A record that cannot be driven to an outcome
- * is looked at less and less often, and every decision is written down beside it. A resolving function that throws or does
- * not return costs its own record a look, and nothing else.
+ * Sweeps. Several sweeps may run at once: each record is taken by one of them. A record that cannot be driven to an
+ * outcome is looked at less and less often, and every decision is written down beside it. A resolving function that
+ * throws or does not return costs its own record a look, and nothing else.
  *
  * @example
  * ```ts
@@ -76,7 +80,8 @@ type Counts = Record<Looked | 'taken', number>
  *
  * const store = memory({ name: 'shop' })
  * const mail = leased('mail', {
- *   store, scope: () => scope('shop'), key: (key: Key) => key, window: '7d', lease: '30s', recover: hold(), run: () => 'sent',
+ *   store, scope: () => scope('shop'), key: (key: Key) => key, window: '7d',
+ *   lease: '30s', recover: hold(), run: () => 'sent',
  * })
  * const counts = await sweep({ store, operations: [mail] })
  * console.log(counts.taken)

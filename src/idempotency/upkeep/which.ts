@@ -19,9 +19,7 @@ export type WhichHere<Named extends AnyOperation | string = AnyOperation | strin
 
 /** A record by the name under which it is stored, as events and listings show it. */
 export interface WhichStored {
-  /** The name. */
   readonly id: StoredKey
-  /** The store. */
   readonly store: Pick<RecordStore, 'records'>
 }
 
@@ -31,7 +29,6 @@ export interface NameOfRecord<Named extends AnyOperation | string = AnyOperation
   readonly operation: Named
   /** Who may share the key. */
   readonly scope: Scope
-  /** The key. */
   readonly key: Key
 }
 

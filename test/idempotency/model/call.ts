@@ -1,4 +1,5 @@
-// One call of an operation, or one look of a sweep, in steps between which anything else may happen. It does what a runner does, and no more.
+// One call of an operation, or one look of a sweep, in steps between which anything else may happen. It does what a
+// runner does, and no more.
 
 import type { Expected, RecordDraft, RecordMode } from '../../../src/atomicity/index.js'
 import type { ClaimEvent, Decision, LookEvent, OwnerEvent, Refusal } from '../../../src/idempotency/machine.js'
@@ -63,7 +64,8 @@ export class Call implements Claimant {
     else this.#writeEnd(fate)
   }
 
-  // Where the store's clock jumps past a window, a call can find that its own outcome is forgotten. Nothing is said about such a call.
+  // Where the store's clock jumps past a window, a call can find that its own outcome is forgotten. Nothing is said
+  // about such a call.
   #outlivedItsWindow(): boolean {
     const { setting, committed, record } = this.#world
     return !setting.clockIsSound && committed.has(this.token) && record?.token !== this.token

@@ -1,4 +1,5 @@
-// Many short histories of one key, against the real machine: whatever is lost, late, dead or wrong about the time, what must hold does.
+// Many short histories of one key, against the real machine: whatever is lost, late, dead or wrong about the time, what
+// must hold does.
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -72,7 +73,8 @@ describe('with a store’s clock that only goes forward, at most the margin ahea
   })
 })
 
-// What a lease and a receiver's window promise cannot hold then: they are times. All that hangs on token, fence and version does.
+// What a lease and a receiver's window promise cannot hold then: they are times. All that hangs on token, fence and
+// version does.
 describe('with a store’s clock that jumps, backwards too', () => {
   const tally: Tally = new Map()
   property(

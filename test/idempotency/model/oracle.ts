@@ -1,4 +1,5 @@
-// What must hold, told by somebody who does not know the machine: who holds the key in truth, what was effected, and until when an outcome is promised.
+// What must hold, told by somebody who does not know the machine: who holds the key in truth, what was effected, and
+// until when an outcome is promised.
 
 import type { StoredRecord } from '../../../src/atomicity/index.js'
 import { leaseMs, receiverWindowMs, windowMs } from './subject.js'
@@ -26,7 +27,10 @@ export interface Claimant {
   readonly token: string
 }
 
-/** From a claim to the end of the outcome's memory: within it there is one effect, however often the key is released and claimed again. */
+/**
+ * From a claim to the end of the outcome's memory: within it there is one effect, however often the key is released and
+ * claimed again.
+ */
 interface Epoch {
   effects: number
   /** The value of the effect. */
@@ -103,7 +107,10 @@ export class Oracle {
     }
   }
 
-  /** An effect is sent. The receiver that honours keys knows them for its window; the other one carries out whatever arrives. */
+  /**
+   * An effect is sent. The receiver that honours keys knows them for its window; the other one carries out whatever
+   * arrives.
+   */
   sent(by: Claimant, key: string, honoursKeys: boolean, realMs: number): string {
     if (this.#clockIsSound && this.holder !== by)
       throw new Violation('an owner sends, fresh as it thinks, while another holds the key')

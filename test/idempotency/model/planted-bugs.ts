@@ -1,4 +1,5 @@
-// Bugs that others have had, or that this machine would have without one of its lines: each replaces one part of what the model drives.
+// Bugs that others have had, or that this machine would have without one of its lines: each replaces one part of what
+// the model drives.
 
 import { changedRecord, type Expected, type RecordChange, type StoredRecord } from '../../../src/atomicity/index.js'
 import {

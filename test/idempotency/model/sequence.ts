@@ -1,4 +1,5 @@
-// A sequence: numbers that say who acts next, and with what luck. Two owners, a sweep, a person, clocks, and the end, at which everybody must be able to go on.
+// A sequence: numbers that say who acts next, and with what luck. Two owners, a sweep, a person, clocks, and the end,
+// at which everybody must be able to go on.
 
 import type { SettleEvent } from '../../../src/idempotency/machine.js'
 import { Call, type End } from './call.js'

@@ -1,4 +1,5 @@
-// The written table of states and events is what the machine decides, in every cell. REPRISE_WRITE_DOCS=1 writes it anew.
+// The written table of states and events is what the machine decides, in every cell. REPRISE_WRITE_DOCS=1 writes it
+// anew.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,5 @@
-// The table of states and events, made from the machine: every record there can be falls into a row, and all of a row are decided alike.
+// The table of states and events, made from the machine: every record there can be falls into a row, and all of a row
+// are decided alike.
 
 import { type RecordChange, recordFormat, type StoredRecord } from '../../../src/atomicity/index.js'
 import { type Decision, decide, type MachineEvent } from '../../../src/idempotency/machine.js'
@@ -104,7 +105,10 @@ function writtenAs({ state, dueInMs, because }: RecordChange, record: StoredReco
   return `unknown (${why}, due ${dueInMs === null ? 'never' : dueInMs === 0 ? 'now' : 'as said'})`
 }
 
-/** A table with its cells: for every row and column all decisions that occur in it, and how many records fall into the row. */
+/**
+ * A table with its cells: for every row and column all decisions that occur in it, and how many records fall into the
+ * row.
+ */
 export interface MadeEventTable {
   readonly table: EventTable
   readonly rows: readonly {

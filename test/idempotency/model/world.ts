@@ -93,7 +93,10 @@ export class World {
     return this.subject.decidesBy === 'store' ? storeMs : this.realMs + (this.ownerOffsetsMs[owner % 2] ?? 0)
   }
 
-  /** Sends a write; true: it was written, and the answer says so; false: it was not, and the answer says so; undefined: no answer. */
+  /**
+   * Sends a write; true: it was written, and the answer says so; false: it was not, and the answer says so; undefined:
+   * no answer.
+   */
   send(write: Write, fate: Fate): boolean | undefined {
     if (fate !== 'ok') this.count(`${write.purpose} ${fate}`)
     this.say(() => `${write.by.token} writes ${write.purpose} (${fate})`)
