@@ -15,9 +15,9 @@ import {
   isUnencoded,
   unencodedOutcome,
 } from '../outcome.js'
+import { BodyLease, stepKey } from './body-lease.js'
 import { reach } from './fault-points.js'
 import type { HeldClaim } from './held-claim.js'
-import { BodyLease, stepKey } from './lease.js'
 import type { Plan } from './plan.js'
 import { type Found, isFound } from './recovery.js'
 
