@@ -73,19 +73,23 @@ export function sameContent(stored: string, content: Content, limits?: JsonLimit
 }
 
 function digestBy({ algorithm, rule }: Recipe, content: Content, limits: JsonLimits | undefined): Fingerprint {
-  if (algorithm === 'bytes-sha256') return `${algorithm}:${digestText(rawBytes(content, limits))}` as Fingerprint
-  const canonical =
-    'value' in content
-      ? canonicalJsonOf(content.value, limits)
-      : canonicalJson('json' in content ? content.json : content.bytes, limits)
-  const { only, omit } = rule
-  if (only !== undefined) {
-    return `${algorithm};only=${printPointers(only)}:${digestText(onlyFields(canonical, only))}` as Fingerprint
+  let prefix: string = algorithm
+  let counted: string | Uint8Array
+  if (algorithm === 'bytes-sha256') counted = rawBytes(content, limits)
+  else {
+    counted =
+      'value' in content
+        ? canonicalJsonOf(content.value, limits)
+        : canonicalJson('json' in content ? content.json : content.bytes, limits)
+    if (rule.only !== undefined) {
+      prefix += `;only=${printPointers(rule.only)}`
+      counted = onlyFields(counted, rule.only)
+    } else if (rule.omit !== undefined) {
+      prefix += `;omit=${printPointers(rule.omit)}`
+      counted = omitFields(counted, rule.omit)
+    }
   }
-  if (omit !== undefined) {
-    return `${algorithm};omit=${printPointers(omit)}:${digestText(omitFields(canonical, omit))}` as Fingerprint
-  }
-  return `${algorithm}:${digestText(canonical)}` as Fingerprint
+  return `${prefix}${sha256(counted).slice('sha256'.length)}` as Fingerprint
 }
 
 function checkContent(content: Content): void {
@@ -106,10 +110,6 @@ function checkContent(content: Content): void {
 function rawBytes(content: Content, limits: JsonLimits | undefined): string | Uint8Array {
   if ('bytes' in content) return content.bytes
   return 'json' in content ? content.json : canonicalJsonOf(content.value, limits)
-}
-
-function digestText(data: string | Uint8Array): string {
-  return sha256(data).slice('sha256:'.length)
 }
 
 /** Checks a rule and brings it into one order. Refuses with FINGERPRINT_FIELDS_INVALID. */

@@ -15,8 +15,11 @@ export {
   deadlineHeader,
   type FieldValue,
   type HeaderCodec,
+  type KeyFieldOptions,
   type KeyHeaderCodec,
   keyHeader,
+  parseKeyField,
+  printKeyField,
   type RetryAfterCodec,
   readRetryAfter,
   replayedHeader,
@@ -24,7 +27,16 @@ export {
   retryOwnerHeader,
 } from './headers.js'
 export { currentDeadline, currentIntent, deriveKey, type Intent, keyScope, withIntent } from './intent.js'
-export { type Key, type KeyLimits, keyAgeMs, maxKeyLength, mintKey, parseKey } from './key.js'
-export { type KeyFieldOptions, parseKeyField, printKeyField } from './key-field.js'
-export { type Scope, type StoredKey, scope, storedKey } from './scope.js'
+export {
+  type Key,
+  type KeyLimits,
+  keyAgeMs,
+  maxKeyLength,
+  mintKey,
+  parseKey,
+  type Scope,
+  type StoredKey,
+  scope,
+  storedKey,
+} from './key.js'
 export { isRemembered, type KeyWindow, type KeyWindowOptions, keyWindow } from './window.js'

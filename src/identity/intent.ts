@@ -30,11 +30,9 @@ export function withIntent<Result>(intent: Intent, work: () => Result): Result {
 }
 
 /** The key of an intent, to be opened as a scope together with others; for runners. */
-export function keyScope(key: Key): ScopeValue {
-  return keys.with(key)
-}
+export const keyScope: (key: Key) => ScopeValue = keys.with
 
-/** The intent in whose behalf this code runs, or undefined when there is none. */
+/** The intent on whose behalf this code runs, or undefined when there is none. */
 export function currentIntent(): Intent | undefined {
   const key = keys.current()
   const deadline = deadlines.current()
@@ -42,10 +40,8 @@ export function currentIntent(): Intent | undefined {
   return { key, deadline }
 }
 
-/** The deadline of the intent in whose behalf this code runs, or undefined when there is none. */
-export function currentDeadline(): Deadline | undefined {
-  return deadlines.current()
-}
+/** The deadline of the intent on whose behalf this code runs, or undefined when there is none. */
+export const currentDeadline: () => Deadline | undefined = deadlines.current
 
 /**
  * The key for a call made on behalf of the current intent: `derive(key, step)`.

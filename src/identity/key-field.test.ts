@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { property } from '../../test/property.js'
+import { type KeyFieldOptions, parseKeyField, printKeyField } from './headers.js'
 import { parseKey } from './key.js'
-import { type KeyFieldOptions, parseKeyField, printKeyField } from './key-field.js'
 
 const uuid = '8e03978e-40d5-43e8-bc93-6894a57f9324'
 const keyText = fc.oneof(

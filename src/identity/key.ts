@@ -1,6 +1,8 @@
 // A key names one intent. The caller mints it before the first attempt and sends the same one with every repeat.
+//
+// A scope says who may share a key. Without it, a stranger who sends the same key is handed somebody else's answer.
 
-import { RepriseError, uuidv7, uuidv7TimeMs } from '../kernel/index.js'
+import { encodeTuple, isWellFormed, parseDigest, RepriseError, sha256, uuidv7, uuidv7TimeMs } from '../kernel/index.js'
 
 declare const keyBrand: unique symbol
 
@@ -32,9 +34,11 @@ export function mintKey(): Key {
  * Checks a text and returns it as a {@link Key}. Refuses with KEY_EMPTY, KEY_TOO_SHORT, KEY_TOO_LONG or
  * KEY_CHARACTER (with the position, never the character).
  */
-export function parseKey(text: string, limits: KeyLimits = {}): Key {
+export function parseKey(text: string, limits?: KeyLimits): Key {
   if (typeof text !== 'string') throw new RepriseError('ARGUMENT_INVALID', `A key is a string, not ${typeof text}.`)
-  const { minLength, maxLength } = checkKeyLimits(limits)
+  if (limits !== undefined) checkKeyLimits(limits)
+  const minLength = limits?.minLength ?? 1
+  const maxLength = limits?.maxLength ?? maxKeyLength
   const { length } = text
   if (length === 0) throw new RepriseError('KEY_EMPTY', 'The key is empty.')
   if (length > maxLength) throw wrongLength('KEY_TOO_LONG', length, 'most', maxLength)
@@ -59,18 +63,13 @@ function wrongLength(
   })
 }
 
-/** The limits with their defaults. Refuses limits that no key could meet, with ARGUMENT_INVALID. */
-export function checkKeyLimits(limits: KeyLimits): { minLength: number; maxLength: number } {
+/** Refuses limits that no key could meet, with ARGUMENT_INVALID. */
+export function checkKeyLimits(limits: KeyLimits): void {
   const minLength = limits.minLength ?? 1
   const maxLength = limits.maxLength ?? maxKeyLength
   const sound = Number.isInteger(minLength) && Number.isInteger(maxLength)
-  if (!sound || minLength < 1 || maxLength > maxKeyLength || minLength > maxLength) {
-    throw new RepriseError(
-      'ARGUMENT_INVALID',
-      `Key lengths must satisfy 1 <= minLength <= maxLength <= ${maxKeyLength}.`,
-    )
-  }
-  return { minLength, maxLength }
+  if (sound && minLength >= 1 && minLength <= maxLength && maxLength <= maxKeyLength) return
+  throw new RepriseError('ARGUMENT_INVALID', `Key lengths must satisfy 1 <= minLength <= maxLength <= ${maxKeyLength}.`)
 }
 
 /**
@@ -85,4 +84,49 @@ export function keyAgeMs(key: Key, nowMs: number): number | undefined {
     throw new RepriseError('ARGUMENT_INVALID', 'The present time is missing or not a number.')
   const mintedAtMs = uuidv7TimeMs(key)
   return mintedAtMs === undefined ? undefined : nowMs - mintedAtMs
+}
+
+declare const scopeBrand: unique symbol
+
+/**
+ * Who may share a key, as a digest that does not spell out its parts. Whoever can guess all parts can recompute it: it hides
+ * names from readers of a log, not from somebody who looks for one name.
+ */
+export type Scope = string & { readonly [scopeBrand]: true }
+
+/** The name under which a key is stored: a digest of scope and key. */
+export type StoredKey = string & { readonly [scopeBrand]: 'stored' }
+
+const maxParts = 16
+const maxPartLength = 4_096
+
+/**
+ * Builds a scope from its parts, most general first: `scope(tenant, principal, 'POST /payments')`.
+ * The parts are hashed as a tuple, never joined by a separator, so `scope('a:b', 'c')` and `scope('a', 'b:c')` differ,
+ * and so do `scope('a')` and `scope('a', '')` (which is refused).
+ *
+ * A part that is missing or empty is refused with SCOPE_INVALID: two callers whose tenant could not be read
+ * would otherwise share one scope.
+ */
+export function scope(...parts: [string, ...string[]]): Scope {
+  if (parts.length === 0 || parts.length > maxParts) {
+    throw new RepriseError('SCOPE_INVALID', `A scope has 1 to ${maxParts} parts.`, { details: { parts: parts.length } })
+  }
+  for (let position = 0; position < parts.length; position += 1) {
+    const part = parts[position]
+    if (typeof part === 'string' && part.length > 0 && part.length <= maxPartLength && isWellFormed(part)) continue
+    const message = `Part ${position} of the scope must be well-formed text of 1 to ${maxPartLength} characters.`
+    throw new RepriseError('SCOPE_INVALID', message, { details: { position } })
+  }
+  return sha256(encodeTuple(['scope1', ...parts])) as string as Scope
+}
+
+/** The name under which a store remembers a key: the same only for the same scope and the same key. */
+export function storedKey(scope: Scope, key: Key): StoredKey {
+  try {
+    parseDigest(scope)
+  } catch (cause) {
+    throw new RepriseError('SCOPE_INVALID', 'The scope was not made by scope(…).', { cause })
+  }
+  return sha256(encodeTuple(['key1', scope, parseKey(key)])) as string as StoredKey
 }

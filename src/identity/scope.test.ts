@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { property } from '../../test/property.js'
-import { mintKey, parseKey } from './key.js'
-import { scope, storedKey } from './scope.js'
+import { mintKey, parseKey, scope, storedKey } from './key.js'
 
 // Parts made of what people join scopes with, so that a separator would collide quickly.
 const part = fc.oneof(

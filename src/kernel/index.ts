@@ -11,9 +11,14 @@ export { type Defined, defined, demandKnown, pick } from './options.js'
 export * from './random.js'
 export * from './seal.js'
 export { encodeTuple, isBytes, isWellFormed } from './text.js'
-export { type CancelTimer, type Clock, systemClock, type TimerOptions } from './time/clock.js'
-export * from './time/deadline.js'
+export {
+  afterMicrotasks,
+  type CancelTimer,
+  type Clock,
+  eventLoopTurn,
+  systemClock,
+  type TimerOptions,
+} from './time/clock.js'
 export * from './time/duration.js'
 export { isoTime } from './time/iso-time.js'
-export * from './time/turn.js'
 export * from './time/wait.js'

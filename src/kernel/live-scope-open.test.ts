@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { openScopes, scopeKind } from './live-scope.js'
-import { eventLoopTurn } from './time/turn.js'
+import { eventLoopTurn } from './time/clock.js'
 
 const colour = scopeKind<string>('colour')
 const shape = scopeKind<string>('shape')

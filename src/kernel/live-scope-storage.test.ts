@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { gate } from '../../test/gate.js'
 import { scopeKind } from './live-scope.js'
-import { eventLoopTurn } from './time/turn.js'
+import { eventLoopTurn } from './time/clock.js'
 
 const colour = scopeKind<string>('colour')
 

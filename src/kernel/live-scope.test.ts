@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Gate, gate } from '../../test/gate.js'
 import { detached, scopeKind } from './live-scope.js'
-import { eventLoopTurn } from './time/turn.js'
+import { eventLoopTurn } from './time/clock.js'
 
 const colour = scopeKind<string>('colour')
 const size = scopeKind<number>('size')

@@ -5,7 +5,7 @@
 // whose work has settled owns nothing any more.
 
 import { builtin } from './runtime.js'
-import { afterMicrotasks } from './time/turn.js'
+import { afterMicrotasks } from './time/clock.js'
 
 /** One kind of value that travels with async code, such as the current deadline. */
 export interface ScopeKind<Value> {
@@ -34,15 +34,18 @@ export interface ScopeKind<Value> {
 
 /** A value of some kind, in no scope yet. */
 export interface ScopeValue {
-  /** Its kind. */
   readonly kind: unknown
-  /** The value. */
   readonly value: unknown
 }
 
 /** Opens scopes of several kinds, each inside the one before it, that are entered and ended together: at the price of one. */
-export function openScopes(values: readonly ScopeValue[]): OpenScope {
-  return new Frames(values)
+export function openScopes(values: readonly [ScopeValue, ...ScopeValue[]]): OpenScope {
+  let frame = new Frame(values[0].kind, values[0].value, currentFrame(), false)
+  for (let index = 1; index < values.length; index += 1) {
+    const { kind, value } = values[index] as ScopeValue
+    frame = new Frame(kind, value, frame, true)
+  }
+  return frame
 }
 
 /** A scope in the hands of whoever opened it. */
@@ -56,14 +59,18 @@ export interface OpenScope {
 /** A new kind of scope, apart from all others, also from those of the same name. The name is for people who debug. */
 export function scopeKind<Value>(name: string): ScopeKind<Value> {
   const kind: ScopeKind<Value> = {
-    run: (value, work) => runInFrame(new Frame(kind, value), work),
-    open: (value) => new Frame(kind, value),
+    run: (value, work) => runInFrame(new Frame(kind, value, currentFrame(), false), work),
+    open: (value) => new Frame(kind, value, currentFrame(), false),
     with: (value) => ({ kind, value }),
     current() {
       // The common case, where nobody uses context, touches nothing.
       if (liveFrames === 0) return undefined
       let frame = nearestLive(storage?.getStore())
-      while (frame !== undefined && frame.kind !== kind) frame = liveParent(frame)
+      while (frame !== undefined && frame.kind !== kind) {
+        // What has settled in between is let go.
+        frame.parent = nearestLive(frame.parent)
+        frame = frame.parent
+      }
       return frame?.value as Value | undefined
     },
   }
@@ -77,15 +84,19 @@ export function detached<Result>(work: () => Result): Result {
 }
 
 class Frame implements OpenScope {
-  live = true
+  live: boolean
   kind: unknown
   value: unknown
   parent: Frame | undefined
+  // Whether the parent was opened together with this one, and ends with it.
+  readonly endsParent: boolean
 
-  constructor(kind: unknown, value: unknown, parent: Frame | undefined = currentFrame()) {
+  constructor(kind: unknown, value: unknown, parent: Frame | undefined, endsParent: boolean) {
+    this.live = true
     this.kind = kind
     this.value = value
     this.parent = parent
+    this.endsParent = endsParent
     liveFrames += 1
   }
 
@@ -93,37 +104,25 @@ class Frame implements OpenScope {
     return (storage as FrameStorage).run(this, work)
   }
 
-  // Async code may hold a settled frame for long, so that it keeps neither value nor settled ancestors. New frames hang on live
-  // ones only; a chain is therefore never longer than scopes were nested at one time, however many came and went.
+  // Async code may hold a settled frame for long, so that it keeps neither value nor settled ancestors. New frames hang on
+  // live ones only; a chain is therefore never longer than scopes were nested at one time, however many came and went.
   end(): void {
+    const { parent } = this
     this.live = false
     this.kind = undefined
     this.value = undefined
-    if (this.parent !== undefined) liveParent(this)
-    liveFrames -= 1
-    if (liveFrames === 0) planRest()
-  }
-}
-
-class Frames implements OpenScope {
-  readonly #innermost: Frame | undefined
-  readonly #frames: Frame[] = []
-
-  constructor(values: readonly ScopeValue[]) {
-    let frame = currentFrame()
-    for (const { kind, value } of values) {
-      frame = new Frame(kind, value, frame)
-      this.#frames.push(frame)
+    if (parent !== undefined) {
+      if (this.endsParent) parent.end()
+      this.parent = nearestLive(parent)
     }
-    this.#innermost = frame
-  }
-
-  call<Result>(work: () => Result): Result {
-    return (storage as FrameStorage).run(this.#innermost, work)
-  }
-
-  end(): void {
-    for (const frame of this.#frames) frame.end()
+    liveFrames -= 1
+    if (liveFrames > 0 || restPlanned) return
+    // On Node 20 an enabled storage makes every await of the process two to three times as slow (60 ns become 150 to 240),
+    // and disabling it undoes that. Enabling and disabling cost 1.2 us together, several times a scope, so it is done once
+    // the microtasks at hand are through: scopes in a row, the usual case on a busy path, then share one change. Other
+    // storages of the process are not affected.
+    restPlanned = true
+    afterMicrotasks(rest)
   }
 }
 
@@ -136,12 +135,6 @@ function nearestLive(frame: Frame | undefined): Frame | undefined {
   let candidate = frame
   while (candidate !== undefined && !candidate.live) candidate = candidate.parent
   return candidate
-}
-
-// The nearest live frame around this one; what has settled in between is let go.
-function liveParent(frame: Frame): Frame | undefined {
-  frame.parent = nearestLive(frame.parent)
-  return frame.parent
 }
 
 interface FrameStorage {
@@ -184,15 +177,6 @@ function settling(promise: Promise<unknown>, frame: Frame): Promise<unknown> {
       throw reason
     },
   )
-}
-
-// On Node 20 an enabled storage makes every await of the process two to three times as slow (60 ns become 150 to 240), and disabling it
-// undoes that. Enabling and disabling cost 1.2 us together, several times a scope, so it is done once the microtasks at hand are through:
-// scopes in a row, the usual case on a busy path, then share one change. Other storages of the process are not affected.
-function planRest(): void {
-  if (restPlanned) return
-  restPlanned = true
-  afterMicrotasks(rest)
 }
 
 function rest(): void {

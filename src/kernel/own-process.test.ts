@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import typescript from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-const sources = ['errors', 'live-scope', 'runtime', 'time/clock', 'time/turn']
+const sources = ['errors', 'live-scope', 'runtime', 'time/clock']
 let folder = ''
 let scripts = 0
 

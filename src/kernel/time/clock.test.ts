@@ -12,7 +12,10 @@ interface HostTimer {
   unref(): void
 }
 
-/** A host whose time the test moves; like Node it cannot wait longer than 31 bits of ms, and may count in whole ms, so that it rings early. */
+/**
+ * A host whose time the test moves. Like Node it cannot wait longer than 31 bits of ms, and may count in whole ms, so that it
+ * rings early.
+ */
 class FakeHost implements ClockHost {
   nowMs = 1000.25
   wall = 5000
@@ -22,6 +25,7 @@ class FakeHost implements ClockHost {
   readonly made: HostTimer[] = []
   readonly pending = new Set<HostTimer>()
 
+  readonly timers = this
   monotonicMs = () => this.nowMs
   wallMs = () => this.wall
 
@@ -166,11 +170,13 @@ describe('a clock on a host', () => {
     const clock = clockOn({
       monotonicMs: () => 0,
       wallMs: () => 0,
-      setTimeout: (work) => {
-        ring = work
-        return 77
+      timers: {
+        setTimeout: (work) => {
+          ring = work
+          return 77
+        },
+        clearTimeout: (handle) => void cleared.push(handle),
       },
-      clearTimeout: (handle) => cleared.push(handle),
     })
     clock.setTimer(0, fire, { keepAlive: false })
     ring()

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { property } from '../../../test/property.js'
 import { manualClock } from '../../testing/index.js'
-import { type Deadline, deadlineAfter, earlier, remainingMs } from './deadline.js'
+import { type Deadline, deadlineAfter, earlier, remainingMs } from './duration.js'
 
 const points = fc.option(
   fc.double({ noNaN: true }).map((expiresAtMs): Deadline => ({ expiresAtMs })),

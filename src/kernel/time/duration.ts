@@ -1,9 +1,11 @@
-// A length of time: a number of milliseconds, or text such as '2s'. Decimals in text are exact, never floats.
+// Lengths of time, and the deadlines that lie so far from now.
 //
-// A number may have a fraction, since clocks and jitter give such numbers. Text is written by people, and a fraction of a
-// millisecond in it is a mistake.
+// A length is a number of milliseconds, or text such as '2s'. Decimals in text are exact, never floats. A number may have a
+// fraction, since clocks and jitter give such numbers. Text is written by people, and a fraction of a millisecond in it is
+// a mistake. A deadline is kept in monotonic time, so that setting the clock cannot move it.
 
 import { RepriseError } from '../errors.js'
+import { type Clock, systemClock } from './clock.js'
 
 /** Milliseconds, seconds, minutes, hours, days of 24 hours. */
 export type DurationUnit = 'ms' | 's' | 'm' | 'h' | 'd'
@@ -59,7 +61,10 @@ export function durationMs(duration: Duration, limits: DurationLimits = {}): num
   return ms === 0 ? 0 : ms // never -0
 }
 
-/** The shortest exact text of a whole number of milliseconds: `90000` gives `'90s'`. `durationMs` reads it back. Refuses a fraction. */
+/**
+ * The shortest exact text of a whole number of milliseconds: `90000` gives `'90s'`. `durationMs` reads it back. Refuses a
+ * fraction.
+ */
 export function formatDuration(ms: number): `${number}${DurationUnit}` {
   const whole = durationMs(ms)
   if (!Number.isInteger(whole)) throw fractional()
@@ -89,4 +94,36 @@ function fractional(): RepriseError {
 
 function refusal(reason: DurationRefusal, demand: string, limits: Record<string, number> = {}): RepriseError {
   return new RepriseError('DURATION_INVALID', `A duration must ${demand}.`, { details: { reason, ...limits } })
+}
+
+/** A point in the monotonic time of this process. It means nothing to another process: send what remains instead. */
+export interface Deadline {
+  /** The point, in ms on the scale of {@link Clock.monotonicMs}. */
+  readonly expiresAtMs: number
+}
+
+/** The deadline that lies the given duration from now. Default clock: {@link systemClock}. */
+export function deadlineAfter(duration: Duration, clock: Clock = systemClock): Deadline {
+  return Object.freeze({ expiresAtMs: clock.monotonicMs() + durationMs(duration) })
+}
+
+/** The milliseconds left until the deadline, with fractions; 0 once it has passed. Default clock: {@link systemClock}. */
+export function remainingMs(deadline: Deadline, clock: Clock = systemClock): number {
+  return Math.max(0, pointOf(deadline) - clock.monotonicMs())
+}
+
+/** The earlier of two deadlines, of which one may be absent: what is nested in another deadline can only shrink. */
+export function earlier(a: Deadline, b: Deadline | undefined): Deadline
+export function earlier(a: Deadline | undefined, b: Deadline): Deadline
+export function earlier(a: Deadline | undefined, b: Deadline | undefined): Deadline | undefined
+export function earlier(a: Deadline | undefined, b: Deadline | undefined): Deadline | undefined {
+  if (a === undefined || b === undefined) return a ?? b
+  return pointOf(b) < pointOf(a) ? b : a
+}
+
+// NaN compares false with everything, and a deadline that never arrives would be the result.
+function pointOf(deadline: Deadline): number {
+  const { expiresAtMs } = deadline
+  if (typeof expiresAtMs === 'number' && !Number.isNaN(expiresAtMs)) return expiresAtMs
+  throw new RepriseError('ARGUMENT_INVALID', 'A deadline needs expiresAtMs, a number of ms of monotonic time.')
 }

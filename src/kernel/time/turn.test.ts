@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { afterMicrotasks, eventLoopTurn } from './turn.js'
+import { afterMicrotasks, eventLoopTurn } from './clock.js'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -22,7 +22,7 @@ describe('eventLoopTurn', () => {
   it('does the same where there is no setImmediate, and leaves no open port behind', async () => {
     vi.stubGlobal('setImmediate', undefined)
     vi.resetModules()
-    const copy = await import('./turn.js')
+    const copy = await import('./clock.js')
     const ports = () => process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length
     const before = ports()
     const done = vi.fn()
