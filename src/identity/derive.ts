@@ -33,6 +33,14 @@ export interface ContentKeyParts {
 /**
  * The key of a computed event (an aggregate, a settlement run, a daily report): the same inputs over the same window
  * give the same key, whoever computes it and however often.
+ *
+ * @example
+ * ```ts
+ * import { contentKey } from 'reprise/identity'
+ *
+ * // Whoever computes this aggregate again gets the same key.
+ * const key = contentKey({ inputs: ['reading-1', 'reading-2'], window: '2026-11-15T10:00Z/PT5M' })
+ * ```
  */
 export function contentKey(parts: ContentKeyParts): Key {
   if (typeof parts !== 'object' || parts === null) {

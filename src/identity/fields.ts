@@ -6,8 +6,9 @@ import { isWellFormed, RepriseError } from '../kernel/index.js'
 /** Which fields of the content count. At most one of the two. */
 export interface FieldRule {
   /**
-   * Only these fields, as JSON Pointers such as `'/order/id'`. A field that is absent differs from one that is null. A content
-   * in which none of them is found is refused with FINGERPRINT_FIELDS_INVALID: with a misspelt name, all content would be equal.
+   * Only these fields, as JSON Pointers such as `'/order/id'`. A field that is absent differs from one that is null. A
+   * content in which none of them is found is refused with FINGERPRINT_FIELDS_INVALID: with a misspelt name, all
+   * content would be equal.
    */
   readonly only?: readonly string[]
   /** Everything but these fields, as JSON Pointers such as `'/sentAt'`. */
@@ -23,7 +24,10 @@ interface Path {
   readonly tokens: readonly string[]
 }
 
-/** Checks the pointers of a rule and brings them into one order, without repeats. Refuses with FINGERPRINT_FIELDS_INVALID. */
+/**
+ * Checks the pointers of a rule and brings them into one order, without repeats. Refuses with
+ * FINGERPRINT_FIELDS_INVALID.
+ */
 export function checkPointers(pointers: readonly string[]): string[] {
   if (!Array.isArray(pointers) || pointers.length === 0 || pointers.length > maxPointers) {
     throw new RepriseError('FINGERPRINT_FIELDS_INVALID', `A rule names 1 to ${maxPointers} fields.`)

@@ -43,6 +43,17 @@ const digestLength = 43
 /**
  * The fingerprint of some content. JSON is made canonical first, from its raw text, so member order, whitespace and the
  * spelling of numbers and escapes do not matter, while every digit, duplicate member and `__proto__` does.
+ *
+ * @example
+ * ```ts
+ * import { fingerprint, sameContent } from 'reprise/identity'
+ *
+ * const stored = fingerprint({ json: '{"amount": 10.0, "to": "bob"}' })
+ * console.log(sameContent(stored, { json: '{"to":"bob","amount":10}' }))
+ * ```
+ * ```text
+ * true
+ * ```
  */
 export function fingerprint(content: Content, options: FingerprintOptions = {}): Fingerprint {
   checkContent(content)

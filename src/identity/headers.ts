@@ -1,8 +1,8 @@
 // The headers Reprise reads and writes, as codecs. A value of ours that is unknown or malformed is ignored, never an
 // error: a header must not be able to break a request. Only the key itself is refused when it is bad.
 //
-// The key's field is a structured-field String (RFC 8941, 3.3.3), or the bare form most clients send. Both forms of one key
-// must become one key. What could be read in two ways is refused, each shape with its own code.
+// The key's field is a structured-field String (RFC 8941, 3.3.3), or the bare form most clients send. Both forms of one
+// key must become one key. What could be read in two ways is refused, each shape with its own code.
 
 import { maxDurationMs, RepriseError } from '../kernel/index.js'
 import { parseHttpDate } from './http-date.js'
@@ -50,8 +50,8 @@ export const attemptHeader: HeaderCodec<number> = {
 }
 
 /**
- * `Reprise-Deadline-Ms: 1500`: how long the caller still waits, in ms. Relative, since clocks differ. More than ten years is
- * ignored, so that what is read is always a duration.
+ * `Reprise-Deadline-Ms: 1500`: how long the caller still waits, in ms. Relative, since clocks differ. More than ten
+ * years is ignored, so that what is read is always a duration.
  */
 export const deadlineHeader: HeaderCodec<number> = {
   name: 'Reprise-Deadline-Ms',
@@ -60,7 +60,9 @@ export const deadlineHeader: HeaderCodec<number> = {
   write: (remainingMs) => printWholeNumber('The remaining time', Math.floor(remainingMs), 0),
 }
 
-/** `Reprise-Retry-Owner: caller`: somebody above repeats, so nobody below should. Believed from trusted callers only. */
+/**
+ * `Reprise-Retry-Owner: caller`: somebody above repeats, so nobody below should. Believed from trusted callers only.
+ */
 export const retryOwnerHeader: HeaderCodec<'caller'> = {
   name: 'Reprise-Retry-Owner',
   read: (field) => (single(field) === 'caller' ? 'caller' : undefined),
@@ -86,11 +88,12 @@ export const retryAfterHeader: RetryAfterCodec = {
 }
 
 /**
- * The wait that a `Retry-After` field asks for, in ms: whole seconds, or an HTTP date in any of its three forms (a past one is
- * 0). Undefined for anything else. A number too long to be one is Infinity. The wait is never shortened here, however
- * long it is: a caller that will not wait that long stops instead of coming back early.
+ * The wait that a `Retry-After` field asks for, in ms: whole seconds, or an HTTP date in any of its three forms (a past
+ * one is 0). Undefined for anything else. A number too long to be one is Infinity. The wait is never shortened here,
+ * however long it is: a caller that will not wait that long stops instead of coming back early.
  *
- * @param nowMs Wall time in ms since 1970, to which a date is compared; refused with ARGUMENT_INVALID when it is no number.
+ * @param nowMs Wall time in ms since 1970, to which a date is compared; refused with ARGUMENT_INVALID when it is no
+ *   number.
  */
 export function readRetryAfter(field: FieldValue, nowMs: number): number | undefined {
   if (!Number.isFinite(nowMs)) throw new RepriseError('ARGUMENT_INVALID', 'The time to compare a date with is missing.')
@@ -145,6 +148,18 @@ const comma = 0x2c
  *
  * Refuses with KEY_MISSING, KEY_FIELD_REPEATED, KEY_FIELD_UNQUOTED, KEY_FIELD_UNTERMINATED, KEY_FIELD_ESCAPE,
  * KEY_FIELD_TRAILING, KEY_FIELD_PARAMETER, KEY_EMPTY, KEY_TOO_SHORT, KEY_TOO_LONG or KEY_CHARACTER.
+ *
+ * @example
+ * ```ts
+ * import { parseKeyField } from 'reprise/identity'
+ *
+ * const quoted = parseKeyField('"8e03978e-40d5-43dd-bc93-6894a57f9324"')
+ * const bare = parseKeyField(['8e03978e-40d5-43dd-bc93-6894a57f9324'], { minLength: 16 })
+ * console.log(quoted === bare)
+ * ```
+ * ```text
+ * true
+ * ```
  */
 export function parseKeyField(field: FieldValue, options: KeyFieldOptions = {}): Key {
   const { form = 'any', parameters = 'ignore' } = options
@@ -171,7 +186,8 @@ export function printKeyField(key: Key): string {
   return `"${parseKey(key).replace(/["\\]/g, '\\$&')}"`
 }
 
-// The one value of a field, without the spaces around it. RFC 8941, 4.2: only spaces are stripped; a tab is not a space.
+// The one value of a field, without the spaces around it. RFC 8941, 4.2: only spaces are stripped; a tab is not a
+// space.
 function onlyValue(field: FieldValue): string {
   const values = field === undefined || field === null ? [] : typeof field === 'string' ? [field] : field
   if (!Array.isArray(values)) throw new RepriseError('ARGUMENT_INVALID', 'A field is text, or a list of texts.')

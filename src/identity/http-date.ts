@@ -44,8 +44,9 @@ export function parseHttpDate(text: string, nowMs: number): number | undefined {
   return guesses.find((atMs) => atMs !== undefined && atMs - nowMs <= 50 * yearMs)
 }
 
-// By years that begin in March, so that the leap day is a year's last and the lengths of the months before it follow one line
-// (Howard Hinnant, "chrono-compatible low-level date algorithms", days_from_civil). Month 12 is the January after.
+// By years that begin in March, so that the leap day is a year's last and the lengths of the months before it follow
+// one line (Howard Hinnant, "chrono-compatible low-level date algorithms", days_from_civil). Month 12 is the January
+// after.
 function daysSince1970(year: number, monthIndex: number, day: number): number {
   const marchYear = monthIndex < 2 ? year - 1 : year
   const leapDays = Math.floor(marchYear / 4) - Math.floor(marchYear / 100) + Math.floor(marchYear / 400)

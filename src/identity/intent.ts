@@ -16,10 +16,24 @@ const keys = /* @__PURE__ */ scopeKind<Key>('reprise.key')
 const deadlines = /* @__PURE__ */ scopeKind<Deadline>('reprise.deadline')
 
 /**
- * Runs `work` on behalf of an intent. Code inside, also after an await, sees it through {@link currentIntent}
- * until the returned promise settles; timers and background work left behind see nothing of it afterwards. A generator, or
- * an object that only has a `then`, ends it at once: await inside.
- * A deadline given here can only shorten the one already in force.
+ * Runs `work` on behalf of an intent. Code inside, also after an await, sees it through {@link currentIntent} until the
+ * returned promise settles; timers and background work left behind see nothing of it afterwards. A generator, or an
+ * object that only has a `then`, ends it at once: await inside. A deadline given here can only shorten the one already
+ * in force.
+ *
+ * @example
+ * ```ts
+ * import { currentIntent, mintKey, withIntent } from 'reprise/identity'
+ * import { deadlineAfter } from 'reprise/kernel'
+ *
+ * const intent = { key: mintKey(), deadline: deadlineAfter('2s') }
+ * await withIntent(intent, async () => {
+ *   console.log(currentIntent()?.key === intent.key)
+ * })
+ * ```
+ * ```text
+ * true
+ * ```
  */
 export function withIntent<Result>(intent: Intent, work: () => Result): Result {
   const { key, deadline } = intent
@@ -46,6 +60,16 @@ export const currentDeadline: () => Deadline | undefined = deadlines.current
 /**
  * The key for a call made on behalf of the current intent: `derive(key, step)`.
  * Refuses with INTENT_MISSING where no intent with a key is in flight, since a fresh key would hide a repeat.
+ *
+ * @example
+ * ```ts
+ * import { deriveKey, mintKey, withIntent } from 'reprise/identity'
+ *
+ * const headers = withIntent({ key: mintKey() }, () => ({
+ *   // The same at every repeat of the intent, and another one for every other step.
+ *   'Idempotency-Key': deriveKey('capture'),
+ * }))
+ * ```
  */
 export function deriveKey(step: string): Key {
   const key = keys.current()

@@ -25,6 +25,14 @@ const invisible = /[^\x21-\x7e]/
 /**
  * Mints the key of a new intent: a UUIDv7, so that its age can be read later.
  * Call it once per intent, outside of any loop that repeats, and store it with the intent.
+ *
+ * @example
+ * ```ts
+ * import { mintKey } from 'reprise/identity'
+ *
+ * // Once per intent, before the first attempt; every repeat sends the same key.
+ * const order = { id: 4711, key: mintKey() }
+ * ```
  */
 export function mintKey(): Key {
   return uuidv7() as Key
@@ -77,7 +85,8 @@ export function checkKeyLimits(limits: KeyLimits): void {
  * Negative when the minting machine's clock is ahead of `nowMs`. The caller chose the time: use it to refuse
  * repeats that come too late, never to grant anything.
  *
- * @param nowMs Wall time in ms since 1970, such as `systemClock.wallMs()`; refused with ARGUMENT_INVALID when it is no number.
+ * @param nowMs Wall time in ms since 1970, such as `systemClock.wallMs()`; refused with ARGUMENT_INVALID when it is no
+ *   number.
  */
 export function keyAgeMs(key: Key, nowMs: number): number | undefined {
   if (!Number.isFinite(nowMs))
@@ -89,8 +98,8 @@ export function keyAgeMs(key: Key, nowMs: number): number | undefined {
 declare const scopeBrand: unique symbol
 
 /**
- * Who may share a key, as a digest that does not spell out its parts. Whoever can guess all parts can recompute it: it hides
- * names from readers of a log, not from somebody who looks for one name.
+ * Who may share a key, as a digest that does not spell out its parts. Whoever can guess all parts can recompute it: it
+ * hides names from readers of a log, not from somebody who looks for one name.
  */
 export type Scope = string & { readonly [scopeBrand]: true }
 
@@ -107,6 +116,14 @@ const maxPartLength = 4_096
  *
  * A part that is missing or empty is refused with SCOPE_INVALID: two callers whose tenant could not be read
  * would otherwise share one scope.
+ *
+ * @example
+ * ```ts
+ * import { scope } from 'reprise/identity'
+ *
+ * const tenant = 'acme'
+ * const owner = scope(tenant, 'alice', 'POST /payments')
+ * ```
  */
 export function scope(...parts: [string, ...string[]]): Scope {
   if (parts.length === 0 || parts.length > maxParts) {

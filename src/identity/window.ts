@@ -25,6 +25,14 @@ export interface KeyWindow {
  * Checks a window when it is defined, not when the first late repeat arrives.
  * Refuses a window shorter than the retry horizon with WINDOW_SHORTER_THAN_HORIZON: a repeat could arrive
  * after the memory ended, and would be carried out a second time.
+ *
+ * @example
+ * ```ts
+ * import { keyWindow } from 'reprise/identity'
+ *
+ * // Remembered for a week, since somebody may redrive a dead letter after three days.
+ * const { windowMs } = keyWindow({ window: '7d', retryHorizon: '3d' })
+ * ```
  */
 export function keyWindow(options: KeyWindowOptions): KeyWindow {
   const windowMs = durationMs(options.window, { minMs: 1 })

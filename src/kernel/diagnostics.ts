@@ -4,11 +4,8 @@ import { builtin } from './runtime.js'
 
 /** A channel of `node:diagnostics_channel`, as far as it is used here. */
 export interface DiagnosticsChannel {
-  /** The channel's name. */
   readonly name: string
-  /** Whether anybody listens. */
   readonly hasSubscribers: boolean
-  /** Hands a message to all who listen. */
   publish(message: unknown): void
 }
 

@@ -4,7 +4,7 @@ import { RepriseError } from './errors.js'
 import { builtin } from './runtime.js'
 import { byteCount, isBytes, isWellFormed } from './text.js'
 
-/** A SHA-256 digest (FIPS 180-4): the algorithm's id, a colon, 32 bytes as base64url without padding (RFC 4648 section 5). */
+/** A SHA-256 digest (FIPS 180-4): `sha256:` and 32 bytes as base64url without padding (RFC 4648 section 5). */
 export type Digest = `sha256:${string}`
 
 /** The algorithm ids that a digest may carry. */
@@ -12,7 +12,6 @@ export type DigestAlgorithm = 'sha256'
 
 /** A digest taken apart. */
 export interface DigestParts {
-  /** The algorithm that made it. */
   readonly algorithm: DigestAlgorithm
   /** The bytes as base64url without padding: 43 characters. */
   readonly value: string
@@ -26,9 +25,9 @@ type Hash = (data: string | Uint8Array) => string
 let hash: Hash | undefined
 
 /**
- * The SHA-256 digest of bytes, or of text as UTF-8. Text with half of a surrogate pair is refused with `ARGUMENT_INVALID`,
- * since all such halves would become the same replacement character; so are bytes whose buffer was transferred, since all
- * such would be empty. Needs Node's crypto, else `RUNTIME_UNSUPPORTED`.
+ * The SHA-256 digest of bytes, or of text as UTF-8. Text with half of a surrogate pair is refused with
+ * `ARGUMENT_INVALID`, since all such halves would become the same replacement character; so are bytes whose buffer was
+ * transferred, since all such would be empty. Needs Node's crypto, else `RUNTIME_UNSUPPORTED`.
  */
 export function sha256(data: string | Uint8Array): Digest {
   if (typeof data === 'string') {

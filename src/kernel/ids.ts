@@ -35,10 +35,11 @@ const uuidv7Shape = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-
 /**
  * A source of UUIDs of version 7 (RFC 9562 section 5.7), each greater than the one before it, also as text.
  *
- * Within a millisecond a counter of 32 bits grows by one (section 6.2 method 1, fixed-length dedicated counter). It fills `rand_a` and
- * the upper 20 bits of `rand_b`, and each millisecond starts it at random with its highest bit clear; the 42 bits below are random in every id. A
- * counter that runs over borrows the next millisecond. A wall clock that steps back by up to 10 s is ridden out at the last time used; after a longer
- * step the ids tell the new time, and for that once the order is broken.
+ * Within a millisecond a counter of 32 bits grows by one (section 6.2 method 1, fixed-length dedicated counter). It
+ * fills `rand_a` and the upper 20 bits of `rand_b`, and each millisecond starts it at random with its highest bit
+ * clear; the 42 bits below are random in every id. A counter that runs over borrows the next millisecond. A wall clock
+ * that steps back by up to 10 s is ridden out at the last time used; after a longer step the ids tell the new time, and
+ * for that once the order is broken.
  */
 export function uuidv7Source(options: IdSourceOptions = {}): IdSource {
   const { clock = systemClock, random = systemRandom } = options
@@ -58,7 +59,10 @@ export function uuidv7Source(options: IdSourceOptions = {}): IdSource {
   }
 }
 
-/** The stamp that follows `previous` when the wall clock shows `wallMs`; `seed` is where a new millisecond begins to count. */
+/**
+ * The stamp that follows `previous` when the wall clock shows `wallMs`; `seed` is where a new millisecond begins to
+ * count.
+ */
 export function nextStamp(previous: Stamp | undefined, wallMs: number, seed: number): Stamp {
   const nowMs = Math.floor(wallMs)
   if (!(nowMs >= 0 && nowMs <= maxTimeMs)) throw timeOutOfRange()
@@ -88,7 +92,9 @@ export function uuidv4(random: Random = systemRandom): string {
   return uuidText(bytes)
 }
 
-/** The wall time in ms that a UUID of version 7 tells, or undefined for any other text. Upper and lower case are read. */
+/**
+ * The wall time in ms that a UUID of version 7 tells, or undefined for any other text. Upper and lower case are read.
+ */
 export function uuidv7TimeMs(id: string): number | undefined {
   if (typeof id !== 'string' || !uuidv7Shape.test(id)) return undefined
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)

@@ -79,7 +79,8 @@ describe('any tree of scopes', () => {
           check(node)
           if (plan.throws) throw new Error('planned')
         }
-        // The model node must end in the same microtask as the frame: by a handler attached just before the scope's own.
+        // The model node must end in the same microtask as the frame: by a handler attached just before the scope's
+        // own.
         const work = () => {
           const promise = asynchronous()
           void promise.then(end, end)

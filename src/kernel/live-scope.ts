@@ -10,20 +10,21 @@ import { afterMicrotasks } from './time/clock.js'
 /** One kind of value that travels with async code, such as the current deadline. */
 export interface ScopeKind<Value> {
   /**
-   * Runs `work` with `value` as the current one of this kind, for `work` and all that it starts, until its outcome is there: until
-   * it returns or throws, or, if it returns a promise, until that settles. Then whatever still runs sees the value of the nearest
-   * enclosing scope that is live, or none.
+   * Runs `work` with `value` as the current one of this kind, for `work` and all that it starts, until its outcome is
+   * there: until it returns or throws, or, if it returns a promise, until that settles. Then whatever still runs sees
+   * the value of the nearest enclosing scope that is live, or none.
    *
-   * A promise comes back as one of the same outcome, settled one turn of the microtask queue later, when the scope has ended. Only genuine
-   * promises (also of another realm, also of a subclass) are waited for. Any other object with a `then`, such as a query that starts when it
-   * is awaited, comes back untouched and ends the scope: asking it for its outcome might run it twice. Await it inside `work`.
+   * A promise comes back as one of the same outcome, settled one turn of the microtask queue later, when the scope has
+   * ended. Only genuine promises (also of another realm, also of a subclass) are waited for. Any other object with a
+   * `then`, such as a query that starts when it is awaited, comes back untouched and ends the scope: asking it for its
+   * outcome might run it twice. Await it inside `work`.
    *
    * Where the runtime has no AsyncLocalStorage (a browser) the value is seen by the synchronous part of `work` only.
    */
   run<Result>(value: Value, work: () => Result): Result
   /**
-   * Opens a scope that its opener ends, for runners that wait for the outcome anyway: no promise is derived, and nothing is awaited.
-   * Until then it counts as live, so it must be ended on every way out.
+   * Opens a scope that its opener ends, for runners that wait for the outcome anyway: no promise is derived, and
+   * nothing is awaited. Until then it counts as live, so it must be ended on every way out.
    */
   open(value: Value): OpenScope
   /** The value as one of those that {@link openScopes} opens together. */
@@ -38,7 +39,10 @@ export interface ScopeValue {
   readonly value: unknown
 }
 
-/** Opens scopes of several kinds, each inside the one before it, that are entered and ended together: at the price of one. */
+/**
+ * Opens scopes of several kinds, each inside the one before it, that are entered and ended together: at the price of
+ * one.
+ */
 export function openScopes(values: readonly [ScopeValue, ...ScopeValue[]]): OpenScope {
   let frame = new Frame(values[0].kind, values[0].value, currentFrame(), false)
   for (let index = 1; index < values.length; index += 1) {
@@ -52,7 +56,7 @@ export function openScopes(values: readonly [ScopeValue, ...ScopeValue[]]): Open
 export interface OpenScope {
   /** Calls `work` inside the scope, which all that it starts stays in. */
   call<Result>(work: () => Result): Result
-  /** Ends the scope, once. */
+  /** Ends the scope. To be called once. */
   end(): void
 }
 
@@ -77,7 +81,10 @@ export function scopeKind<Value>(name: string): ScopeKind<Value> {
   return Object.freeze(Object.defineProperty(kind, Symbol.toStringTag, { value: `ScopeKind ${name}` }))
 }
 
-/** Runs `work` outside every scope, for what must not belong to the work that happens to start it (a shared poller, say). */
+/**
+ * Runs `work` outside every scope, for what must not belong to the work that happens to start it (a shared poller,
+ * say).
+ */
 export function detached<Result>(work: () => Result): Result {
   if (storage === undefined || liveFrames === 0) return work()
   return storage.run(undefined, work)
@@ -104,8 +111,9 @@ class Frame implements OpenScope {
     return (storage as FrameStorage).run(this, work)
   }
 
-  // Async code may hold a settled frame for long, so that it keeps neither value nor settled ancestors. New frames hang on
-  // live ones only; a chain is therefore never longer than scopes were nested at one time, however many came and went.
+  // Async code may hold a settled frame for long, so that it keeps neither value nor settled ancestors. New frames hang
+  // on live ones only; a chain is therefore never longer than scopes were nested at one time, however many came and
+  // went.
   end(): void {
     const { parent } = this
     this.live = false
@@ -117,10 +125,10 @@ class Frame implements OpenScope {
     }
     liveFrames -= 1
     if (liveFrames > 0 || restPlanned) return
-    // On Node 20 an enabled storage makes every await of the process two to three times as slow (60 ns become 150 to 240),
-    // and disabling it undoes that. Enabling and disabling cost 1.2 us together, several times a scope, so it is done once
-    // the microtasks at hand are through: scopes in a row, the usual case on a busy path, then share one change. Other
-    // storages of the process are not affected.
+    // On Node 20 an enabled storage makes every await of the process two to three times as slow (60 ns become 150 to
+    // 240), and disabling it undoes that. Enabling and disabling cost 1.2 us together, several times a scope, so it is
+    // done once the microtasks at hand are through: scopes in a row, the usual case on a busy path, then share one
+    // change. Other storages of the process are not affected.
     restPlanned = true
     afterMicrotasks(rest)
   }

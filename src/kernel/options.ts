@@ -4,8 +4,8 @@
 import { type ErrorCode, RepriseError } from './errors.js'
 
 /**
- * Refuses options that are no object, and an option that is not among the known ones. One that is undefined counts as not
- * given. The message names the position and the known names, never what was given.
+ * Refuses options that are no object, and an option that is not among the known ones. One that is undefined counts as
+ * not given. The message names the position and the known names, never what was given.
  *
  * @param path What the options belong to, such as `options` or `hedge`.
  * @param code Default `ARGUMENT_INVALID`.

@@ -17,7 +17,9 @@ interface WebCrypto {
 // The Web Crypto specification refuses to fill more at once.
 const maxFillBytes = 65_536
 
-/** The runtime's chance: `Math.random` for `next` (jitter needs no secrecy), Web Crypto for `fill` (keys and tokens do). */
+/**
+ * The runtime's chance: `Math.random` for `next` (jitter needs no secrecy), Web Crypto for `fill` (keys and tokens do).
+ */
 export const systemRandom: Random = {
   next: () => Math.random(),
   fill(bytes) {
@@ -25,8 +27,8 @@ export const systemRandom: Random = {
     if (typeof source?.getRandomValues !== 'function') {
       throw new RepriseError('RUNTIME_UNSUPPORTED', 'Random bytes need Web Crypto, which this runtime does not offer.')
     }
-    // Asked for at each call (2 us on Node 20), without a stock of bytes: a stock would be copied with a process that is saved
-    // and restored, and both would hand out the same keys.
+    // Asked for at each call (2 us on Node 20), without a stock of bytes: a stock would be copied with a process that
+    // is saved and restored, and both would hand out the same keys.
     for (let start = 0; start < bytes.length; start += maxFillBytes) {
       source.getRandomValues(bytes.subarray(start, start + maxFillBytes))
     }
@@ -34,9 +36,10 @@ export const systemRandom: Random = {
 }
 
 /**
- * Chance that repeats itself: the same seed gives the same stream on every platform and in every version of the package.
- * Numbers and texts are different seeds (`1` is not `'1'`). Not for secrets. `next` and `fill` draw from one stream of
- * 32-bit words: `next` takes two words (53 bits), `fill` one word for each four bytes or part of them, lowest byte first.
+ * Chance that repeats itself: the same seed gives the same stream on every platform and in every version of the
+ * package. Numbers and texts are different seeds (`1` is not `'1'`). Not for secrets. `next` and `fill` draw from one
+ * stream of 32-bit words: `next` takes two words (53 bits), `fill` one word for each four bytes or part of them, lowest
+ * byte first.
  *
  * The generator is sfc32 (Chris Doty-Humphrey, PractRand, public domain): 128 bits of state, of which 32 are a counter,
  * so that no seed has a period below 2^32 words. The seed's text is hashed into the first three words of the state.

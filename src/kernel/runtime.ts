@@ -13,7 +13,9 @@ interface ModuleHost {
   readonly getBuiltinModule?: (name: string) => unknown
 }
 
-/** The named module of Node, or undefined where the runtime has none (a browser, or a bundler's stand-in for `process`). */
+/**
+ * The named module of Node, or undefined where the runtime has none (a browser, or a bundler's stand-in for `process`).
+ */
 export function builtin<Name extends keyof BuiltinModules>(name: Name): BuiltinModules[Name] | undefined {
   const host = (globalThis as { readonly process?: ModuleHost }).process
   if (typeof host?.getBuiltinModule !== 'function') return undefined

@@ -11,8 +11,9 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /**
- * Seals text under a key of 32 bytes; the associated text is not in the result, and must be given again to open it. The result is base64url: a nonce of 96 random
- * bits, the ciphertext, a tag of 128 bits. One key is good for 2^32 texts (SP 800-38D section 8.3). Needs Node's crypto, else `RUNTIME_UNSUPPORTED`.
+ * Seals text under a key of 32 bytes; the associated text is not in the result, and must be given again to open it. The
+ * result is base64url: a nonce of 96 random bits, the ciphertext, a tag of 128 bits. One key is good for 2^32 texts (SP
+ * 800-38D section 8.3). Needs Node's crypto, else `RUNTIME_UNSUPPORTED`.
  */
 export function seal(key: Uint8Array, text: string, associated: string, random: Random = systemRandom): string {
   const nonce = new Uint8Array(nonceBytes)

@@ -1,5 +1,5 @@
-// Text and bytes as the rest of the kernel needs them: text that has a UTF-8 form, with no half of a surrogate pair standing
-// alone; several texts as one; and bytes that are there.
+// Text and bytes as the rest of the kernel needs them: text that has a UTF-8 form, with no half of a surrogate pair
+// standing alone; several texts as one; and bytes that are there.
 
 import { RepriseError } from './errors.js'
 
@@ -52,8 +52,8 @@ export function encodeTuple(parts: readonly string[]): string {
   return encoded
 }
 
-// What an array of bytes says of itself can be overridden. What the engine keeps of it is read through the getters that all
-// typed arrays share (ECMA-262 section 23.2.3), which look past names, classes and realms.
+// What an array of bytes says of itself can be overridden. What the engine keeps of it is read through the getters that
+// all typed arrays share (ECMA-262 section 23.2.3), which look past names, classes and realms.
 const typedArrays = Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array
 const nameOf = getterOf(Symbol.toStringTag)
 const lengthOf = getterOf('length')

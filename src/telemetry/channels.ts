@@ -1,4 +1,4 @@
-// Channels on which Reprise tells what it decides: `node:diagnostics_channel` where there is one, else nothing.
+// Channels on which Reprise reports what it decides: `node:diagnostics_channel` where there is one, else nothing.
 
 import { diagnosticsChannel } from '../kernel/index.js'
 
@@ -8,7 +8,9 @@ export interface EventChannel<Message> {
   readonly name: string
   /** Whether anybody listens. */
   readonly hasSubscribers: boolean
-  /** Hands a message to all who listen. A listener that throws does not reach the caller: Node reports it as uncaught. */
+  /**
+   * Hands a message to all who listen. A listener that throws does not reach the caller: Node reports it as uncaught.
+   */
   publish(message: Message): void
 }
 

@@ -1,14 +1,15 @@
-// What servers say: one message for each answer of a route under the layer.
+// What servers report: one message for each answer of a route under the layer.
 
 import { type EventChannel, eventChannel } from './channels.js'
 
 /** A route has answered. */
 export interface HttpAnsweredEvent {
-  /** The route's name. */
   readonly route: string
-  /** How: the handler ran, a stored answer was repeated, the layer refused, or the request went past the layer without a key. */
+  /**
+   * How: the handler ran, a stored answer was repeated, the layer refused, or the request went past the layer without a
+   * key.
+   */
   readonly how: 'executed' | 'replayed' | 'refused' | 'unkeyed'
-  /** The status. */
   readonly status: number
   /** Which call of the intent it was, as the caller says; undefined: it does not say. */
   readonly attempt: number | undefined

@@ -1,29 +1,31 @@
-// What leased operations and their upkeep say: one channel for the life of a claim, one for what sweeps and purges do.
+// What leased operations and their upkeep report: one channel for the life of a claim, one for what sweeps and purges do.
 
 import { type EventChannel, eventChannel } from './channels.js'
 
 /** Something happened to a claim. */
 export interface OperationLeaseEvent {
-  /** The operation's name. */
   readonly operation: string
   /** The name of the store that keeps its records. */
   readonly domain: string
   /**
-   * `claimed`: a claim was made. `taken-over`: one that may have had its effect was taken over. `renewal-failed`: a heartbeat was not confirmed, and is tried again.
-   * `lost`: the claim is no longer held. `asked`: the recovery said what happened. `completed`, `released`, `unknown`: how it ended.
+   * `claimed`: a claim was made. `taken-over`: one that may have had its effect was taken over. `renewal-failed`: a
+   * heartbeat was not confirmed, and is tried again. `lost`: the claim is no longer held. `asked`: the recovery said
+   * what happened. `completed`, `released`, `unknown`: how it ended.
    */
   readonly what: 'claimed' | 'taken-over' | 'renewal-failed' | 'lost' | 'asked' | 'completed' | 'released' | 'unknown'
   /** The number of the claim. */
   readonly fence: number
   /** How many claims there were on the key, this one included. */
   readonly claims: number
-  /** A short word: the state it ended in, why it was lost or is unknown, what was found. Absent where there is nothing to say. */
+  /**
+   * A short word: the state it ended in, why it was lost or is unknown, what was found. Absent where there is nothing
+   * to say.
+   */
   readonly why?: string
 }
 
 /** A sweep looked at a record, or failed to. */
 export interface OperationSweepEvent {
-  /** The name of the store. */
   readonly domain: string
   /** The operation's name; absent where the sweep could not get at the records. */
   readonly operation?: string

@@ -1,12 +1,10 @@
-// What the idempotency room says: one channel for each kind of decision. A record's name is a digest; no message holds a key.
+// What operations report: one channel for each kind of decision. A record's name is a digest; no message holds a key.
 
 import { type EventChannel, eventChannel } from './channels.js'
 
 /** What every message about an operation says. */
 export interface OperationEvent {
-  /** The domain's name. */
   readonly domain: string
-  /** The operation's name. */
   readonly operation: string
   /** Where marker and effect commit. */
   readonly mode: 'atomic' | 'leased'
@@ -22,7 +20,6 @@ export interface OperationClaimedEvent extends OperationEvent {
 
 /** An outcome was handed out again. */
 export interface OperationReplayedEvent extends OperationEvent {
-  /** What it was. */
   readonly outcome: 'succeeded' | 'failed'
   /** Where it came from: a leader in this process, or the store. */
   readonly from: 'leader' | 'store'

@@ -1,10 +1,9 @@
-// What the retry room says: one channel for each kind of decision.
+// What retries report: one channel for each kind of decision.
 
 import { type EventChannel, eventChannel } from './channels.js'
 
 /** An attempt failed, and this was decided about it. */
 export interface RetryAttemptEvent {
-  /** The policy's name. */
   readonly policy: string
   /** Which call it was; the first is 1. */
   readonly attempt: number
@@ -14,7 +13,10 @@ export interface RetryAttemptEvent {
   readonly happened: 'no' | 'maybe'
   /** The word by which it was classified, such as `http-503`. */
   readonly why: string
-  /** The wait that was decided on before the next attempt, in ms; absent when there is none. In hedged calls: what was asked for. */
+  /**
+   * The wait that was decided on before the next attempt, in ms; absent when there is none. In hedged calls: what was
+   * asked for.
+   */
   readonly delayMs?: number
   /** Why there is no further attempt; absent when there is one. */
   readonly stop?: string
@@ -24,9 +26,7 @@ export interface RetryAttemptEvent {
 
 /** A call, or a further attempt of one, was not made. */
 export interface RetryRefusedEvent {
-  /** The policy's name. */
   readonly policy: string
-  /** Who refused. */
   readonly by: 'breaker' | 'deadline' | 'signal'
 }
 
@@ -44,7 +44,6 @@ export interface RetryLayersEvent {
 
 /** A hedged call sent another attempt, or would have and did not. */
 export interface RetryHedgeEvent {
-  /** The policy's name. */
   readonly policy: string
   /** The number of the attempt that was sent, or would have been; the first hedge is 2. */
   readonly attempt: number
@@ -61,9 +60,7 @@ export type BreakerMode = 'closed' | 'open' | 'half-open' | 'isolated'
 export interface RetryBreakerEvent {
   /** The name of the first policy that was made with the breaker; absent where none was. */
   readonly policy?: string
-  /** What it was. */
   readonly from: BreakerMode
-  /** What it is. */
   readonly to: BreakerMode
   /** Why: failures, its time of being open, its probes, somebody's hand, or a state that was restored. */
   readonly why: 'failures' | 'time' | 'probe-failed' | 'probes-succeeded' | 'by-hand' | 'restored'

@@ -1,16 +1,14 @@
-// What the transaction room says: one channel for each kind of decision.
+// What transactions report: one channel for each kind of decision.
 
 import { type EventChannel, eventChannel } from './channels.js'
 
 /** An attempt at a transaction failed, and this was decided about it. */
 export interface TransactionAttemptEvent {
-  /** The domain's name. */
   readonly domain: string
   /** Which attempt it was; the first is 1. */
   readonly attempt: number
   /** Where it stood. */
   readonly phase: string
-  /** What became of it. */
   readonly outcome: 'aborted' | 'committed' | 'unknown'
   /** Would another one help? */
   readonly help: 'transient' | 'permanent'
@@ -26,9 +24,7 @@ export interface TransactionAttemptEvent {
 
 /** The outcome of a commit was not known, and was looked for. */
 export interface TransactionResolvedEvent {
-  /** The domain's name. */
   readonly domain: string
-  /** What was found. */
   readonly outcome: 'committed' | 'aborted' | 'unknown'
   /** By its key, or by what the server knows of it. */
   readonly by: 'key' | 'trace' | 'nothing'
@@ -36,7 +32,6 @@ export interface TransactionResolvedEvent {
 
 /** Work for after a commit failed. It is not tried again. */
 export interface AfterCommitFailedEvent {
-  /** The domain's name. */
   readonly domain: string
   /** What it threw. */
   readonly error: unknown
@@ -57,15 +52,20 @@ export const afterCommitFailed: EventChannel<AfterCommitFailedEvent> = /* @__PUR
 
 /** An effect was about to leave the process, or has left it, while a transaction was open around it. */
 export interface TransactionEffectEvent {
-  /** The domain's name. */
   readonly domain: string
-  /** How it was noticed: `fetch` stands for everything of undici, `http` for `node:http` and `node:https`, `effect` for a mark. */
+  /**
+   * How it was noticed: `fetch` stands for everything of undici, `http` for `node:http` and `node:https`, `effect` for
+   * a mark.
+   */
   readonly by: 'fetch' | 'http' | 'effect'
   /** Where it goes: scheme, host and port, or `unix:` and a path. Absent where that cannot be told, and for marks. */
   readonly origin?: string
   /** The name given to a mark; absent for requests. */
   readonly name?: string
-  /** It was stopped and its transaction cannot commit; it left and its transaction cannot commit; it left; it left with permission. */
+  /**
+   * It was stopped and its transaction cannot commit; it left and its transaction cannot commit; it left; it left with
+   * permission.
+   */
   readonly decision: 'refused' | 'poisoned' | 'reported' | 'allowed'
   /** The reason given with the permission; absent without one. */
   readonly reason?: string
@@ -77,7 +77,6 @@ export const transactionEffect: EventChannel<TransactionEffectEvent> =
 
 /** A commit has not arrived where the domain's manifest promises: a wait for replicas was cancelled. */
 export interface TransactionLocalEvent {
-  /** The domain's name. */
   readonly domain: string
 }
 

@@ -1,4 +1,5 @@
-// Canonical JSON against models that share no code with it: JSON.parse where that loses nothing, exact decimals elsewhere.
+// Canonical JSON against models that share no code with it: JSON.parse where that loses nothing, exact decimals
+// elsewhere.
 
 import fc from 'fast-check'
 import { describe, expect } from 'vitest'

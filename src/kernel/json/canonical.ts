@@ -16,7 +16,9 @@ export interface JsonLimits {
    * {@link canonicalJsonOf}, where a bigint counts with all its digits. From 0 to 64 MiB. Default: 1 MiB (1,048,576).
    */
   readonly maxBytes?: number
-  /** How many arrays and objects may lie inside each other; a bare number has depth 0. From 0 to 1,000. Default: 128. */
+  /**
+   * How many arrays and objects may lie inside each other; a bare number has depth 0. From 0 to 1,000. Default: 128.
+   */
   readonly maxDepth?: number
 }
 
@@ -47,6 +49,16 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
  * - JSON_NUMBER_RANGE: a number with an exponent of more than 15 digits once normalised.
  * - JSON_TOO_LARGE (without an offset, before anything else) and JSON_TOO_DEEP: past the limits.
  * - ARGUMENT_INVALID (without an offset): neither text nor bytes, or bytes whose buffer was transferred.
+ *
+ * @example
+ * ```ts
+ * import { canonicalJson } from 'reprise/kernel'
+ *
+ * console.log(canonicalJson('{ "b": 1.0, "a": 9007199254740993 }'))
+ * ```
+ * ```text
+ * {"a":9007199254740993,"b":1}
+ * ```
  */
 export function canonicalJson(source: string | Uint8Array, limits?: JsonLimits): string {
   const maxBytes = limitOf(limits, 'maxBytes')
@@ -79,14 +91,14 @@ function load(source: string | Uint8Array, maxBytes: number): number {
   if (typeof source === 'string') {
     if (source.length > maxBytes) throw tooLarge(maxBytes)
     // A code unit takes three bytes at most. Encoding stops where the limit is reached, so this is the check as well.
-    const { read, written } = encoder.encodeInto(source, scanner.room(Math.min(source.length * 3, maxBytes)))
+    const { read, written } = encoder.encodeInto(source, scanner.sourceOf(Math.min(source.length * 3, maxBytes)))
     if (read < source.length) throw tooLarge(maxBytes)
     return written
   }
   if (!isBytes(source)) throw new RepriseError('ARGUMENT_INVALID', 'The source has to be a string or a Uint8Array.')
   const size = byteCount(source)
   if (size > maxBytes) throw tooLarge(maxBytes)
-  scanner.room(size).set(source)
+  scanner.sourceOf(size).set(source)
   return size
 }
 
@@ -136,7 +148,10 @@ interface Frame extends OpenObject {
 
 const firstSize = 4_096
 
-/** Reads documents, one after the other, and keeps its memory: for small documents, making it would take longer than using it. */
+/**
+ * Reads documents, one after the other, and keeps its memory: for small documents, making it would take longer than
+ * using it.
+ */
 class Scanner implements Pass {
   source: Uint8Array = new Uint8Array(firstSize)
   end = 0
@@ -152,8 +167,8 @@ class Scanner implements Pass {
   // The innermost open array or object.
   #frame: Frame = this.#frames[0] as Frame
 
-  /** Room for a source of so many bytes. */
-  room(size: number): Uint8Array {
+  /** The memory for a source of so many bytes. */
+  sourceOf(size: number): Uint8Array {
     if (size + padding > this.source.length) this.source = new Uint8Array(size + padding)
     return this.source.subarray(0, size)
   }

@@ -12,7 +12,8 @@ const knownTags: ReadonlySet<string> = new Set([
 const otherKind = 'object with an inner state'
 
 /**
- * What an object is that has a state beside its members, as a name from a closed set; undefined for one that is its members.
+ * What an object is that has a state beside its members, as a name from a closed set; undefined for one that is its
+ * members.
  *
  * An object says so by its tag (`Symbol.toStringTag`). Those of the language itself are known even where the tag or the
  * prototype was changed, as far as the runtime can tell: Node can, a browser goes by the tag.

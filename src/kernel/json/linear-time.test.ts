@@ -80,7 +80,8 @@ describe('time grows in step with size', () => {
     return `{${Array.from({ length }, (_, index) => `"${start}${999_999 - index}":0`).join(',')}}`
   }
 
-  // The fastest of several runs: noise only ever adds. In processor time, since a machine that has other things to do takes long runs from us and leaves us short ones.
+  // The fastest of several runs: noise only ever adds. In processor time, since a machine that has other things to do
+  // takes long runs from us and leaves us short ones.
   function fastest(source: Uint8Array, runs: number): number {
     let best = Number.POSITIVE_INFINITY
     for (let run = 0; run < runs; run++) {

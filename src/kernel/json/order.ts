@@ -1,13 +1,14 @@
 // The order of members: by the UTF-16 code units of their names (RFC 8785 section 3.2.3), equal names in source order.
 //
 // A pass writes members as they come and notes the objects that are out of order. Afterwards every byte is moved once,
-// straight to its final place: moving the members of each object when it ends would copy the innermost text once per level.
+// straight to its final place: moving the members of each object when it ends would copy the innermost text once per
+// level.
 //
 // Members and objects are kept as columns of numbers: a document may have a hundred thousand members, and none of them
 // becomes garbage.
 //
-// Names are compared as canonical text, without decoding it. Canonical text spells each character in one way only: names are
-// equal as far as their bytes are, escapes included, and only the first difference has to be understood.
+// Names are compared as canonical text, without decoding it. Canonical text spells each character in one way only:
+// names are equal as far as their bytes are, escapes included, and only the first difference has to be understood.
 
 const comma = 0x2c
 const backslash = 0x5c
@@ -36,8 +37,8 @@ export class Order {
   memberCount = 0
   /** How many objects are out of order, each after those inside it. */
   objectCount = 0
-  // Of each member: where it starts in the text (at the quote of its name) and ends, where its name ends, the weights of
-  // its name's first bytes, and which objects in disorder are inside it.
+  // Of each member: where it starts in the text (at the quote of its name) and ends, where its name ends, the weights
+  // of its name's first bytes, and which objects in disorder are inside it.
   readonly #members = {
     starts: new Int32Array(firstRoom),
     nameEnds: new Int32Array(firstRoom),
@@ -46,7 +47,8 @@ export class Order {
     innerFroms: new Int32Array(firstRoom),
     innerTos: new Int32Array(firstRoom),
   }
-  // Of each object in disorder: where it starts and ends, the first object in disorder inside it, and its placed members.
+  // Of each object in disorder: where it starts and ends, the first object in disorder inside it, and its placed
+  // members.
   readonly #objects = {
     starts: new Int32Array(firstRoom),
     ends: new Int32Array(firstRoom),
@@ -201,7 +203,8 @@ function copyBefore(text: Uint8Array, start: number, end: number, result: Uint8A
   return at
 }
 
-// Makes columns longer. One after the other, so that the last one tells the room of all, even if memory runs out on the way.
+// Makes columns longer. One after the other, so that the last one tells the room of all, even if memory runs out on the
+// way.
 function grow(columns: Record<string, Int32Array>, room: number): void {
   for (const [name, column] of Object.entries(columns)) {
     const longer = new Int32Array(room)
@@ -210,8 +213,9 @@ function grow(columns: Record<string, Int32Array>, room: number): void {
   }
 }
 
-// Bytes of UTF-8 sort by code point. UTF-16 does too, except that U+10000 and above (lead bytes from 0xf0 on) are written
-// with surrogates, which come before U+E000 to U+FFFF (lead bytes 0xee and 0xef). The weights of bytes sort as UTF-16.
+// Bytes of UTF-8 sort by code point. UTF-16 does too, except that U+10000 and above (lead bytes from 0xf0 on) are
+// written with surrogates, which come before U+E000 to U+FFFF (lead bytes 0xee and 0xef). The weights of bytes sort as
+// UTF-16.
 const weights = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte < 0xee) return byte
   return byte >= 0xf0 ? byte - 2 : byte + 0x10
@@ -223,7 +227,9 @@ for (const [letter, control] of Object.entries({ b: 0x08, t: 0x09, n: 0x0a, f: 0
   escapes[letter.charCodeAt(0)] = control
 }
 
-/** Compares two names, given as places of canonical text between the quotes: negative where the left one comes first. */
+/**
+ * Compares two names, given as places of canonical text between the quotes: negative where the left one comes first.
+ */
 function compareNames(text: Uint8Array, left: number, leftEnd: number, right: number, rightEnd: number): number {
   const distance = right - left
   const sharedEnd = Math.min(leftEnd, rightEnd - distance)
@@ -241,8 +247,9 @@ function compareNames(text: Uint8Array, left: number, leftEnd: number, right: nu
 }
 
 /**
- * The weights of a name's first four bytes (of UTF-8, without escapes) as one 32-bit integer. Names whose prefixes differ
- * sort as the prefixes do. A shorter name is filled up with zeros, so equal prefixes say nothing: U+0000 is a zero as well.
+ * The weights of a name's first four bytes (of UTF-8, without escapes) as one 32-bit integer. Names whose prefixes
+ * differ sort as the prefixes do. A shorter name is filled up with zeros, so equal prefixes say nothing: U+0000 is a
+ * zero as well.
  */
 function namePrefix(text: Uint8Array, start: number, end: number): number {
   let prefix = 0

@@ -31,8 +31,8 @@ const numberVectors: readonly (readonly [bits: string, text: string])[] = [
   ['43143ff3c1cb0959', '1424953923781206.2'],
 ]
 
-// Doubles of appendix B that are whole, written with all digits of their exact value. RFC 8785 reads these sources, goes
-// through the double and prints its shortest digits, which denote another decimal value. Here the value stays.
+// Doubles of appendix B that are whole, written with all digits of their exact value. RFC 8785 reads these sources,
+// goes through the double and prints its shortest digits, which denote another decimal value. Here the value stays.
 const deliberateDifferences: readonly (readonly [source: string, rfc: string, ours: string])[] = [
   ['295147905179352825856', '295147905179352830000', '295147905179352825856'],
   ['99999999999999974834176', '9.999999999999997e+22', '9.9999999999999974834176e+22'],

@@ -1,11 +1,12 @@
 // Strings and numbers in canonical form: each function reads the token that starts with the next byte, and writes it.
 //
-// Strings: RFC 8785 section 3.2.2.2. Only the quote, the backslash and the controls are escaped, in their shortest form.
+// Strings: RFC 8785 section 3.2.2.2. Only the quote, the backslash and the controls are escaped, in their shortest
+// form.
 //
-// Numbers: the digits of the source, laid out as ECMAScript lays out a number (ECMA-262, Number::toString with radix 10).
-// RFC 8785 section 3.2.2.3 takes the double nearest to the source, its shortest digits, and this layout. Wherever that
-// text denotes the value of the source, the shortest digits are the source's own, so laying those out gives the same
-// text without a double in between; and where it denotes another value, no digit is lost. A text therefore stands
+// Numbers: the digits of the source, laid out as ECMAScript lays out a number (ECMA-262, Number::toString with radix
+// 10). RFC 8785 section 3.2.2.3 takes the double nearest to the source, its shortest digits, and this layout. Wherever
+// that text denotes the value of the source, the shortest digits are the source's own, so laying those out gives the
+// same text without a double in between; and where it denotes another value, no digit is lost. A text therefore stands
 // for exactly one decimal value, and a value has exactly one text.
 
 import { encodingAt, faultAt, type Pass, reserve, sequenceLength, unexpectedAt } from './pass.js'

@@ -14,19 +14,20 @@ import { tooDeep, tooLarge } from './pass.js'
  * Date is its ISO text; a bigint is a number even where somebody gave `BigInt.prototype` a `toJSON`.
  *
  * Refuses with JSON_VALUE_UNSUPPORTED, `details.kind` saying what and `details.depth` at which depth, everything JSON
- * cannot express without loss: NaN and infinities, functions, symbols, undefined outside of members, holes of arrays, Map,
- * Set, typed arrays and buffers, boxed primitives, promises, regular expressions, errors and other objects with an inner
- * state of their own, and cycles. Further refusals: JSON_LONE_SURROGATE, JSON_TOO_DEEP, JSON_TOO_LARGE; the last one also
- * for a bigint of more than 10,000 digits, whatever the limits, because the time to print it grows faster than its size.
- * An error thrown by a getter, a proxy or a `toJSON` passes through.
+ * cannot express without loss: NaN and infinities, functions, symbols, undefined outside of members, holes of arrays,
+ * Map, Set, typed arrays and buffers, boxed primitives, promises, regular expressions, errors and other objects with an
+ * inner state of their own, and cycles. Further refusals: JSON_LONE_SURROGATE, JSON_TOO_DEEP, JSON_TOO_LARGE; the last
+ * one also for a bigint of more than 10,000 digits, whatever the limits, because the time to print it grows faster than
+ * its size. An error thrown by a getter, a proxy or a `toJSON` passes through.
  */
 export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
   return new ValueWalk(limits, false).print(value)
 }
 
 /**
- * The same, for text that is read with `JSON.parse` later: what would come back as something else is refused with JSON_VALUE_UNSUPPORTED too. That is every bigint, everything with a
- * `toJSON` (dates and buffers among it), and every instance of a class. Members that are undefined are left out: to read them gives undefined as before.
+ * The same, for text that is read with `JSON.parse` later: what would come back as something else is refused with
+ * JSON_VALUE_UNSUPPORTED too. That is every bigint, everything with a `toJSON` (dates and buffers among it), and every
+ * instance of a class. Members that are undefined are left out: to read them gives undefined as before.
  */
 export function readableJsonOf(value: unknown, limits?: JsonLimits): string {
   return new ValueWalk(limits, true).print(value)
@@ -188,7 +189,8 @@ function isOfNoClass(value: object): boolean {
 
 const longestLookedThrough = 64
 
-// Whether quotes around it are all that a text needs. Long ones are left to those who read them faster than a loop does.
+// Whether quotes around it are all that a text needs. Long ones are left to those who read them faster than a loop
+// does.
 function isPlain(text: string): boolean {
   const { length } = text
   if (length > longestLookedThrough) return false
@@ -201,7 +203,8 @@ function isPlain(text: string): boolean {
 
 const fewNames = 24
 
-// By UTF-16 code units, as RFC 8785 wants it and as `sort` does it, which takes three times as long for the few names that objects have.
+// By UTF-16 code units, as RFC 8785 wants it and as `sort` does it, which takes three times as long for the few names
+// that objects have.
 function sorted(names: string[]): string[] {
   if (names.length > fewNames) return names.sort()
   for (let next = 1; next < names.length; next += 1) {
@@ -218,12 +221,10 @@ const fewest = 16
 
 /** Containers, each inside the one before it. Asked of every container, so the usual few are simply looked through. */
 class Ancestors {
-  /** How many there are. */
   depth = 0
   readonly #outer: object[] = []
   #inner: Set<object> | undefined
 
-  /** Whether a container is among them. */
   has(container: object): boolean {
     const outer = this.#outer
     for (let place = Math.min(this.depth, fewest) - 1; place >= 0; place -= 1) {
@@ -232,7 +233,6 @@ class Ancestors {
     return this.depth > fewest && this.#inner?.has(container) === true
   }
 
-  /** Goes into a container. */
   push(container: object): void {
     if (this.depth < fewest) this.#outer[this.depth] = container
     else {
@@ -242,7 +242,6 @@ class Ancestors {
     this.depth += 1
   }
 
-  /** Leaves the innermost one. */
   pop(container: object): void {
     this.depth -= 1
     if (this.depth >= fewest) this.#inner?.delete(container)

@@ -13,8 +13,8 @@ interface HostTimer {
 }
 
 /**
- * A host whose time the test moves. Like Node it cannot wait longer than 31 bits of ms, and may count in whole ms, so that it
- * rings early.
+ * A host whose time the test moves. Like Node it cannot wait longer than 31 bits of ms, and may count in whole ms, so
+ * that it rings early.
  */
 class FakeHost implements ClockHost {
   nowMs = 1000.25

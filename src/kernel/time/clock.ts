@@ -19,8 +19,8 @@ export interface Clock {
   /** Milliseconds since 1970-01-01T00:00Z; may jump when the system's clock is set. For labels. */
   wallMs(): number
   /**
-   * Calls `fire` once, `delayMs` from now by the monotonic clock or somewhat later, and never before this call has returned.
-   * Refuses a delay that is not finite or below 0 with `ARGUMENT_INVALID`.
+   * Calls `fire` once, `delayMs` from now by the monotonic clock or somewhat later, and never before this call has
+   * returned. Refuses a delay that is not finite or below 0 with `ARGUMENT_INVALID`.
    */
   setTimer(delayMs: number, fire: () => void, options?: TimerOptions): CancelTimer
 }
@@ -82,8 +82,8 @@ export function clockOn({ monotonicMs, wallMs, timers }: ClockHost): Clock {
 }
 
 /**
- * The runtime's clock. A delay longer than the runtime's own limit of 2^31 - 1 ms (24.8 days) fires at the right time too,
- * and no timer fires before its delay has passed by the monotonic clock.
+ * The runtime's clock. A delay longer than the runtime's own limit of 2^31 - 1 ms (24.8 days) fires at the right time
+ * too, and no timer fires before its delay has passed by the monotonic clock.
  */
 export const systemClock: Clock = clockOn({
   monotonicMs: () => performance.now(),
@@ -95,8 +95,8 @@ export const systemClock: Clock = clockOn({
 const immediately: ((work: () => void) => unknown) | undefined = globalThis.setImmediate
 
 /**
- * Waits for one whole turn of the event loop, by the runtime's own means and not by any clock: the shortest wait after which
- * all promises that could settle by themselves have done so.
+ * Waits for one whole turn of the event loop, by the runtime's own means and not by any clock: the shortest wait after
+ * which all promises that could settle by themselves have done so.
  */
 export function eventLoopTurn(): Promise<void> {
   return new Promise((resolve) => {
@@ -116,8 +116,8 @@ export function eventLoopTurn(): Promise<void> {
 }
 
 /**
- * Calls `work` once the microtasks at hand are through, and before timers and input: for tidying up that calls in a row can
- * share.
+ * Calls `work` once the microtasks at hand are through, and before timers and input: for tidying up that calls in a row
+ * can share.
  */
 export function afterMicrotasks(work: () => void): void {
   const host = (globalThis as { readonly process?: { readonly nextTick?: (work: () => void) => void } }).process

@@ -1,8 +1,8 @@
 // Lengths of time, and the deadlines that lie so far from now.
 //
-// A length is a number of milliseconds, or text such as '2s'. Decimals in text are exact, never floats. A number may have a
-// fraction, since clocks and jitter give such numbers. Text is written by people, and a fraction of a millisecond in it is
-// a mistake. A deadline is kept in monotonic time, so that setting the clock cannot move it.
+// A length is a number of milliseconds, or text such as '2s'. Decimals in text are exact, never floats. A number may
+// have a fraction, since clocks and jitter give such numbers. Text is written by people, and a fraction of a
+// millisecond in it is a mistake. A deadline is kept in monotonic time, so that setting the clock cannot move it.
 
 import { RepriseError } from '../errors.js'
 import { type Clock, systemClock } from './clock.js'
@@ -43,8 +43,8 @@ const maxTextLength = 40
 const decimalWithUnit = /^(-?)(\d+)(?:\.(\d+))?(\p{L}*)$/u
 
 /**
- * The duration in milliseconds: a number as it is, text as a whole number. Refuses with `DURATION_INVALID` what is neither,
- * or not between the limits; `details.reason` says why, as one of {@link DurationRefusal}.
+ * The duration in milliseconds: a number as it is, text as a whole number. Refuses with `DURATION_INVALID` what is
+ * neither, or not between the limits; `details.reason` says why, as one of {@link DurationRefusal}.
  */
 export function durationMs(duration: Duration, limits: DurationLimits = {}): number {
   const { minMs = 0, maxMs = maxDurationMs } = limits
@@ -62,8 +62,8 @@ export function durationMs(duration: Duration, limits: DurationLimits = {}): num
 }
 
 /**
- * The shortest exact text of a whole number of milliseconds: `90000` gives `'90s'`. `durationMs` reads it back. Refuses a
- * fraction.
+ * The shortest exact text of a whole number of milliseconds: `90000` gives `'90s'`. `durationMs` reads it back. Refuses
+ * a fraction.
  */
 export function formatDuration(ms: number): `${number}${DurationUnit}` {
   const whole = durationMs(ms)
@@ -102,12 +102,27 @@ export interface Deadline {
   readonly expiresAtMs: number
 }
 
-/** The deadline that lies the given duration from now. Default clock: {@link systemClock}. */
+/**
+ * The deadline that lies the given duration from now. Default clock: {@link systemClock}.
+ *
+ * @example
+ * ```ts
+ * import { deadlineAfter, remainingMs } from 'reprise/kernel'
+ *
+ * const deadline = deadlineAfter('1.5s')
+ * console.log(remainingMs(deadline) <= 1500)
+ * ```
+ * ```text
+ * true
+ * ```
+ */
 export function deadlineAfter(duration: Duration, clock: Clock = systemClock): Deadline {
   return Object.freeze({ expiresAtMs: clock.monotonicMs() + durationMs(duration) })
 }
 
-/** The milliseconds left until the deadline, with fractions; 0 once it has passed. Default clock: {@link systemClock}. */
+/**
+ * The milliseconds left until the deadline, with fractions; 0 once it has passed. Default clock: {@link systemClock}.
+ */
 export function remainingMs(deadline: Deadline, clock: Clock = systemClock): number {
   return Math.max(0, pointOf(deadline) - clock.monotonicMs())
 }

@@ -2,7 +2,10 @@
 
 const dayMs = 86_400_000
 
-/** The text of a moment in ms since 1970, such as `2026-11-15T10:00:00.000Z`. A fraction of a millisecond is cut off. For years 0 to 9999; others get the nearest of them. */
+/**
+ * The text of a moment in ms since 1970, such as `2026-11-15T10:00:00.000Z`. A fraction of a millisecond is cut off.
+ * For years 0 to 9999; others get the nearest of them.
+ */
 export function isoTime(atMs: number): string {
   const ms = Math.floor(Math.min(Math.max(atMs, -62_167_219_200_000), 253_402_300_799_999))
   const { year, month, day } = dateOf(Math.floor(ms / dayMs))
@@ -12,7 +15,8 @@ export function isoTime(atMs: number): string {
   return `${date}T${clock.map((part) => padded(part, 2)).join(':')}.${padded(inDay % 1_000, 3)}Z`
 }
 
-// After H. Hinnant, chrono-compatible low-level date algorithms: days are counted from 1 March of year 0, so that the leap day is the last of its year; the months from March on then begin at (153 m + 2) / 5.
+// After H. Hinnant, chrono-compatible low-level date algorithms: days are counted from 1 March of year 0, so that the
+// leap day is the last of its year; the months from March on then begin at (153 m + 2) / 5.
 function dateOf(sinceEpoch: number): { readonly year: number; readonly month: number; readonly day: number } {
   const days = sinceEpoch + 719_468
   const era = Math.floor(days / 146_097)

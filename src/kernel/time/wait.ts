@@ -1,5 +1,5 @@
-// Waiting with an end: for a time, for a signal, or for work that may take too long. Whatever ends a wait, neither timer
-// nor listener is left behind.
+// Waiting with an end: for a time, for a signal, or for work that may take too long. Whatever ends a wait, neither
+// timer nor listener is left behind.
 
 import { RepriseError } from '../errors.js'
 import { type CancelTimer, type Clock, systemClock, type TimerOptions } from './clock.js'
@@ -113,22 +113,22 @@ export function sleep(duration: Duration, options: SleepOptions = {}): Promise<v
   return waitFor<void>({ signal }, (resolve) => clock.setTimer(durationMs(duration), () => resolve(), { keepAlive }))
 }
 
-const hearersOf = new WeakMap<AbortSignal, Set<() => void>>()
+const listenersOf = new WeakMap<AbortSignal, Set<() => void>>()
 
 /**
- * Calls `hear` once, when the signal aborts. The function it returns ends that. All who wait for one signal share one
+ * Calls `listener` once, when the signal aborts. The function it returns ends that. All who wait for one signal share one
  * listener, which the last one removes: Node warns of more than ten listeners on one signal, and a service may have
  * hundreds of calls under one.
  */
-export function whenAborted(signal: AbortSignal, hear: () => void): () => void {
-  let hearers = hearersOf.get(signal)
-  if (hearers === undefined) {
-    hearers = new Set()
-    hearersOf.set(signal, hearers)
+export function whenAborted(signal: AbortSignal, listener: () => void): () => void {
+  let listeners = listenersOf.get(signal)
+  if (listeners === undefined) {
+    listeners = new Set()
+    listenersOf.set(signal, listeners)
   }
-  const all = hearers
+  const all = listeners
   // Each wait is an entry of its own, also where two share a function.
-  const entry = (): void => hear()
+  const entry = (): void => listener()
   if (all.size === 0) signal.addEventListener('abort', tellAll)
   all.add(entry)
   return () => {
@@ -138,9 +138,9 @@ export function whenAborted(signal: AbortSignal, hear: () => void): () => void {
 
 function tellAll(this: AbortSignal): void {
   this.removeEventListener('abort', tellAll)
-  const hearers = hearersOf.get(this)
-  hearersOf.delete(this)
-  for (const entry of hearers ?? []) entry()
+  const listeners = listenersOf.get(this)
+  listenersOf.delete(this)
+  for (const entry of listeners ?? []) entry()
 }
 
 /**
