@@ -57,9 +57,12 @@ const digestLength = 43
  */
 export function fingerprint(content: Content, options: FingerprintOptions = {}): Fingerprint {
   checkContent(content)
-  const rule = checkFieldRule(options)
   const algorithm: Algorithm = 'bytes' in content ? 'bytes-sha256' : 'json1-sha256'
-  if (algorithm === 'bytes-sha256' && (rule.only ?? rule.omit) !== undefined) {
+  if (options.only === undefined && options.omit === undefined) {
+    return digestBy({ algorithm, rule: options }, content, options.limits)
+  }
+  const rule = checkFieldRule(options)
+  if (algorithm === 'bytes-sha256') {
     throw new RepriseError('FINGERPRINT_FIELDS_INVALID', 'Bytes have no fields: only JSON can be chosen from.')
   }
   return digestBy({ algorithm, rule }, content, options.limits)

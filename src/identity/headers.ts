@@ -178,7 +178,12 @@ export function parseKeyField(field: FieldValue, options: KeyFieldOptions = {}):
       details: { length, limit: maxFieldLength },
     })
   }
-  return value.charCodeAt(0) === quote ? quotedKey(value, options) : bareKey(value, options)
+  if (value.charCodeAt(0) === quote) return quotedKey(value, options)
+  if (length === 0) throw new RepriseError('KEY_EMPTY', 'The Idempotency-Key field is empty.')
+  // A comma, a quote or a semicolon in a bare key could be a joined field, a broken string or a parameter.
+  const odd = value.search(/[,;"]/)
+  if (odd >= 0 || form === 'quoted') throw unfitBareKey(value, odd, form)
+  return parseKey(value, options)
 }
 
 /** Writes a key as the value of the `Idempotency-Key` field, quoted as the standard says. */
@@ -251,21 +256,14 @@ function checkAfterQuotedKey(value: string, start: number, options: KeyFieldOpti
   }
 }
 
-// A comma, a quote or a semicolon in a bare key could be a joined field, a broken string or a parameter.
-function bareKey(value: string, options: KeyFieldOptions): Key {
-  if (value.length === 0) throw new RepriseError('KEY_EMPTY', 'The Idempotency-Key field is empty.')
+function unfitBareKey(value: string, odd: number, form: 'any' | 'quoted'): RepriseError {
   if (value.includes(',')) {
-    throw new RepriseError('KEY_FIELD_REPEATED', 'A bare key holds a comma: two fields may have been joined into one.')
+    return new RepriseError('KEY_FIELD_REPEATED', 'A bare key holds a comma: two fields may have been joined into one.')
   }
-  if (options.form === 'quoted') {
-    throw new RepriseError('KEY_FIELD_UNQUOTED', 'The key is not a quoted string, such as "8e03978e".')
+  if (form === 'quoted') {
+    return new RepriseError('KEY_FIELD_UNQUOTED', 'The key is not a quoted string, such as "8e03978e".')
   }
-  const odd = value.search(/[";]/)
-  if (odd >= 0) {
-    const details = { position: odd }
-    throw new RepriseError('KEY_FIELD_TRAILING', `A bare key ends at position ${odd}, and more text follows.`, {
-      details,
-    })
-  }
-  return parseKey(value, options)
+  return new RepriseError('KEY_FIELD_TRAILING', `A bare key ends at position ${odd}, and more text follows.`, {
+    details: { position: odd },
+  })
 }

@@ -2,7 +2,7 @@
 
 import { RepriseError } from './errors.js'
 import { builtin } from './runtime.js'
-import { byteCount, isBytes, isWellFormed } from './text.js'
+import { byteCount, isWellFormed } from './text.js'
 
 /** A SHA-256 digest (FIPS 180-4): `sha256:` and 32 bytes as base64url without padding (RFC 4648 section 5). */
 export type Digest = `sha256:${string}`
@@ -20,9 +20,7 @@ export interface DigestParts {
 // 43 characters hold 258 bits; the last two must be zero, or one digest would have four spellings.
 const shape = /^sha256:([A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$/
 
-type Hash = (data: string | Uint8Array) => string
-
-let hash: Hash | undefined
+let crypto: typeof import('node:crypto') | undefined
 
 /**
  * The SHA-256 digest of bytes, or of text as UTF-8. Text with half of a surrogate pair is refused with
@@ -32,12 +30,16 @@ let hash: Hash | undefined
 export function sha256(data: string | Uint8Array): Digest {
   if (typeof data === 'string') {
     if (!isWellFormed(data)) throw new RepriseError('ARGUMENT_INVALID', 'The text to digest is not well-formed.')
-  } else {
-    if (!isBytes(data)) throw new RepriseError('ARGUMENT_INVALID', 'A digest is made of text or of a Uint8Array.')
-    byteCount(data)
+  } else if (byteCount(data) === undefined) {
+    throw new RepriseError('ARGUMENT_INVALID', 'A digest is made of text or of a Uint8Array.')
   }
-  hash ??= nodeHash()
-  return `sha256:${hash(data)}`
+  crypto ??= builtin('node:crypto')
+  if (crypto === undefined) {
+    throw new RepriseError('RUNTIME_UNSUPPORTED', 'SHA-256 needs node:crypto, which this runtime does not offer.')
+  }
+  // The one-shot form makes no Hash object; the other is for runtimes that lack it.
+  if (typeof crypto.hash === 'function') return `sha256:${crypto.hash('sha256', data, 'base64url')}`
+  return `sha256:${crypto.createHash('sha256').update(data).digest('base64url')}`
 }
 
 /** Takes a digest apart, or refuses it with `DIGEST_INVALID`: unknown algorithm, wrong length, stray characters. */
@@ -62,14 +64,4 @@ export function sameDigest(a: Digest, b: Digest): boolean {
     difference |= left.value.charCodeAt(index) ^ right.value.charCodeAt(index)
   }
   return difference === 0
-}
-
-function nodeHash(): Hash {
-  const crypto = builtin('node:crypto')
-  if (crypto === undefined) {
-    throw new RepriseError('RUNTIME_UNSUPPORTED', 'SHA-256 needs node:crypto, which this runtime does not offer.')
-  }
-  // The one-shot form makes no Hash object; the other is for runtimes that lack it.
-  if (typeof crypto.hash === 'function') return (data) => crypto.hash('sha256', data, 'base64url')
-  return (data) => crypto.createHash('sha256').update(data).digest('base64url')
 }

@@ -91,12 +91,13 @@ export function detached<Result>(work: () => Result): Result {
 }
 
 class Frame implements OpenScope {
-  live: boolean
-  kind: unknown
-  value: unknown
-  parent: Frame | undefined
+  // Declared only: a frame is made for every scope, and defining fields that the constructor sets would cost.
+  declare live: boolean
+  declare kind: unknown
+  declare value: unknown
+  declare parent: Frame | undefined
   // Whether the parent was opened together with this one, and ends with it.
-  readonly endsParent: boolean
+  declare readonly endsParent: boolean
 
   constructor(kind: unknown, value: unknown, parent: Frame | undefined, endsParent: boolean) {
     this.live = true

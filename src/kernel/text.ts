@@ -69,12 +69,14 @@ export function isBytes(value: unknown): value is Uint8Array {
 }
 
 /**
- * How many bytes there are, whatever a class of the caller's says. Refuses with `ARGUMENT_INVALID` bytes that are gone:
- * their buffer was transferred, or has shrunk from under them. Such arrays claim to be empty, and would pass for it.
+ * How many bytes a `Uint8Array` has, whatever a class of the caller's says; undefined for anything else. Refuses with
+ * `ARGUMENT_INVALID` bytes that are gone: their buffer was transferred, or has shrunk from under them. Such arrays claim to
+ * be empty, and would pass for it.
  */
-export function byteCount(bytes: Uint8Array): number {
-  const count = Reflect.apply(lengthOf, bytes, []) as number
-  if (count === 0 && isGone(bytes)) {
+export function byteCount(value: unknown): number | undefined {
+  if (Reflect.apply(nameOf, value, []) !== 'Uint8Array') return undefined
+  const count = Reflect.apply(lengthOf, value, []) as number
+  if (count === 0 && isGone(value as Uint8Array)) {
     throw new RepriseError('ARGUMENT_INVALID', 'The bytes are gone: their buffer was transferred or has shrunk.')
   }
   return count

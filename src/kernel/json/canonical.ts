@@ -4,7 +4,7 @@
 // calling itself, so depth costs no stack of the caller.
 
 import { isRepriseError, RepriseError } from '../errors.js'
-import { byteCount, isBytes, isWellFormed } from '../text.js'
+import { byteCount, isWellFormed } from '../text.js'
 import { type OpenObject, Order } from './order.js'
 import { callerOffset, type Pass, padding, tooDeep, tooLarge, unexpectedAt } from './pass.js'
 import { emitNumber, emitString } from './tokens.js'
@@ -88,18 +88,22 @@ export function limitOf(limits: JsonLimits | undefined, argument: keyof JsonLimi
 
 // Copies the source, so that nobody can change it while it is read; gives its size in bytes.
 function load(source: string | Uint8Array, maxBytes: number): number {
-  if (typeof source === 'string') {
-    if (source.length > maxBytes) throw tooLarge(maxBytes)
-    // A code unit takes three bytes at most. Encoding stops where the limit is reached, so this is the check as well.
-    const { read, written } = encoder.encodeInto(source, scanner.sourceOf(Math.min(source.length * 3, maxBytes)))
-    if (read < source.length) throw tooLarge(maxBytes)
-    return written
+  const isText = typeof source === 'string'
+  const size = isText ? source.length : byteCount(source)
+  if (size === undefined) {
+    throw new RepriseError('ARGUMENT_INVALID', 'The source has to be a string or a Uint8Array.')
   }
-  if (!isBytes(source)) throw new RepriseError('ARGUMENT_INVALID', 'The source has to be a string or a Uint8Array.')
-  const size = byteCount(source)
   if (size > maxBytes) throw tooLarge(maxBytes)
-  scanner.sourceOf(size).set(source)
-  return size
+  // A code unit takes three bytes at most. Encoding stops where the limit is reached, so this is the check as well.
+  const most = isText ? Math.min(size * 3, maxBytes) : size
+  if (most + padding > scanner.source.length) scanner.source = new Uint8Array(most + padding)
+  if (!isText) {
+    scanner.source.set(source)
+    return size
+  }
+  const { read, written } = encoder.encodeInto(source, scanner.source.subarray(0, most))
+  if (read < size) throw tooLarge(maxBytes)
+  return written
 }
 
 // Encoding makes every half of a surrogate pair U+FFFD, as if that had been written, so such text never gets that far.
@@ -166,12 +170,6 @@ class Scanner implements Pass {
   #depth = 0
   // The innermost open array or object.
   #frame: Frame = this.#frames[0] as Frame
-
-  /** The memory for a source of so many bytes. */
-  sourceOf(size: number): Uint8Array {
-    if (size + padding > this.source.length) this.source = new Uint8Array(size + padding)
-    return this.source.subarray(0, size)
-  }
 
   /** The canonical text of the document in the first `end` bytes of the source. Valid until the next one is read. */
   run(end: number, fromString: boolean, maxDepth: number): Uint8Array {
@@ -254,7 +252,6 @@ class Scanner implements Pass {
       if (this.#depth === 0) return false
       const frame = this.#frame
       const { isObject } = frame
-      if (isObject) order.end(this.outAt)
       if (byte !== comma && byte !== (isObject ? closeBrace : closeBracket)) throw unexpectedAt(this, this.at)
       this.at += 1
       this.out[this.outAt++] = byte

@@ -16,6 +16,9 @@ const letterU = 0x75
 
 const firstRoom = 32
 
+// From this size on, making a view for the copy pays off.
+const largeCopy = 96
+
 // Up to so many members, inserting one after the other is faster than the sort of the language.
 const smallObject = 16
 
@@ -37,15 +40,14 @@ export class Order {
   memberCount = 0
   /** How many objects are out of order, each after those inside it. */
   objectCount = 0
-  // Of each member: where it starts in the text (at the quote of its name) and ends, where its name ends, the weights
-  // of its name's first bytes, and which objects in disorder are inside it.
+  // Of each member: where it starts in the text (at the quote of its name), where its name ends, the weights of its
+  // name's first bytes, and the number of the first object in disorder inside it. It ends, and so do these objects, where
+  // the next member begins.
   readonly #members = {
     starts: new Int32Array(firstRoom),
     nameEnds: new Int32Array(firstRoom),
     prefixes: new Int32Array(firstRoom),
-    ends: new Int32Array(firstRoom),
     innerFroms: new Int32Array(firstRoom),
-    innerTos: new Int32Array(firstRoom),
   }
   // Of each object in disorder: where it starts and ends, the first object in disorder inside it, and its placed
   // members.
@@ -69,7 +71,7 @@ export class Order {
   begin(text: Uint8Array, start: number, nameEnd: number, object: OpenObject): void {
     const columns = this.#members
     const member = this.memberCount
-    if (member >= columns.innerTos.length) grow(columns, member * 2)
+    if (member >= columns.innerFroms.length) grow(columns, member * 2)
     this.memberCount = member + 1
     columns.starts[member] = start
     columns.nameEnds[member] = nameEnd - 1
@@ -77,13 +79,6 @@ export class Order {
     columns.innerFroms[member] = this.objectCount
     if (!object.isInOrder || member === object.membersFrom) return
     object.isInOrder = this.#compare(text, member - 1, member) <= 0
-  }
-
-  /** Completes the last member, which ends at `end` of the text. */
-  end(end: number): void {
-    const member = this.memberCount - 1
-    this.#members.ends[member] = end
-    this.#members.innerTos[member] = this.objectCount
   }
 
   /** Adds the object in disorder that ends at `end` of the text, and has the last members. */
@@ -118,10 +113,12 @@ export class Order {
     if (placedTo > placed.innerTos.length) grow(placed, Math.max(placedTo, placedFrom * 2))
     for (let index = 0; index < memberCount; index++) {
       const member = places[index] as number
+      const isLast = member === this.memberCount - 1
       placed.starts[placedFrom + index] = members.starts[member] as number
-      placed.ends[placedFrom + index] = members.ends[member] as number
       placed.innerFroms[placedFrom + index] = members.innerFroms[member] as number
-      placed.innerTos[placedFrom + index] = members.innerTos[member] as number
+      // Behind a member are a comma and the next one, or the closing brace.
+      placed.ends[placedFrom + index] = isLast ? end - 1 : (members.starts[member + 1] as number) - 1
+      placed.innerTos[placedFrom + index] = isLast ? object : (members.innerFroms[member + 1] as number)
     }
   }
 
@@ -135,25 +132,25 @@ export class Order {
     let [start, end, innerFrom, innerTo] = [0, length, 0, this.objectCount]
     let before = length
     for (;;) {
-      if (innerFrom < innerTo) {
-        const object = innerTo - 1
-        before = copyBefore(text, (objects.ends[object] as number) - 1, end, result, before)
-        begun.push({ object, next: objects.placedTos[object] as number, start, innerFrom })
-      } else {
-        before = copyBefore(text, start, end, result, before)
-      }
+      const object = innerTo - 1
+      const hasInner = innerFrom < innerTo
+      const from = hasInner ? (objects.ends[object] as number) - 1 : start
+      before -= end - from
+      if (end - from >= largeCopy) result.set(text.subarray(from, end), before)
+      else for (let at = from, to = before; at < end; at++, to++) result[to] = text[at] as number
+      if (hasInner) begun.push({ object, next: objects.placedTos[object] as number, start, innerFrom })
 
       const last = begun.at(-1)
       if (last === undefined) return
-      const { object } = last
-      if (last.next === objects.placedFroms[object]) {
+      const { object: open } = last
+      if (last.next === objects.placedFroms[open]) {
         begun.pop()
         start = last.start
-        end = (objects.starts[object] as number) + 1
+        end = (objects.starts[open] as number) + 1
         innerFrom = last.innerFrom
-        innerTo = objects.innerFroms[object] as number
+        innerTo = objects.innerFroms[open] as number
       } else {
-        if (last.next !== objects.placedTos[object]) result[--before] = comma
+        if (last.next !== objects.placedTos[open]) result[--before] = comma
         last.next -= 1
         start = placed.starts[last.next] as number
         end = placed.ends[last.next] as number
@@ -191,16 +188,6 @@ interface BegunObject {
   /** The rest of the stretch that the object ends: where it starts, and the first object in disorder in it. */
   readonly start: number
   readonly innerFrom: number
-}
-
-// From this size on, making a view for the copy pays off.
-const largeCopy = 96
-
-function copyBefore(text: Uint8Array, start: number, end: number, result: Uint8Array, before: number): number {
-  const at = before - (end - start)
-  if (end - start >= largeCopy) result.set(text.subarray(start, end), at)
-  else for (let from = start, to = at; from < end; from++, to++) result[to] = text[from] as number
-  return at
 }
 
 // Makes columns longer. One after the other, so that the last one tells the room of all, even if memory runs out on the

@@ -124,7 +124,9 @@ export function deadlineAfter(duration: Duration, clock: Clock = systemClock): D
  * The milliseconds left until the deadline, with fractions; 0 once it has passed. Default clock: {@link systemClock}.
  */
 export function remainingMs(deadline: Deadline, clock: Clock = systemClock): number {
-  return Math.max(0, pointOf(deadline) - clock.monotonicMs())
+  const { expiresAtMs } = deadline
+  if (typeof expiresAtMs !== 'number' || Number.isNaN(expiresAtMs)) throw notADeadline()
+  return Math.max(0, expiresAtMs - clock.monotonicMs())
 }
 
 /** The earlier of two deadlines, of which one may be absent: what is nested in another deadline can only shrink. */
@@ -133,12 +135,14 @@ export function earlier(a: Deadline | undefined, b: Deadline): Deadline
 export function earlier(a: Deadline | undefined, b: Deadline | undefined): Deadline | undefined
 export function earlier(a: Deadline | undefined, b: Deadline | undefined): Deadline | undefined {
   if (a === undefined || b === undefined) return a ?? b
-  return pointOf(b) < pointOf(a) ? b : a
+  const [left, right] = [a.expiresAtMs, b.expiresAtMs]
+  if (typeof left !== 'number' || typeof right !== 'number') throw notADeadline()
+  if (right < left) return b
+  if (left <= right) return a
+  throw notADeadline()
 }
 
 // NaN compares false with everything, and a deadline that never arrives would be the result.
-function pointOf(deadline: Deadline): number {
-  const { expiresAtMs } = deadline
-  if (typeof expiresAtMs === 'number' && !Number.isNaN(expiresAtMs)) return expiresAtMs
-  throw new RepriseError('ARGUMENT_INVALID', 'A deadline needs expiresAtMs, a number of ms of monotonic time.')
+function notADeadline(): RepriseError {
+  return new RepriseError('ARGUMENT_INVALID', 'A deadline needs expiresAtMs, a number of ms of monotonic time.')
 }
