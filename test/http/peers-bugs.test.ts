@@ -1,6 +1,7 @@
-// What other layers for Idempotency-Key were seen to do over HTTP, and what every adapter does on the same requests. The ids name the observations as in
-// test/idempotency/peers-bugs.test.ts: NI node-idempotency, HI hono-idempotency, EI express-idempotency, IJ idempot-js, PT Powertools for TypeScript.
-// None of them is run here; where `npm run peers` has run one, its results must show the bug, so that a case that cannot find it is found out.
+// What other layers for Idempotency-Key were seen to do over HTTP, and what every adapter does on the same requests.
+// The ids name the observations as in test/idempotency/peers-bugs.test.ts: NI node-idempotency, HI hono-idempotency, EI
+// express-idempotency, IJ idempot-js, PT Powertools for TypeScript. None of them is run here; where `npm run peers` has
+// run one, its results must show the bug, so that a case that cannot find it is found out.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +12,10 @@ import { peerResults } from '../http-peers.js'
 import type { Served } from './subject/mounted.js'
 import { adapterNames, startSubject } from './subject/subject.js'
 
-/** A bug: what is right in its place, the cases that look for it, and by which of the peers that were run it is failed, if any. */
+/**
+ * A bug: what is right in its place, the cases that look for it, and by which of the peers that were run it is failed,
+ * if any.
+ */
 type Bug = readonly [what: string, ids: readonly string[], failedBy: readonly string[]]
 
 const bugs: readonly Bug[] = [

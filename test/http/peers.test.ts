@@ -1,4 +1,5 @@
-// The results of peers are those of the cases as they are now, and the subject that peers are mounted on does what it should by itself.
+// The results of peers are those of the cases as they are now, and the subject that peers are mounted on does what it
+// should by itself.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'

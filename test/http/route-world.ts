@@ -1,4 +1,5 @@
-// A world for routes in virtual time: a store in memory with a table of effects, requests made of plain data, answers as text, and the events that were told.
+// A world for routes in virtual time: a store in memory with a table of effects, requests made of plain data, answers
+// as text, and the events that were told.
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import {

@@ -1,5 +1,5 @@
-// The server side of HTTP, framework-free: request facts in, decision, answer out. Adapters translate; what is decided is
-// decided here.
+// The server side of HTTP, framework-free: request facts in, decision, answer out. Adapters translate; what is decided
+// is decided here.
 
 export {
   type Answer,

@@ -1,4 +1,5 @@
-// What a route adds to a description of an API (OpenAPI 3.1, also read as 3.0): the key's parameter, the problems by their status, and the fields of answers. As data, to be merged by whoever writes the description.
+// What a route adds to a description of an API (OpenAPI 3.1, also read as 3.0): the key's parameter, the problems by
+// their status, and the fields of answers. As data, to be merged by whoever writes the description.
 
 import { maxKeyLength, replayedHeader } from '../../identity/index.js'
 import { type ProblemKind, type ProblemName, problemBase, problemKinds } from './problems.js'
@@ -31,7 +32,10 @@ export interface OpenApiFragment {
     readonly schemas: OpenApiNode
     readonly responses: OpenApiNode
   }
-  /** For the operation of the route: `parameters` and `responses` that point to the components. Its own answers are not among them. */
+  /**
+   * For the operation of the route: `parameters` and `responses` that point to the components. Its own answers are not
+   * among them.
+   */
   readonly operation: { readonly parameters: readonly OpenApiNode[]; readonly responses: OpenApiNode }
 }
 

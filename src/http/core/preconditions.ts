@@ -1,8 +1,8 @@
-// Conditional requests for servers (RFC 9110, 13): the rung of compare-and-set, where a repeat after success finds a changed version and does nothing.
+// Conditional requests for servers (RFC 9110, 13): the rung of compare-and-set, where a repeat after success finds a
+// changed version and does nothing.
 
-import { sha256 } from '../../kernel/index.js'
-import type { Answer } from './answer/answer.js'
-import { reply } from './answer/answer.js'
+import { defined, sha256 } from '../../kernel/index.js'
+import { type Answer, reply } from './answer/answer.js'
 import { problem } from './problems.js'
 import type { HttpRequest } from './request/http-request.js'
 
@@ -17,17 +17,19 @@ export interface CurrentState {
 }
 
 /**
- * Checks `If-Match` and `If-None-Match` against the present version, read in the same transaction in which the change is made. Undefined: go on. Otherwise the answer: 412 where
- * a version does not match, 428 where none is named and one is required, 304 to a GET or HEAD of what the client has.
+ * Checks `If-Match` and `If-None-Match` against the present version, read in the same transaction in which the change
+ * is made. Undefined: go on. Otherwise the answer: 412 where a version does not match, 428 where none is named and one
+ * is required, 304 to a GET or HEAD of what the client has.
  */
 export function checkPreconditions(request: HttpRequest, current: CurrentState): Answer | undefined {
   const { etag, required = true, problems } = current
-  const base = problems === undefined ? {} : { base: problems }
+  const base = defined({ base: problems })
+  const tag = etag === undefined ? {} : { headers: { etag } }
   const [match, noneMatch] = [request.header('if-match'), request.header('if-none-match')]
   const isSafe = request.method === 'GET' || request.method === 'HEAD'
-  if (match !== undefined && !names(match, etag, isSame)) return problem('precondition-failed', withTag(base, etag))
+  if (match !== undefined && !names(match, etag, isSame)) return problem('precondition-failed', { ...base, ...tag })
   if (noneMatch !== undefined && names(noneMatch, etag, isAlike)) {
-    return isSafe ? reply(304, null, { etag }) : problem('precondition-failed', withTag(base, etag))
+    return isSafe ? reply(304, null, { etag }) : problem('precondition-failed', { ...base, ...tag })
   }
   const isBare = match === undefined && noneMatch === undefined
   return isBare && required && !isSafe ? problem('precondition-required', base) : undefined
@@ -37,13 +39,6 @@ export function checkPreconditions(request: HttpRequest, current: CurrentState):
 export function entityTag(version: string | number | Uint8Array): string {
   const text = typeof version === 'number' ? String(version) : version
   return `"${sha256(text).slice('sha256:'.length)}"`
-}
-
-function withTag(
-  base: { readonly base?: string },
-  etag: string | undefined,
-): { readonly base?: string; readonly headers?: Record<string, string> } {
-  return etag === undefined ? base : { ...base, headers: { etag } }
 }
 
 function names(field: string, etag: string | undefined, same: (left: string, right: string) => boolean): boolean {

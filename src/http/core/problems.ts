@@ -1,4 +1,5 @@
-// Refusals, as problems (RFC 9457): a closed list, each with its status, and whether repeating the request as it is can help.
+// Refusals, as problems (RFC 9457): a closed list, each with its status, and whether repeating the request as it is can
+// help.
 
 import { type Answer, reply } from './answer/answer.js'
 

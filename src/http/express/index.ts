@@ -29,7 +29,7 @@ export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
  *
  * const db = memory({ name: 'shop' })
  * db.table('payment', { unique: [['id']] })
- * const pay = idempotent(db, { name: 'pay', principal: (request) => request.get('x-user') }, async ({ tx, request }) => {
+ * const pay = idempotent(db, { name: 'pay', principal: () => 'ada' }, async ({ tx, request }) => {
  *   await tx.insertOnce('payment', request.json() as { id: string }, ['id'])
  *   return reply(201)
  * })
@@ -57,8 +57,9 @@ export function idempotent<Handle, Input = undefined>(
  *
  * const options = { name: 'charge', principal: () => 'shop', recover: rerunKeyed('24h') }
  * const charge = idempotentLeased(memory({ name: 'shop' }), options, async ({ lease }) => {
- *   const headers = (key: string) => ({ 'idempotency-key': key })
- *   await lease.effect('charge', ({ key }) => fetch('https://psp.example/charges', { method: 'POST', headers: headers(key) }))
+ *   await lease.effect('charge', ({ key }) =>
+ *     fetch('https://psp.example/charges', { method: 'POST', headers: { 'idempotency-key': key } }),
+ *   )
  *   return reply(201)
  * })
  * const app = express().post('/charges', charge)

@@ -22,8 +22,8 @@ export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 export type FastifyHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
 /**
- * The plugin: `app.register(repriseIdempotency)`, in the scope that holds the routes. There, bodies of any type are left
- * for the routes to read, as the bytes that arrived; other scopes parse as before. Hooks run as always, so what
+ * The plugin: `app.register(repriseIdempotency)`, in the scope that holds the routes. There, bodies of any type are
+ * left for the routes to read, as the bytes that arrived; other scopes parse as before. Hooks run as always, so what
  * `onRequest` and `preHandler` refuse never reaches a route. A route of Reprise with a schema of its answers is refused
  * with OPERATION_INVALID: an answer leaves as the bytes that are stored, which no schema would filter.
  */
@@ -70,8 +70,8 @@ export function idempotent<Handle, Input = undefined>(
 }
 
 /**
- * A route whose effect lies outside the store, under a lease. What the handler throws goes to the error handler. Refuses
- * like {@link leasedRoute}.
+ * A route whose effect lies outside the store, under a lease. What the handler throws goes to the error handler.
+ * Refuses like {@link leasedRoute}.
  */
 export function idempotentLeased<Input = undefined>(
   store: RecordStore,

@@ -18,7 +18,9 @@ import { fetchResponse, fieldsOf } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
-/** What routes of the fetch standard are told beside the usual. `Context` is what the server passes beside the request. */
+/**
+ * What routes of the fetch standard are told beside the usual. `Context` is what the server passes beside the request.
+ */
 export interface FetchOptions<Context extends readonly unknown[]> {
   /** What the router found in the path, from what the server passes beside the request. Default: nothing. */
   readonly params?: (

@@ -49,7 +49,10 @@ export function idempotent<Handle, Input = undefined, Environment extends Env = 
   return handlerOf(atomicRoute(db, withExceptions(options), handler))
 }
 
-/** A route whose effect lies outside the store, under a lease. Errors as in {@link idempotent}. Refuses like {@link leasedRoute}. */
+/**
+ * A route whose effect lies outside the store, under a lease. Errors as in {@link idempotent}. Refuses like
+ * {@link leasedRoute}.
+ */
 export function idempotentLeased<Input = undefined, Environment extends Env = Env>(
   store: RecordStore,
   options: LeasedRouteOptions<Context<Environment>, Input>,
@@ -102,8 +105,8 @@ async function cachedBody(c: Context, mostBytes: number): Promise<Uint8Array | u
   throw new RepriseError('BODY_CONSUMED', 'The body was read as text before the route could see its bytes.')
 }
 
-// A body can be read once. What Hono finds here is where c.req.json() and its kind look first: a copy each time, so that
-// no run sees what another has done to it.
+// A body can be read once. What Hono finds here is where c.req.json() and its kind look first: a copy each time, so
+// that no run sees what another has done to it.
 function keptBody(c: Context, bytes: Uint8Array): Uint8Array {
   Object.defineProperty(c.req.bodyCache, 'arrayBuffer', {
     enumerable: true,

@@ -47,7 +47,10 @@ export function idempotent<Handle, Input = undefined>(
   return middlewareOf(atomicRoute(db, withExposed(options), handler))
 }
 
-/** A route whose effect lies outside the store, under a lease. Errors as in {@link idempotent}. Refuses like {@link leasedRoute}. */
+/**
+ * A route whose effect lies outside the store, under a lease. Errors as in {@link idempotent}. Refuses like
+ * {@link leasedRoute}.
+ */
 export function idempotentLeased<Input = undefined>(
   store: RecordStore,
   options: LeasedRouteOptions<Context, Input>,

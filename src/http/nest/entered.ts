@@ -1,4 +1,5 @@
-// Whether the method of a route was entered: pipes run just before it, inside the transaction, and what they throw is not the method's answer.
+// Whether the method of a route was entered: pipes run just before it, inside the transaction, and what they throw is
+// not the method's answer.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 
@@ -19,7 +20,10 @@ export async function runToMethod(work: () => Promise<unknown>): Promise<RunEnd>
   }
 }
 
-/** Puts in the place of a method one that says when it is entered, and is like it otherwise: name, parameters, and what decorators have said of it. */
+/**
+ * Puts in the place of a method one that says when it is entered, and is like it otherwise: name, parameters, and what
+ * decorators have said of it.
+ */
 export function sayEntry(target: object, name: string | symbol, descriptor: PropertyDescriptor): void {
   const method = descriptor.value as (...given: unknown[]) => unknown
   const saying = function (this: unknown, ...given: unknown[]): unknown {

@@ -1,4 +1,5 @@
-// Repeatable routes for Nest 11 on Express: decorators for methods of controllers, an interceptor behind each, and the store by injection.
+// Repeatable routes for Nest 11 on Express: decorators for methods of controllers, an interceptor behind each, and the
+// store by injection.
 
 import type { ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
@@ -43,12 +44,12 @@ export class RepriseModule {
 }
 
 /**
- * Makes a method of a controller a route in the domain: it runs inside the transaction that {@link Tx} gives it, and what
- * it returns leaves after COMMIT and is replayed to repeats. It returns what it always does, with the status that Nest
- * has for it (a `StreamableFile` and `@Redirect` included), or what `reply(…)` makes. An `HttpException` below 500 that
- * it throws is an answer; any other error goes to the exception filters, and so does whatever a pipe throws, which leaves
- * the key free. Guards run before, on every request. Wrong options are refused when the application starts, like by
- * {@link atomicRoute}.
+ * Makes a method of a controller a route in the domain: it runs inside the transaction that {@link Tx} gives it, and
+ * what it returns leaves after COMMIT and is replayed to repeats. It returns what it always does, with the status that
+ * Nest has for it (a `StreamableFile` and `@Redirect` included), or what `reply(…)` makes. An `HttpException` below 500
+ * that it throws is an answer; any other error goes to the exception filters, and so does whatever a pipe throws, which
+ * leaves the key free. Guards run before, on every request. Wrong options are refused when the application starts, like
+ * by {@link atomicRoute}.
  *
  * @example
  * ```ts
@@ -76,8 +77,8 @@ export function Idempotent<Input = undefined>(options: AtomicRouteOptions<Reques
 }
 
 /**
- * Makes a method of a controller a route whose effect lies outside the store, under the lease that {@link Call} gives it.
- * Otherwise as {@link Idempotent}.
+ * Makes a method of a controller a route whose effect lies outside the store, under the lease that {@link Call} gives
+ * it. Otherwise as {@link Idempotent}.
  */
 export function IdempotentLeased<Input = undefined>(options: LeasedRouteOptions<Request, Input>): MethodDecorator {
   return routed((store, runs) =>

@@ -40,7 +40,10 @@ export function answerFrom(returned: unknown, method: object, response: ServerRe
   return reply(statusCode, returned, isNothing ? {} : { 'content-type': saidBefore(response, 'content-type') })
 }
 
-/** The answer of an `HttpException` below 500; undefined: it is none. By its shape, as there may be two copies of Nest. */
+/**
+ * The answer of an `HttpException` below 500; undefined: it is none. Told by its shape, as there may be two copies of
+ * Nest.
+ */
 export function exceptionOf(error: unknown): Answered | undefined {
   const exception = Object(error) as { getStatus?(): number; getResponse?(): string | object }
   if (typeof exception.getStatus !== 'function' || typeof exception.getResponse !== 'function') return undefined
@@ -49,7 +52,8 @@ export function exceptionOf(error: unknown): Answered | undefined {
   return reply(statusCode, typeof body === 'string' ? { statusCode, message: body } : body)
 }
 
-// The parts of a StreamableFile that are needed, by its shape for the same reason. Its length is counted where the whole is kept.
+// The parts of a StreamableFile that are needed, told by its shape for the same reason. Its length is counted where the
+// whole is kept.
 interface File {
   getStream(): AsyncIterable<Uint8Array>
   getHeaders(): { readonly type?: string; readonly disposition?: string | readonly string[] }

@@ -19,9 +19,9 @@ export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 /** What routes on `node:http` are told beside the usual. */
 export interface NodeOptions {
   /**
-   * Called with what the handler, `parse` or `principal` threw that is no answer, and answers by itself; the transaction
-   * was rolled back. `node:http` has no flow of errors of its own. Default: 500 without a body, and the error as a
-   * warning of the process, so that it is not lost.
+   * Called with what the handler, `parse` or `principal` threw that is no answer, and answers by itself; the
+   * transaction was rolled back. `node:http` has no flow of errors of its own. Default: 500 without a body, and the
+   * error as a warning of the process, so that it is not lost.
    */
   readonly onError?: (error: unknown, request: IncomingMessage, response: ServerResponse) => void
 }

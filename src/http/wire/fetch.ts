@@ -40,7 +40,10 @@ export async function fetchResponse(
   return new Response(streamOf(body), { status, headers })
 }
 
-/** A body as a stream of the fetch standard, read no faster than it is sent. Whoever cancels it ends what makes the body. */
+/**
+ * A body as a stream of the fetch standard, read no faster than it is sent. Whoever cancels it ends what makes the
+ * body.
+ */
 export function streamOf(parts: AsyncIterable<Uint8Array | string>): ReadableStream<Uint8Array<ArrayBuffer>> {
   const iterator = parts[Symbol.asyncIterator]()
   return new ReadableStream<Uint8Array<ArrayBuffer>>(

@@ -1,4 +1,5 @@
-// Requests of `node:http` or `node:http2` as facts, whatever framework they went through, and answers on their responses.
+// Requests of `node:http` or `node:http2` as facts, whatever framework they went through, and answers on their
+// responses.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { waitFor } from '../../kernel/index.js'
@@ -27,7 +28,9 @@ export interface NodePlace {
   readonly advice?: string
 }
 
-/** The facts of a request of Node. Fields are taken as they arrived, one by one: `headers` joins what was sent twice. */
+/**
+ * The facts of a request of Node. Fields are taken as they arrived, one by one: `headers` joins what was sent twice.
+ */
 export function nodeFacts(request: NodeRequest, { target, params, kept, advice }: NodePlace): RequestFacts {
   const fields = fieldsOf(request.rawHeaders)
   if (fields['content-encoding'] !== undefined) forgetEncoding(fields, kept ?? request.rawBody)
@@ -63,8 +66,8 @@ function textParams(params: Readonly<Record<string, unknown>>): Record<string, s
 
 /**
  * Sends an answer on a response of Node: after the fields that others have set, and at the pace of the client. That the
- * client has gone is no error. Rejects where the body fails halfway, with the connection cut, so that nobody takes a part
- * for the whole.
+ * client has gone is no error. Rejects where the body fails halfway, with the connection cut, so that nobody takes a
+ * part for the whole.
  */
 export async function sendToNode(response: ServerResponse, answer: Answer): Promise<void> {
   const { status, body } = answer

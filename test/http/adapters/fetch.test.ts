@@ -7,7 +7,8 @@ import { openWorld } from './world.js'
 
 const { db, file, route } = await openWorld()
 
-// The same file, by a connection on which the first statement that begins so finds the database busy, as behind another process.
+// The same file, by a connection on which the first statement that begins so finds the database busy, as behind another
+// process.
 function busyOnce(start: string) {
   let isBusy = true
   const open = (): SqliteHandle => {

@@ -1,4 +1,5 @@
-// One route, `/api/things/:id` for POST, HEAD and GET, on every adapter, behind something that sets fields of its own and below a prefix.
+// One route, `/api/things/:id` for POST, HEAD and GET, on every adapter, behind something that sets fields of its own
+// and below a prefix.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'

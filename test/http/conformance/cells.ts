@@ -1,4 +1,5 @@
-// The controlled HTTP cases on every adapter and store: some adapters side by side, the stores of one and their cases one after the other.
+// The controlled HTTP cases on every adapter and store: some adapters side by side, the stores of one and their cases
+// one after the other.
 
 import { afterAll, afterEach, describe, vi } from 'vitest'
 import { controlledHttpCases, httpCases } from '../../../src/testing/index.js'

@@ -1,4 +1,5 @@
-// Processes that are killed, stopped and woken up again in the middle of requests, and windows that end: the cases that take more than an address.
+// Processes that are killed, stopped and woken up again in the middle of requests, and windows that end: the cases that
+// take more than an address.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { beforeAll, expect, inject, it } from 'vitest'
@@ -213,7 +214,8 @@ onEveryAdapter(printedTable('processes that are killed and stopped, and windows 
   })
 
   it('http-65 a purge in the middle of a request leaves its claim alone', async () => {
-    // Of a lease of 1 s a machine that is busy may lose the renewal, and an unknown outcome is what this purge does forget.
+    // Of a lease of 1 s a machine that is busy may lose the renewal, and an unknown outcome is what this purge does
+    // forget.
     const owner = await stage.start({ lease: '20s' })
     const client = stage.client(owner, steady)
     const [user, key] = [client.user(), client.key()]

@@ -1,4 +1,5 @@
-// A store that goes away, comes back, or is locked while requests come in: refused in bounded time, nothing lost, nothing twice, nothing hangs.
+// A store that goes away, comes back, or is locked while requests come in: refused in bounded time, nothing lost,
+// nothing twice, nothing hangs.
 
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -18,7 +19,10 @@ beforeAll(async () => {
   return () => server.dispose()
 })
 
-/** Intents of one user, one after the other until it is told to stop, all pressed on until they are carried out, some at a time; every answer on the way. */
+/**
+ * Intents of one user, one after the other until it is told to stop, all pressed on until they are carried out, some at
+ * a time; every answer on the way.
+ */
 async function pressOn(client: HttpCaseClient, atOnce: number) {
   const user = client.user()
   const answers: SubjectAnswer[] = []

@@ -102,8 +102,8 @@ export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>,
   })
 }
 
-// Leases of a second are lost, and waits of two seconds are over, where the machine is so busy that a turn takes as long: such cases have another try,
-// which the table tells.
+// Leases of a second are lost, and waits of two seconds are over, where the machine is so busy that a turn takes as
+// long: such cases have another try, which the table tells.
 const isTimed = ({ routes }: HttpCase): boolean => routes.some((route) => /\/(leased\/slow|waiting)$/.test(route))
 const mostTries = 3
 

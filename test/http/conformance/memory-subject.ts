@@ -1,4 +1,5 @@
-// The subject on the store in memory and plain node:http: for the cases themselves, the command, and bugs that are planted.
+// The subject on the store in memory and plain node:http: for the cases themselves, the command, and bugs that are
+// planted.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

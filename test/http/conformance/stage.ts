@@ -1,4 +1,5 @@
-// Where the controlled HTTP cases are played: a store of each kind, processes on it that can be killed and stopped, and clients for them.
+// Where the controlled HTTP cases are played: a store of each kind, processes on it that can be killed and stopped, and
+// clients for them.
 
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -61,7 +62,10 @@ export async function bundled(): Promise<string> {
   return join(folder, 'serves.js')
 }
 
-/** Opens a stage: a store of its own, in a file or on the given server of PostgreSQL, and processes that serve it by an adapter. */
+/**
+ * Opens a stage: a store of its own, in a file or on the given server of PostgreSQL, and processes that serve it by an
+ * adapter.
+ */
 export async function openStage(program: string, played: PlayedOn): Promise<Stage> {
   const { adapter, store, postgresUrl } = played
   const folder = mkdtempSync(join(tmpdir(), 'reprise-http-'))

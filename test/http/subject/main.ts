@@ -1,4 +1,5 @@
-// Serves the subject as a process of its own: `main <adapter> <database url>`, the sink's folder in SUBJECT_SINK. Prints `ready <url>`, and ends with its input.
+// Serves the subject as a process of its own: `main <adapter> <database url>`, the sink's folder in SUBJECT_SINK.
+// Prints `ready <url>`, and ends with its input.
 
 import { type AdapterName, startSubject } from './subject.js'
 

@@ -1,4 +1,5 @@
-// The subject as processes of their own: bundled once, started as often as one likes, killed and stopped by their id alone.
+// The subject as processes of their own: bundled once, started as often as one likes, killed and stopped by their id
+// alone.
 
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'

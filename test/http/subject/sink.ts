@@ -1,4 +1,5 @@
-// The world outside a store: a folder in which each effect is a file, so that several processes can share it and outlive none of it.
+// The world outside a store: a folder in which each effect is a file, so that several processes can share it and
+// outlive none of it.
 
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'

@@ -77,7 +77,6 @@ interface Made {
 
 /** A problem that was made before it was known which route answers with it, and so how its `type` begins. */
 export interface AnswerProblem {
-  /** Its kind. */
   readonly name: string
   /** The same with a `type` that begins with these words. */
   readonly of: (base: string) => Answer

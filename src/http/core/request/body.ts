@@ -26,8 +26,8 @@ export interface BodySource {
 }
 
 /**
- * Reads the body of a request of `node:http`. Rejects with BODY_TOO_LARGE, with BODY_CUT where the client went away, and
- * with BODY_CONSUMED where a parser read it and kept no bytes.
+ * Reads the body of a request of `node:http`. Rejects with BODY_TOO_LARGE, with BODY_CUT where the client went away,
+ * and with BODY_CONSUMED where a parser read it and kept no bytes.
  *
  * @param advice What to do about BODY_CONSUMED, in the words of the framework. Default: in general words.
  */
@@ -40,7 +40,8 @@ export async function readNodeBody(source: BodySource, mostBytes: number, advice
   if (source.destroyed) throw cut()
   const parts: Uint8Array[] = []
   let size = 0
-  // Not for await: leaving that early destroys the stream, and with it the connection that the refusal is to be sent on.
+  // Not for await: leaving that early destroys the stream, and with it the connection that the refusal is to be sent
+  // on.
   return new Promise((resolve, reject) => {
     const end = (error?: RepriseError): void => {
       source.off('data', onData).off('end', end).off('error', onError).off('close', onClose)

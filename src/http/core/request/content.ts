@@ -15,7 +15,8 @@ import { readParts } from './multipart.js'
 export function requestContent(request: HttpRequest, bytes: Uint8Array): Content {
   const { method, path, search, mediaType } = request
   const query = search === '' ? '[]' : queryJson(search)
-  const head = `"method":${JSON.stringify(method)},"path":${JSON.stringify(path)},"query":${query},"type":${JSON.stringify(mediaType)}`
+  const type = JSON.stringify(mediaType)
+  const head = `"method":${JSON.stringify(method)},"path":${JSON.stringify(path)},"query":${query},"type":${type}`
   let body: string | undefined
   if (mediaType === 'application/json' || mediaType.endsWith('+json')) body = jsonMember(bytes, head.length)
   else if (mediaType.startsWith('multipart/')) body = partsMember(request.header('content-type') ?? '', bytes)

@@ -1,4 +1,5 @@
-// Routes whose marker, effect and answer commit together: the handler works in the transaction that also holds the claim.
+// Routes whose marker, effect and answer commit together: the handler works in the transaction that also holds the
+// claim.
 
 import { type Operations, timeOfRecords } from '../../../idempotency/index.js'
 import { type Duration, pick } from '../../../kernel/index.js'

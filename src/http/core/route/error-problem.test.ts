@@ -3,7 +3,7 @@ import { fail, OperationFailedError } from '../../../idempotency/index.js'
 import { type ErrorCode, errorCodes, RepriseError } from '../../../kernel/index.js'
 import { problemKinds } from '../problems.js'
 import { errorProblem, type FailedRequest, isTransientAbort } from './error-problem.js'
-import { markAsHandlers } from './handler.js'
+import { thrownBy } from './handler.js'
 
 const before: FailedRequest = { keyed: true, keyField: 'idempotency-key', settlesItself: true }
 const of = (code: ErrorCode, details = {}) => new RepriseError(code, 'x', { details })
@@ -78,9 +78,9 @@ it('leaves what is no refusal of the layer to the framework: mistakes, and what 
     expect(errorProblem(of(code), before)).toBeUndefined()
   }
   for (const own of [of('OPERATION_MISMATCH'), new Error('x'), 'text', new OperationFailedError(fail('mine'))]) {
-    expect(errorProblem(markAsHandlers(own), before)).toBeUndefined()
+    expect(errorProblem(thrownBy('handler', own), before)).toBeUndefined()
   }
-  const late = markAsHandlers(of('DEADLINE_EXCEEDED'))
+  const late = thrownBy('handler', of('DEADLINE_EXCEEDED'))
   expect(errorProblem(late, before)).toEqual({ name: 'deadline-exceeded' })
 })
 

@@ -4,7 +4,7 @@
 import { type ErrorCode, isRepriseError } from '../../../kernel/index.js'
 import { type FailedTransaction, transactionHistoryOf } from '../../../transaction/index.js'
 import { type ProblemName, type ProblemOptions, problemKinds } from '../problems.js'
-import { isHandlers } from './handler.js'
+import { thrower } from './handler.js'
 
 /** What is known of the request that failed. */
 export interface FailedRequest {
@@ -62,10 +62,12 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'STORE_CLOSED',
 ])
 
-/** The problem that an error of the layer, or of its store, comes to; undefined for an error that is the handler's own. */
+/**
+ * The problem that an error of the layer, or of its store, comes to; undefined for an error that is the handler's own.
+ */
 export function errorProblem(error: unknown, request: FailedRequest): NamedProblem | undefined {
   const last = lastAttempt(error)
-  const isOwn = last === undefined ? isHandlers(error) : last.ruling.sign === 'body-threw'
+  const isOwn = last === undefined ? thrower(error) !== undefined : last.ruling.sign === 'body-threw'
   // Whatever ran out of time in a handler whose work was rolled back: nothing was carried out.
   if (isOwn && !isRepriseError(error, 'DEADLINE_EXCEEDED')) return undefined
   if (!isRepriseError(error)) return isStoreTrouble(error, last) ? { name: 'store-unavailable' } : undefined

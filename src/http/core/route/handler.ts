@@ -6,7 +6,6 @@ import { isPromiseLike, isRepriseError } from '../../../kernel/index.js'
 import { type Answer, AnswerError, type Answered, answerOf, finish } from '../answer/answer.js'
 import { requestContent } from '../request/content.js'
 import { HttpRequest, type RequestFacts } from '../request/http-request.js'
-import type { RouteSettings } from './settings.js'
 
 /** What is fixed about a request when it arrives. */
 export interface ArrivalParts<Native, Input> {
@@ -82,6 +81,18 @@ export interface HandlerCall<Native, Input> {
   readonly callerAttempt: number | undefined
 }
 
+/** What a run is told of its route. */
+export interface HandlerSettings<Native, Input> {
+  readonly parse?: (request: HttpRequest, native: Native) => Input | PromiseLike<Input>
+  readonly answerOf?: (error: unknown) => Answered | undefined
+  /** Whether answers of a status are stored. */
+  readonly stores: (status: number) => boolean
+  /** The most bytes of an answer's body that are kept. */
+  readonly largestAnswer: number
+  /** What the `type` of problems begins with. */
+  readonly problems: string
+}
+
 /**
  * The body of a route's operation: runs the handler once, and returns the answer that is to be stored. Throws an answer
  * that is not stored as an {@link AnswerError}, and one that was thrown and is stored as a final failure.
@@ -89,7 +100,7 @@ export interface HandlerCall<Native, Input> {
  * @param held What the handler is given beside the request: its transaction or its lease.
  */
 export function handlerRun<Native, Input, Held>(
-  settings: RouteSettings<Native, Input>,
+  settings: HandlerSettings<Native, Input>,
   handler: (call: never) => Answered | PromiseLike<Answered>,
   held: 'tx' | 'lease',
 ): (given: Held, arrival: Arrival<Native, Input>) => Promise<Answer> {
@@ -109,29 +120,30 @@ export function handlerRun<Native, Input, Held>(
       throw await errorToThrow(error, settings)
     }
     if (answer.status < 500 && stores(answer.status) === true) return answer
-    throw markAsHandlers(new AnswerError(answer))
+    throw thrownBy('handler', new AnswerError(answer))
   }
 }
 
 // An error that is no answer to be stored stays the very same: a lease knows by the error itself what was declared to
 // be unsent, and a store its own errors.
-async function errorToThrow<Native, Input>(error: unknown, settings: RouteSettings<Native, Input>): Promise<unknown> {
+async function errorToThrow<Native, Input>(error: unknown, settings: HandlerSettings<Native, Input>): Promise<unknown> {
   try {
     const answer = answerIn(error, settings)
-    const kept = (error instanceof AnswerError ? error.kept : undefined) ?? (answer && settings.stores(answer.status))
     // Whatever was said of it, what failed in the server is not remembered.
-    if (answer === undefined || answer.status >= 500 || kept !== true) return markAsHandlers(error)
+    if (answer === undefined || answer.status >= 500) return thrownBy('handler', error)
+    const kept = (error instanceof AnswerError ? error.kept : undefined) ?? settings.stores(answer.status)
+    if (kept !== true) return thrownBy('handler', error)
     const failure = fail('answer', await finish(answer, settings.largestAnswer))
     return new OperationFailedError(failure, { cause: error })
   } catch (mistake) {
-    return markAsHandlers(mistake)
+    return thrownBy('handler', mistake)
   }
 }
 
 /** The answer that an error of the user's code stands for; undefined: it is none. */
 export function answerIn<Native, Input>(
   error: unknown,
-  { answerOf: translate, problems }: Pick<RouteSettings<Native, Input>, 'answerOf' | 'problems'>,
+  { answerOf: translate, problems }: Pick<HandlerSettings<Native, Input>, 'answerOf' | 'problems'>,
 ): Answer | undefined {
   // With the addresses of the route, where it is a problem of ours.
   if (error instanceof AnswerError) return error.problem === undefined ? error.answer : error.problem.of(problems)
@@ -149,18 +161,18 @@ export class HandlerError extends Error {
   }
 }
 
-const handlerErrors = new WeakSet<object>()
+const throwers = new WeakMap<object, 'handler' | 'codec'>()
 
-/** Whether an error was thrown by a handler, and not by the layer or its store. */
-export function isHandlers(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && handlerErrors.has(error)
+/** Which code of the user's threw an error; undefined: it is one of the layer or of its store. */
+export function thrower(error: unknown): 'handler' | 'codec' | undefined {
+  return typeof error === 'object' && error !== null ? throwers.get(error) : undefined
 }
 
-/** Marks an error as thrown by a handler; the error to throw. */
-export function markAsHandlers(error: unknown): unknown {
+/** Notes which code of the user's threw an error, so that whoever gets the error knows; the error to throw. */
+export function thrownBy(who: 'handler' | 'codec', error: unknown): unknown {
   const isObject = typeof error === 'object' && error !== null
-  const marked =
-    !isObject || isFailure(error) || isRepriseError(error, 'OPERATION_FAILED') ? new HandlerError(error) : error
-  handlerErrors.add(marked)
-  return marked
+  const isOther = !isObject || isFailure(error) || isRepriseError(error, 'OPERATION_FAILED')
+  const noted = isOther ? new HandlerError(error) : error
+  throwers.set(noted, who)
+  return noted
 }

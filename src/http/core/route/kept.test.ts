@@ -173,6 +173,10 @@ it('reads what an earlier codec wrote, and runs nothing again where a record can
   const key = mintKey()
   const name = 'charges'
   await expect(send(route({ name: 'encoding', codec: broken }), { key })).rejects.toThrow('encode')
+  const thrown = route({ name: 'encodingThrown', codec: broken }, () => {
+    throw new AnswerError(reply(402))
+  })
+  await expect(send(thrown, { key })).rejects.toThrow('encode')
   expect(effects()).toBe(0)
   const first: ValueCodec<AnswerJson> = { ...jsonAndBody, name: 'first-1' }
   await send(route({ codec: first }), { key })

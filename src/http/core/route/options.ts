@@ -30,8 +30,8 @@ export interface RouteOptions<Native, Input>
   readonly principal: (native: Native, request: HttpRequest) => Principal | PromiseLike<Principal>
   /**
    * Reads what the handler needs from the request, before anything is claimed, so that the refusal of a wrong shape is
-   * never stored: throw `invalid(400, …)`. Called again for every further run of the handler. Default: the handler reads
-   * the request by itself.
+   * never stored: throw `invalid(400, …)`. Called again for every further run of the handler. Default: the handler
+   * reads the request by itself.
    */
   readonly parse?: (request: HttpRequest, native: Native) => Input | PromiseLike<Input>
   /**
@@ -59,7 +59,9 @@ export interface RouteOptions<Native, Input>
   readonly replayHeaders?: readonly string[]
   /** The most bytes of an answer's body that are kept. A larger one leaves a tombstone. Default 256 KiB. */
   readonly largestAnswer?: number
-  /** How answers are stored, for example `encrypted({ … })`. Default: status and fields as JSON, and the body as it is. */
+  /**
+   * How answers are stored, for example `encrypted({ … })`. Default: status and fields as JSON, and the body as it is.
+   */
   readonly codec?: ValueCodec<AnswerJson>
   /** Codecs of earlier versions; what Reprise stores by default can be read in any case. Default: none. */
   readonly earlierCodecs?: readonly ValueCodec<AnswerJson>[]
@@ -67,7 +69,9 @@ export interface RouteOptions<Native, Input>
   readonly deadline?: Duration
   /** What is taken off the caller's deadline for the way back. Default `'50ms'`. */
   readonly wayBack?: Duration
-  /** Whether a caller is believed when it says that it repeats by itself (`Reprise-Retry-Owner`). Default: nobody is. */
+  /**
+   * Whether a caller is believed when it says that it repeats by itself (`Reprise-Retry-Owner`). Default: nobody is.
+   */
   readonly trusts?: (native: Native, request: HttpRequest) => boolean
   /**
    * What the `type` of problems begins with, such as `'https://docs.example.com/problems/'`. Default
@@ -94,8 +98,8 @@ export interface LeasedRouteOptions<Native, Input>
     Pick<LeasedOptions<Arrival<Native, Input>, Answer, 'answer'>, 'margin' | 'allowance' | 'classify' | 'lookAfter'> {
   /**
    * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. What `fn` finds
-   * out is an answer, as a handler would return it: `happened(reply(201, …))`; the request it gets is the one that asks,
-   * and undefined in a sweep. Mandatory unless the effect is declared `repeatable`.
+   * out is an answer, as a handler would return it: `happened(reply(201, …))`; the request it gets is the one that
+   * asks, and undefined in a sweep. Mandatory unless the effect is declared `repeatable`.
    */
   readonly recover?: Recover<Arrival<Native, Input>, Answered | AnswerJson, 'answer'>
   /** How long a claim lives without a heartbeat. Default `'30s'`. */

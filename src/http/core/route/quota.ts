@@ -12,8 +12,8 @@ export type HasRoom<Native, Input> = (arrival: Arrival<Native, Input>, withinMs:
 const mostMs = 5_000
 
 /**
- * Whether a caller may have one more key. What is counted is committed: as many requests as arrive at the same moment may
- * exceed the limit by their number, and none of them is wrong for it. Refuses a store that cannot count with
+ * Whether a caller may have one more key. What is counted is committed: as many requests as arrive at the same moment
+ * may exceed the limit by their number, and none of them is wrong for it. Refuses a store that cannot count with
  * CAPABILITY_UNSUPPORTED.
  *
  * @param most How many keys a caller may have; undefined: any number.

@@ -16,7 +16,7 @@ import { type Answer, AnswerError, discard, finish } from '../answer/answer.js'
 import { problem } from '../problems.js'
 import { HttpRequest, type RequestFacts } from '../request/http-request.js'
 import { errorProblem, isTransientAbort, type NamedProblem } from './error-problem.js'
-import { Arrival, answerIn, HandlerError, isHandlers } from './handler.js'
+import { Arrival, answerIn, HandlerError, thrower } from './handler.js'
 import type { Principal } from './options.js'
 import type { HasRoom } from './quota.js'
 import type { RouteSettings } from './settings.js'
@@ -148,14 +148,17 @@ export class HttpRoute<Native, Input> implements Route<Native> {
     const { keyField, largestAnswer } = this.#settings
     const keyed = arrival?.key !== undefined
     const thrown = error instanceof HandlerError ? error.thrown : error
+    const final = finalAnswer(error)
     if (!isTransientAbort(error)) {
-      const given = finalAnswer(error) ?? (isHandlers(error) ? answerIn(thrown, this.#settings) : undefined)
+      const given = final ?? (thrower(error) === 'handler' ? answerIn(thrown, this.#settings) : undefined)
       if (given !== undefined) {
         return this.#tell(keyed ? 'executed' : 'unkeyed', await finish(given, largestAnswer), caller)
       }
     }
-    const unsent = error instanceof AnswerError ? error : (Object(error) as Error).cause
-    if (unsent instanceof AnswerError) await discard(unsent.answer)
+    // The handler came to an answer, and nobody is going to get it.
+    for (const unsent of [final, answerCarried(error), answerCarried((Object(error) as Error).cause)]) {
+      if (unsent !== undefined) await discard(unsent)
+    }
     const refusal = errorProblem(error, { keyed, keyField, settlesItself: this.#mode.settlesItself })
     if (refusal === undefined) throw thrown
     return this.#refuse(refusal, request, caller, error)
@@ -217,6 +220,10 @@ function finalAnswer(error: unknown): Answer | undefined {
   return isRepriseError(error, 'OPERATION_FAILED')
     ? ((error as OperationFailedError).failure.data as Answer)
     : undefined
+}
+
+function answerCarried(error: unknown): Answer | undefined {
+  return error instanceof AnswerError ? error.answer : undefined
 }
 
 function asReplayed(answer: Answer, request: HttpRequest): Answer {

@@ -14,13 +14,14 @@ import {
 } from '../answer/stored.js'
 import { problemBase } from '../problems.js'
 import { contentRule } from '../request/content.js'
-import { type Arrival, arrivalIdentity } from './handler.js'
+import { type Arrival, arrivalIdentity, type HandlerSettings, thrownBy } from './handler.js'
 import type { RouteOptions } from './options.js'
 
 /** A route, every default filled in. What is left undefined has no default. */
 export interface RouteSettings<Native, Input>
-  extends Required<Pick<RouteOptions<Native, Input>, 'name' | 'principal' | 'required' | 'problems' | 'stores'>>,
-    Pick<RouteOptions<Native, Input>, 'parse' | 'trusts' | 'answerOf' | 'liveKeys'> {
+  extends HandlerSettings<Native, Input>,
+    Required<Pick<RouteOptions<Native, Input>, 'name' | 'principal' | 'required'>>,
+    Pick<RouteOptions<Native, Input>, 'trusts' | 'liveKeys'> {
   /** The methods whose keys count. */
   readonly methods: ReadonlySet<string>
   /** The name of the key's field, in lower case. */
@@ -30,7 +31,6 @@ export interface RouteSettings<Native, Input>
   readonly mostBodyBytes: number
   /** The fields that are repeated. */
   readonly replayed: ReadonlySet<string>
-  readonly largestAnswer: number
   /** How long a request may take, in ms; undefined: as the domain says. */
   readonly deadlineMs: number | undefined
   /** What is taken off the caller's deadline, in ms. */
@@ -151,7 +151,7 @@ export function operationOptions<Native, Input>(
     ...arrivalIdentity<Native, Input>(options.name),
     ...defined({ fields: fields === undefined ? undefined : contentRule(fields) }),
     failures: ['answer'],
-    codec: answerCodec(codec, settings),
+    codec: options.codec === undefined ? answerCodec(jsonAndBody, settings) : usersCodec(codec, settings),
     earlierCodecs: readableCodecs(codec, earlierCodecs, settings),
     // What is kept is bounded by the bytes of a body; base64, escapes and fields come on top.
     largestOutcome: Math.min(67_108_864, settings.largestAnswer * 6 + 1_048_576),
@@ -191,6 +191,25 @@ function methodsOf(methods: readonly string[]): ReadonlySet<string> {
 function whole(option: string, value: number, most: number, least = 0): number {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return value
   throw invalidOption(option, `It is a whole number from ${least} to ${most}.`)
+}
+
+// A codec of the user's own whose errors are known as the user's: they are none of the store.
+function usersCodec<Native, Input>(
+  codec: ValueCodec<AnswerJson>,
+  settings: RouteSettings<Native, Input>,
+): ValueCodec<Answer> {
+  const inner = answerCodec(codec, settings)
+  if (typeof Object(inner).encode !== 'function') return inner
+  return {
+    ...inner,
+    async encode(answer, context) {
+      try {
+        return await inner.encode(answer, context)
+      } catch (error) {
+        throw thrownBy('codec', error)
+      }
+    },
+  }
 }
 
 // What was stored before a codec of the user's own is read by ours.

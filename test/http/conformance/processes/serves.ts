@@ -1,4 +1,5 @@
-// Serves the subject in a process that a test holds in its hands: with faults armed, options changed, and every event written down.
+// Serves the subject in a process that a test holds in its hands: with faults armed, options changed, and every event
+// written down.
 
 import { subscribe } from 'node:diagnostics_channel'
 import { inspect } from 'node:util'

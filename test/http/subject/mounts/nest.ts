@@ -1,4 +1,5 @@
-// The subject on Nest with its platform for Express: a guard, and one controller whose methods are made of the table of routes.
+// The subject on Nest with its platform for Express: a guard, and one controller whose methods are made of the table of
+// routes.
 
 import 'reflect-metadata'
 import type { Server } from 'node:http'
