@@ -18,7 +18,7 @@ function groupLines(/** @type {readonly FileTime[]} */ files) {
   return names.map((name) => {
     const own = files.filter(({ group }) => group === name)
     const tookMs = Math.max(...own.map(({ endMs }) => endMs)) - Math.min(...own.map(({ startMs }) => startMs))
-    return `  ${name.padEnd(10)}${seconds(tookMs).padStart(9)}  ${own.length} files, ${tests(own)} tests`
+    return `  ${(name || 'all').padEnd(10)}${seconds(tookMs).padStart(9)}  ${own.length} files, ${tests(own)} tests`
   })
 }
 
