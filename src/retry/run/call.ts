@@ -123,11 +123,13 @@ export class Call<Result> implements LimitedCall {
   readonly guard: Guard | undefined
   readonly body: Body<Result>
   readonly deadline: Deadline | undefined
-  readonly #options: RunOptions<Result> | undefined
-  readonly #isOwned: boolean
-  readonly #isHedged: boolean
+  readonly signal: AbortSignal | undefined
+  // Not #private: on Node 20 such members would make a call a quarter dearer.
+  private readonly options: RunOptions<Result> | undefined
+  private readonly isOwned: boolean
+  private readonly isHedged: boolean
   // Made by the first failure: most calls have none.
-  #failures: Failures<Result> | undefined
+  private failuresSoFar: Failures<Result> | undefined
 
   /**
    * @param isOwned Whether a layer around this one repeats.
@@ -146,18 +148,15 @@ export class Call<Result> implements LimitedCall {
     this.guard = guard
     this.body = body
     this.deadline = deadline
-    this.#options = options
-    this.#isOwned = isOwned
-    this.#isHedged = isHedged
-  }
-
-  get signal(): AbortSignal | undefined {
-    return this.#options?.signal
+    this.signal = options?.signal
+    this.options = options
+    this.isOwned = isOwned
+    this.isHedged = isHedged
   }
 
   /** What went wrong so far. */
   get failures(): Failures<Result> {
-    this.#failures ??= {
+    this.failuresSoFar ??= {
       records: [],
       verdict: unclassified,
       latest: undefined,
@@ -169,42 +168,44 @@ export class Call<Result> implements LimitedCall {
       before: 0,
       deadlineError: undefined,
     }
-    return this.#failures
+    return this.failuresSoFar
   }
 
   /** Makes attempts, from the one of that number on, until one succeeds or no other may follow. */
   attempt(number: number): Promise<Result> {
-    const { guard, deadline, layer } = this
+    const { settings, guard, deadline } = this
     const pass = this.enter()
     if (pass === 0) return Promise.resolve(this.breakerOpen())
     const attempt = new RunningAttempt(number, guard?.key, deadline)
-    if (this.#isLimited || (layer !== undefined && entersContext(layer, number)))
-      return this.#watched(attempt, layer, pass)
+    const layer = layerOf(settings, guard)
+    const isLimited = settings.attemptTimeoutMs !== undefined || deadline !== undefined || this.signal !== undefined
+    if (isLimited || (layer !== undefined && entersContext(layer, number)))
+      return this.watched(attempt, isLimited ? undefined : layer, pass)
     return callAtOnce(layer?.own, this.body, attempt).then(
-      (result) => this.#answered(number, result, pass),
-      (error: unknown) => this.#next(number, { returned: false, error }, pass),
+      (result) => this.answered(number, result, pass),
+      (error: unknown) => this.next(number, { returned: false, error }, pass),
     )
   }
 
   // The same with limits, or in a scope. Apart, since a function keeps a place for all that its closures use.
-  #watched(attempt: RunningAttempt, layer: Layer | undefined, pass: number): Promise<Result> {
+  private watched(attempt: RunningAttempt, unlimited: Layer | undefined, pass: number): Promise<Result> {
     const { number } = attempt
-    const scope = layer !== undefined && !this.#isLimited ? openLayer(layer.own) : undefined
+    const scope = unlimited && openLayer(unlimited.own)
     const result = scope === undefined ? this.inTime(attempt) : callInScope(scope, this.body, attempt)
     return result.then(
       (value) => {
         endLayer(scope)
-        return this.#answered(number, value, pass)
+        return this.answered(number, value, pass)
       },
       (error: unknown) => {
         endLayer(scope)
-        return this.#next(number, { returned: false, error }, pass)
+        return this.next(number, { returned: false, error }, pass)
       },
     )
   }
 
-  #answered(number: number, result: Result | ReturnedVerdict<Result>, pass: number): Result | Promise<Result> {
-    if (isReturnedVerdict(result)) return this.#next(number, returnedFailure(result), pass)
+  private answered(number: number, result: Result | ReturnedVerdict<Result>, pass: number): Result | Promise<Result> {
+    if (isReturnedVerdict(result)) return this.next(number, returnedFailure(result), pass)
     // Not caught: a breaker or budget that throws on hearing of a success does not make it a failure to be repeated.
     this.succeeded(pass)
     return result
@@ -212,8 +213,9 @@ export class Call<Result> implements LimitedCall {
 
   /** Calls the body, and waits for it no longer than time-out, deadline and signal allow. */
   inTime(attempt: RunningAttempt): Promise<Result | ReturnedVerdict<Result>> {
-    const { settings, body, layer, signal } = this
+    const { settings, guard, body, signal } = this
     if (signal?.aborted) return Promise.reject(signal.reason)
+    const layer = layerOf(settings, guard)
     return new Promise((resolve, reject) => {
       const giveUp = (reason: unknown): void => {
         attempt.abort(reason)
@@ -249,7 +251,7 @@ export class Call<Result> implements LimitedCall {
     if (breaker !== undefined) breaker.succeeded(pass, breaker.data.kind === 'window' ? clock.monotonicMs() : 0)
     const { budget } = rules
     if (budget !== undefined)
-      budget.succeeded(budget.data.kind === 'token' ? 0 : clock.monotonicMs(), this.#failures?.isCounted)
+      budget.succeeded(budget.data.kind === 'token' ? 0 : clock.monotonicMs(), this.failuresSoFar?.isCounted)
   }
 
   /** Whether enough is left of the deadline for an attempt to be worth making. */
@@ -268,7 +270,7 @@ export class Call<Result> implements LimitedCall {
   /** The end of a call whose target is left alone. */
   breakerOpen(): Result {
     this.refused('breaker')
-    if (this.#failures !== undefined) return this.end('breaker')
+    if (this.failuresSoFar !== undefined) return this.end('breaker')
     throw new RepriseError('BREAKER_OPEN', 'The breaker is open; the target was not called.')
   }
 
@@ -278,7 +280,7 @@ export class Call<Result> implements LimitedCall {
   }
 
   /** Judges a failed attempt; waits and goes on, or ends the call. */
-  async #next(number: number, failure: Failure<Result>, pass: number): Promise<Result> {
+  private async next(number: number, failure: Failure<Result>, pass: number): Promise<Result> {
     const { settings, signal, failures } = this
     const { clock } = settings
     const decision = await this.judge(number, failure, pass, number)
@@ -320,31 +322,31 @@ export class Call<Result> implements LimitedCall {
     if (signal?.aborted) {
       breaker?.ignored(pass)
       failures.verdict = transient('aborted', 'maybe')
-      return this.#abandoned(number, failure, nowMs)
+      return this.abandoned(number, failure, nowMs)
     }
     failures.verdict = failure.verdict ?? soundVerdict(settings.classify((failure as { error: unknown }).error))
     // At its deadline a hedged call fails once, however many attempts it ends.
-    const isSame = this.#isHedged && isSameDeadline(failure, failures.latest)
+    const isSame = this.isHedged && isSameDeadline(failure, failures.latest)
     if (failures.verdict.help === 'transient' && !isSame) breaker?.failed(pass, nowMs)
     else breaker?.ignored(pass)
     failures.latest = failure
     const mayBeOurs = failures.verdict.conflict && failures.latestMaybe !== undefined && guard?.rung === 'conditional'
-    if (mayBeOurs) return this.#compare(number, failure, nowMs)
-    const resolve = this.#options?.resolve
+    if (mayBeOurs) return this.compare(number, failure, nowMs)
+    const resolve = this.options?.resolve
     if (resolve !== undefined && failures.verdict.happened === 'maybe' && guard === undefined && !failure.returned) {
-      const resolution = await this.#look<Resolution<Result>>((looking) => resolve(failure.error, looking))
-      if (signal?.aborted) return this.#abandoned(number, failure, nowMs)
+      const resolution = await this.look<Resolution<Result>>((looking) => resolve(failure.error, looking))
+      if (signal?.aborted) return this.abandoned(number, failure, nowMs)
       if (resolution?.happened === true) {
-        this.#record(number, failure, nowMs, { again: false, reason: 'resolved' })
+        this.record(number, failure, nowMs, { again: false, reason: 'resolved' })
         return { value: resolution.value }
       }
       if (resolution?.happened === false) failures.verdict = { ...failures.verdict, happened: 'no' }
     }
     if (failures.verdict.happened === 'maybe') failures.latestMaybe = failure
     // Looking at the world takes time.
-    const decision = this.#decide(made, clock.monotonicMs(), isSame)
-    this.#record(number, failure, nowMs, decision)
-    return !decision.again && decision.reason === 'discard' ? this.#discard(failure) : decision
+    const decision = this.decide(made, clock.monotonicMs(), isSame)
+    this.record(number, failure, nowMs, decision)
+    return !decision.again && decision.reason === 'discard' ? this.discard(failure) : decision
   }
 
   /** The end of the call: a value that an attempt returned, or the error that the caller has to know of. */
@@ -355,25 +357,16 @@ export class Call<Result> implements LimitedCall {
     const isAnswer = latest.returned && latest.verdict.help === 'permanent'
     const chosen = isAnswer ? latest : (maybe ?? latest)
     if (chosen.returned) return chosen.value
-    if (this.guard === undefined && maybe !== undefined) throw this.#unknown(chosen.error, stop)
-    throw this.#remembered(chosen.error, stop)
+    if (this.guard === undefined && maybe !== undefined) throw this.unknown(chosen.error, stop)
+    throw this.remembered(chosen.error, stop)
   }
 
   /** The reason for which a call is left before its end, with what is known of it. */
   left(reason: unknown): unknown {
-    return this.#remembered(reason, 'aborted')
+    return this.remembered(reason, 'aborted')
   }
 
-  /** What it is to policies inside: none, if it repeats nothing that may have happened, since that multiplies nothing. */
-  get layer(): Layer | undefined {
-    return this.guard !== undefined && this.settings.rules.attempts > 1 ? this.settings : undefined
-  }
-
-  get #isLimited(): boolean {
-    return this.settings.attemptTimeoutMs !== undefined || this.deadline !== undefined || this.signal !== undefined
-  }
-
-  #decide(made: number, nowMs: number, isTold: boolean): RepeatDecision {
+  private decide(made: number, nowMs: number, isTold: boolean): RepeatDecision {
     const { settings, guard, deadline, failures } = this
     const { verdict } = failures
     const { rules, random } = settings
@@ -382,7 +375,7 @@ export class Call<Result> implements LimitedCall {
       failures.isCounted = true
     }
     // One layer repeats; what provably did not happen multiplies nothing.
-    const isOwned = this.#isOwned && verdict.help === 'transient' && verdict.happened === 'maybe'
+    const isOwned = this.isOwned && verdict.help === 'transient' && verdict.happened === 'maybe'
     if (isOwned && guard !== undefined) return { again: false, reason: 'layer' }
     const facts = {
       failures: made,
@@ -393,21 +386,21 @@ export class Call<Result> implements LimitedCall {
       previousDelayMs: failures.delayMs,
       remainingMs: deadline === undefined ? Number.POSITIVE_INFINITY : deadline.expiresAtMs - nowMs,
       nowMs,
-      withoutBackoff: this.#isHedged,
+      withoutBackoff: this.isHedged,
       isPaid: failures.isPaid,
     }
     const decision = decideRepeat(rules, facts, random)
-    if (this.#isHedged && decision.again) failures.isPaid = true
+    if (this.isHedged && decision.again) failures.isPaid = true
     return decision
   }
 
-  #record(number: number, failure: Failure<Result>, nowMs: number, decision: RepeatDecision): void {
+  private record(number: number, failure: Failure<Result>, nowMs: number, decision: RepeatDecision): void {
     const { settings, failures } = this
     const { name, rules } = settings
     const error = failure.returned ? undefined : failure.error
     const record: AttemptRecord = { number, verdict: failures.verdict, error, failedAtMs: nowMs }
     failures.records.push(record)
-    this.#options?.history?.push(record)
+    this.options?.history?.push(record)
     if (!retryAttempt.hasSubscribers) return
     const { help, happened, why } = failures.verdict
     const { budget } = rules
@@ -423,23 +416,27 @@ export class Call<Result> implements LimitedCall {
   }
 
   // The caller left. The attempt was made all the same.
-  #abandoned(number: number, failure: Failure<Result>, nowMs: number): never {
-    this.#record(number, failure, nowMs, { again: false, reason: 'aborted' })
+  private abandoned(number: number, failure: Failure<Result>, nowMs: number): never {
+    this.record(number, failure, nowMs, { again: false, reason: 'aborted' })
     throw this.left(this.signal?.reason)
   }
 
   // The precondition failed, but an earlier attempt may have been the one that changed it.
-  async #compare(number: number, failure: Failure<Result>, nowMs: number): Promise<RepeatDecision | EndValue<Result>> {
+  private async compare(
+    number: number,
+    failure: Failure<Result>,
+    nowMs: number,
+  ): Promise<RepeatDecision | EndValue<Result>> {
     const compare = this.guard === undefined ? undefined : comparisonOf(this.guard)
-    const comparison = compare && (await this.#look(compare))
-    if (this.signal?.aborted) return this.#abandoned(number, failure, nowMs)
-    this.#record(number, failure, nowMs, { again: false, reason: 'conflict' })
+    const comparison = compare && (await this.look(compare))
+    if (this.signal?.aborted) return this.abandoned(number, failure, nowMs)
+    this.record(number, failure, nowMs, { again: false, reason: 'conflict' })
     if (comparison?.ours === true) return { value: comparison.value as Result }
     if (comparison?.ours === false) {
       this.failures.latestMaybe = undefined
       return { again: false, reason: 'permanent' }
     }
-    throw this.#unknown(
+    throw this.unknown(
       this.failures.latestMaybe?.returned === false ? this.failures.latestMaybe.error : undefined,
       'conflict',
     )
@@ -447,7 +444,7 @@ export class Call<Result> implements LimitedCall {
 
   // Looking at the world has until the deadline, or a minute where there is none. It can fail as well: then it cannot tell,
   // and its error is kept beside the one that matters.
-  async #look<Found>(look: (signal: AbortSignal) => PromiseLike<Found> | Found): Promise<Found | undefined> {
+  private async look<Found>(look: (signal: AbortSignal) => PromiseLike<Found> | Found): Promise<Found | undefined> {
     const { settings, deadline, signal, failures } = this
     const { clock } = settings
     if (signal?.aborted) return undefined
@@ -465,24 +462,29 @@ export class Call<Result> implements LimitedCall {
     }
   }
 
-  #discard(failure: Failure<Result>): RepeatDecision | EndValue<Result> {
+  private discard(failure: Failure<Result>): RepeatDecision | EndValue<Result> {
     this.settings.discards += 1
     if (failure.returned) return { value: failure.value }
-    const onDiscard = this.#options?.onDiscard
+    const onDiscard = this.options?.onDiscard
     if (onDiscard !== undefined) return { value: onDiscard(this.failures.verdict, failure.error) }
     return { again: false, reason: 'discard' }
   }
 
-  #unknown(cause: unknown, stop: StopReason): unknown {
+  private unknown(cause: unknown, stop: StopReason): unknown {
     // Whoever takes the cause out, as the HTTP client does after a success, finds the history there as well.
-    this.#remembered(cause, stop)
-    return this.#remembered(new UnknownOutcomeError(cause, this.failures.records, this.failures.suppressed), stop)
+    this.remembered(cause, stop)
+    return this.remembered(new UnknownOutcomeError(cause, this.failures.records, this.failures.suppressed), stop)
   }
 
-  #remembered(error: unknown, stop: StopReason): unknown {
+  private remembered(error: unknown, stop: StopReason): unknown {
     remember(error, this.failures.records, stop)
     return error
   }
+}
+
+// What a call is to policies inside: none, if it repeats nothing that may have happened, since that multiplies nothing.
+function layerOf(settings: PolicySettings, guard: Guard | undefined): Layer | undefined {
+  return guard !== undefined && settings.rules.attempts > 1 ? settings : undefined
 }
 
 /** A verdict that a body returned. Without a value there is nothing to hand to the caller: it is as if it had been thrown. */
