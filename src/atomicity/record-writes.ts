@@ -1,5 +1,5 @@
-// What a write makes of a record, as pure functions: the meaning that every store's writes must have. Stores that are no
-// databases use them; the statements of SQL stores are compared with them by tests.
+// What a write makes of a record, as pure functions: the meaning that every store's writes must have. Stores that are
+// no databases use them; the statements of SQL stores are compared with them by tests.
 
 import {
   type AuditNote,
@@ -40,8 +40,8 @@ export function draftedRecord(draft: RecordDraft, nowMs: number, nextFence: () =
 
 /**
  * Whether a record is still the one that was read, so that a write that depends on it may be made. The version alone
- * would not tell: a row that was removed and inserted again begins at 1, and a late write would meet another life of the
- * key. Claims of other lives have other tokens and fences.
+ * would not tell: a row that was removed and inserted again begins at 1, and a late write would meet another life of
+ * the key. Claims of other lives have other tokens and fences.
  */
 export function isStill(record: StoredRecord | undefined, { version, token, fence }: Expected): boolean {
   return record !== undefined && record.version === version && record.token === token && record.fence === fence

@@ -3,22 +3,32 @@
 import type { StoredKey } from '../identity/index.js'
 
 /**
- * How far an operation is, as it is stored. `claimed`: somebody works on it, or died while doing so. `succeeded` and `failed`: it is over, and its outcome is
- * replayed. `unknown`: it may or may not have happened. A key that was released has no row.
+ * How far an operation is, as it is stored. `claimed`: somebody works on it, or died while doing so. `succeeded` and
+ * `failed`: it is over, and its outcome is replayed. `unknown`: it may or may not have happened. A key that was
+ * released has no row.
  */
 export type RecordState = 'claimed' | 'succeeded' | 'failed' | 'unknown'
 
 /** Where marker and effect commit: together in one transaction, or the effect elsewhere under a lease. */
 export type RecordMode = 'atomic' | 'leased'
 
-/** The newest format of a record that this version writes and reads. 1: the marker of a transaction with a key, as first released. */
+/**
+ * The newest format of a record that this version writes and reads. 1: the marker of a transaction with a key, as first
+ * released.
+ */
 export const recordFormat = 2
 
 /** What is stored under the name of a key. */
 export interface StoredRecord {
-  /** Which version of the format it was written in. One above {@link recordFormat} is not to be trusted in anything else, and never overwritten. */
+  /**
+   * Which version of the format it was written in. One above {@link recordFormat} is not to be trusted in anything
+   * else, and never overwritten.
+   */
   readonly format: number
-  /** Grows by 1 with every write, so that a write can be made to depend on what was read. Begins at 1, also where a row was removed before: see {@link Expected}. */
+  /**
+   * Grows by 1 with every write, so that a write can be made to depend on what was read. Begins at 1, also where a row
+   * was removed before: see {@link Expected}.
+   */
   readonly version: number
   /** Where marker and effect commit. */
   readonly mode: RecordMode
@@ -58,7 +68,10 @@ export interface StoredRecord {
   readonly because: string | undefined
 }
 
-/** What a write depends on: the record that was read, told from every other one that has been or will be under the same name. A {@link StoredRecord} is one. */
+/**
+ * What a write depends on: the record that was read, told from every other one that has been or will be under the same
+ * name. A {@link StoredRecord} is one.
+ */
 export type Expected = Pick<StoredRecord, 'version' | 'token' | 'fence'>
 
 /** A claim that is to be inserted. */
@@ -73,13 +86,18 @@ export interface RecordDraft {
   readonly fingerprint?: string
   /** Random; names this claim, so that it is recognised after a lost answer. */
   readonly token: string
-  /** Leased mode: how long the claim lives without a heartbeat, in ms. The store takes a new fence then. Default: no lease, no fence. */
+  /**
+   * Leased mode: how long the claim lives without a heartbeat, in ms. The store takes a new fence then. Default: no
+   * lease, no fence.
+   */
   readonly leaseMs?: number
   /** The input, as text, for recovery. Default: not kept. */
   readonly input?: string
 }
 
-/** A line about a decision that somebody, or a sweep, took about a record. Written in the same commit as the decision. */
+/**
+ * A line about a decision that somebody, or a sweep, took about a record. Written in the same commit as the decision.
+ */
 export interface AuditNote {
   /** What was done: `settled`, `swept`, `dropped`. */
   readonly action: 'settled' | 'swept' | 'dropped'
@@ -102,8 +120,8 @@ export interface AuditEntry extends AuditNote {
 }
 
 /**
- * A write to a record that is there. Absent members stay as they are; null empties them. The store adds 1 to the version, counts all times from its own clock at the
- * statement, and brings the record to {@link recordFormat}.
+ * A write to a record that is there. Absent members stay as they are; null empties them. The store adds 1 to the
+ * version, counts all times from its own clock at the statement, and brings the record to {@link recordFormat}.
  */
 export interface RecordChange {
   /** The new state. */
@@ -114,7 +132,10 @@ export interface RecordChange {
   readonly token?: string | null
   /** `'next'`: takes a new number from the store's sequence. */
   readonly fence?: 'next'
-  /** True: a new claim begins now; `claimedAtMs` and `claims` follow. With `'first'` it is the first one again (a key used anew after its window). */
+  /**
+   * True: a new claim begins now; `claimedAtMs` and `claims` follow. With `'first'` it is the first one again (a key
+   * used anew after its window).
+   */
   readonly claimed?: true | 'first'
   /** The lease, or the wait until the next look, in ms from now; null: none. */
   readonly dueInMs?: number | null

@@ -34,7 +34,10 @@ export interface Seen {
 
 /** What became of a write. */
 export interface Written extends Seen {
-  /** True: this call wrote it, and `record` is what it wrote. False: it was not as expected, and `record` is what is there. */
+  /**
+   * True: this call wrote it, and `record` is what it wrote. False: it was not as expected, and `record` is what is
+   * there.
+   */
   readonly written: boolean
 }
 
@@ -78,11 +81,17 @@ export interface DueQuery {
 export interface PurgeQuery {
   /** At most this many rows, 1 to 10,000. */
   readonly limit: number
-  /** Also forget unknown ones that were claimed first longer than this ago, in ms, each with an audit note. Default: never. */
+  /**
+   * Also forget unknown ones that were claimed first longer than this ago, in ms, each with an audit note. Default:
+   * never.
+   */
   readonly unknownAfterMs?: number
   /** Also forget audit notes older than this, in ms. Default: never. */
   readonly auditAfterMs?: number
-  /** Also forget markers of transactions with a key, which have no window of their own, older than this, in ms. Default: never. */
+  /**
+   * Also forget markers of transactions with a key, which have no window of their own, older than this, in ms. Default:
+   * never.
+   */
   readonly markersAfterMs?: number
 }
 

@@ -1,4 +1,5 @@
-// The classification table of errors that come through an ORM. Short: what it does not list is the body's own, or is resolved while committing.
+// The classification table of errors that come through an ORM. Short: what it does not list is the body's own, or is
+// resolved while committing.
 
 import type { ClassificationRow, RulingWord } from '../../atomicity/index.js'
 

@@ -1,4 +1,5 @@
-// What an error means that comes through an ORM: the engine's code where it can be found inside, the ORM's own where not.
+// What an error means that comes through an ORM: the engine's code where it can be found inside, the ORM's own where
+// not.
 
 import {
   type ClassificationRow,
@@ -20,10 +21,12 @@ export const callbackClassification: readonly ClassificationRow[] = callbackTabl
 export type Classify = (error: unknown, phase: Phase) => Ruling
 
 /**
- * The classifier of a domain. Total: what neither the user's function nor the table knows gets the ruling of the unlisted.
+ * The classifier of a domain. Total: what neither the user's function nor the table knows gets the ruling of the
+ * unlisted.
  *
  * @param own What the user says about it.
- * @param unsure Errors of COMMIT under a key: whatever they look like, the key is asked, since an ORM may fail after COMMIT as well.
+ * @param unsure Errors of COMMIT under a key: whatever they look like, the key is asked, since an ORM may fail after
+ * COMMIT as well.
  */
 export function classifierOf(
   own: ((error: unknown, phase: Phase) => RulingWord | undefined) | undefined,
@@ -57,8 +60,8 @@ export function isOfDatabase(error: unknown, own?: (error: unknown, phase: Phase
 }
 
 /**
- * The signs that an error shows, outermost first: `code` and `meta.code` of the error and of those in `driverError`, `original`, `parent` and `cause`; what means that the
- * connection is gone is `connection-lost`. Pure.
+ * The signs that an error shows, outermost first: `code` and `meta.code` of the error and of those in `driverError`,
+ * `original`, `parent` and `cause`; what means that the connection is gone is `connection-lost`. Pure.
  */
 export function signsOf(error: unknown): readonly string[] {
   const signs: string[] = []
@@ -98,7 +101,8 @@ const networkCodes: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ])
 
-// Messages of pg, which has no codes for them, and the names under which TypeORM says that a connection ended while nothing was sent on it.
+// Messages of pg, which has no codes for them, and the names under which TypeORM says that a connection ended while
+// nothing was sent on it.
 const lostWords: ReadonlySet<string> = new Set([
   'Connection terminated unexpectedly',
   'Connection terminated',

@@ -1,4 +1,5 @@
-// The databases that an ORM can stand before: whose SQL it is, what is left of the engine, and what only one of them has.
+// The databases that an ORM can stand before: whose SQL it is, what is left of the engine, and what only one of them
+// has.
 
 import type { Isolation, Manifest } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'

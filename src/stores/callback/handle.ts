@@ -1,4 +1,5 @@
-// What a body works with: the ORM's own transaction, and beside it plain queries and repeatable writes on the same connection.
+// What a body works with: the ORM's own transaction, and beside it plain queries and repeatable writes on the same
+// connection.
 
 import {
   type HandleLife,
@@ -13,7 +14,8 @@ import { type SqlAnswer, type SqlExecutor, sqlRows } from '../sql/index.js'
 /** What a body of a callback domain gets. */
 export interface CallbackTransaction<Tx> extends TransactionControls, Rows {
   /**
-   * What the ORM hands out for its transaction. Asking for it is refused once the transaction has ended or failed; what was asked for before stays as usable as the ORM leaves it.
+   * What the ORM hands out for its transaction. Asking for it is refused once the transaction has ended or failed; what
+   * was asked for before stays as usable as the ORM leaves it.
    */
   readonly db: Tx
   /** Runs one statement on the transaction's connection; placeholders are `$1` or `?`, as the dialect has them. */

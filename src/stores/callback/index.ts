@@ -1,7 +1,8 @@
-// Callback: a domain for code that cannot hand over BEGIN and COMMIT, because an ORM owns them and takes a function. It sees less than the other stores, and says so.
+// Callback: a domain for code that cannot hand over BEGIN and COMMIT, because an ORM owns them and takes a function. It
+// sees less than the other stores, and says so.
 
 import { type Operations, operationsOf } from '../../idempotency/index.js'
-import { demandKnown, durationMs, systemClock } from '../../kernel/index.js'
+import { demandKnown, durationMs, pick, systemClock } from '../../kernel/index.js'
 import { type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { CallbackEngine } from './engine.js'
 import type { CallbackTransaction } from './handle.js'
@@ -14,7 +15,8 @@ export { callbackManifests } from './manifest.js'
 export type { CallbackAnswer, CallbackOptions, CallbackSettings } from './options.js'
 
 /**
- * A domain behind a transaction function. Its tables are made elsewhere: by `npx reprise migrate`, or with what `migrationSql()` of the store of the same database prints.
+ * A domain behind a transaction function. Its tables are made elsewhere: by `npx reprise migrate`, or with what
+ * `migrationSql()` of the store of the same database prints.
  */
 export interface CallbackDomain<Tx> extends Domain<CallbackTransaction<Tx>>, Operations<CallbackTransaction<Tx>> {
   /** Refuses new transactions, and waits for those at work. The ORM stays open: it is the caller's. */
@@ -50,18 +52,7 @@ const own = ['name', 'dialect', 'transaction', 'query', 'prefix', 'schema', 'con
  */
 export function callback<Tx>(options: CallbackOptions<Tx>): CallbackDomain<Tx> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
-  const {
-    name: _name,
-    dialect: _dialect,
-    transaction: _transaction,
-    query: _query,
-    prefix: _prefix,
-    schema: _schema,
-    connections: _connections,
-    queue: _queue,
-    classify: _classify,
-    ...defaults
-  } = options
+  const defaults = pick(options, transactionDefaultNames)
   const { clock = systemClock, connectionWait = '1s' } = defaults
   const engine = new CallbackEngine(options, { clock, connectionWaitMs: durationMs(connectionWait) })
   return {

@@ -1,8 +1,12 @@
-// A transaction function turned inside out: its work hands out what it was called with, and then waits to be told how to end.
+// A transaction function turned inside out: its work hands out what it was called with, and then waits to be told how
+// to end.
 
 import { type Clock, RepriseError } from '../../kernel/index.js'
 
-/** What the work is rejected with when the transaction is to be rolled back. It is nobody's failure, and is swallowed where it comes out again. */
+/**
+ * What the work is rejected with when the transaction is to be rolled back. It is nobody's failure, and is swallowed
+ * where it comes out again.
+ */
 export class RolledBack extends Error {
   override readonly name: string = 'RolledBack'
 
@@ -85,7 +89,10 @@ export class InvertedTransaction<Tx> {
     if (!settlement.well) throw settlement.error
   }
 
-  /** Makes the work throw, and waits until the function has rolled back. One that has not called its work yet is not waited for. */
+  /**
+   * Makes the work throw, and waits until the function has rolled back. One that has not called its work yet is not
+   * waited for.
+   */
   async rollback(): Promise<void> {
     this.#end('rollback')
     if (!this.#called) return

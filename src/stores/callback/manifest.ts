@@ -1,4 +1,5 @@
-// What is left of an engine behind a transaction function: the marker and the effect still commit together, and less can be seen.
+// What is left of an engine behind a transaction function: the marker and the effect still commit together, and less
+// can be seen.
 
 import type { Manifest } from '../../atomicity/index.js'
 

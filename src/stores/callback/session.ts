@@ -1,5 +1,5 @@
-// One transaction inside the ORM's: its work waits while the runner claims, works and records, and returns only after the
-// last statement has shown that the transaction is sound.
+// One transaction inside the ORM's: its work waits while the runner claims, works and records, and returns only after
+// the last statement has shown that the transaction is sound.
 
 import {
   type BeginSettings,
@@ -148,7 +148,8 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
     await this.#lastStatement()
     this.#refusePoisoned()
     try {
-      // Whoever waited may have given up meanwhile, and taken it for dead or unknown: then it was abandoned, and is not committed any more.
+      // Whoever waited may have given up meanwhile, and taken it for dead or unknown: then it was abandoned, and is not
+      // committed any more.
       await open.commit()
     } catch (error) {
       if (this.#outcome !== undefined && typeof error === 'object' && error !== null) this.#context.unsure.add(error)
@@ -190,7 +191,10 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
     return this.#opened.send(text, listOfValues(values))
   }
 
-  /** Runs a statement of the repeatable writes. How many rows an UPDATE touched is asked of its rows, since an ORM may not tell. */
+  /**
+   * Runs a statement of the repeatable writes. How many rows an UPDATE touched is asked of its rows, since an ORM may
+   * not tell.
+   */
   async run(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
     this.#mayAct()
     if (!text.startsWith('UPDATE ')) return this.#opened.send(text, values)
@@ -256,7 +260,10 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
     }
   }
 
-  /** The last statement before the work returns. In a transaction that an error has ended it fails, where COMMIT would only be answered with ROLLBACK. */
+  /**
+   * The last statement before the work returns. In a transaction that an error has ended it fails, where COMMIT would
+   * only be answered with ROLLBACK.
+   */
   async #lastStatement(): Promise<void> {
     const { statements, settings } = this.#context.database
     const wire = this.#opened
@@ -300,5 +307,6 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
   }
 }
 
-// Of all errors before the work returns, these say themselves that nothing was committed, or that it is not for us to say.
+// Of all errors before the work returns, these say themselves that nothing was committed, or that it is not for us to
+// say.
 const saysEnough: ReadonlySet<string> = new Set(['MARKER_INVALID', 'TRANSACTION_ENDED_ELSEWHERE'])

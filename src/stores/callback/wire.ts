@@ -1,5 +1,5 @@
-// Statements on their way into the ORM's transaction: its settings, the mark that tells its inside from its outside, and
-// an end to it all at the first error.
+// Statements on their way into the ORM's transaction: its settings, the mark that tells its inside from its outside,
+// and an end to it all at the first error.
 
 import type { BeginSettings, HandleLife } from '../../atomicity/index.js'
 import { RepriseError, uuidv4 } from '../../kernel/index.js'

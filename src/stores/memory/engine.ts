@@ -9,7 +9,7 @@ import {
   type Turns,
   turnsOf,
 } from '../../atomicity/index.js'
-import { type Clock, isRepriseError } from '../../kernel/index.js'
+import { type Clock, defined, isRepriseError } from '../../kernel/index.js'
 import { memoryClassification } from './classification.js'
 import type { MemoryTransaction } from './handle.js'
 import { memoryManifest } from './manifest.js'
@@ -29,7 +29,7 @@ export class MemoryEngine implements Engine<MemoryTransaction> {
   constructor(name: string, queue: number | undefined, clock: Clock) {
     this.name = name
     this.records = new MemoryRecords(clock)
-    this.#turns = turnsOf(queue === undefined ? { clock } : { queue, clock })
+    this.#turns = turnsOf(defined({ queue, clock }))
   }
 
   async acquire(limits: AcquireLimits): Promise<MemorySession> {

@@ -50,7 +50,8 @@ class Handle extends TransactionHandle implements MemoryTransaction {
 // Acts as long as the transaction lives, when it is the caller's turn, and notes what fails.
 function actIn(life: HandleLife, turns: SavepointTurns): Act {
   return async (work) => {
-    // Asked again after each wait: others may have waited for the same savepoint, and one of them may have opened the next.
+    // Asked again after each wait: others may have waited for the same savepoint, and one of them may have opened the
+    // next.
     for (let wait = turns.turn(); wait !== undefined; wait = turns.turn()) await wait
     life.check()
     try {
@@ -64,7 +65,8 @@ function actIn(life: HandleLife, turns: SavepointTurns): Act {
 
 type Act = <Result>(work: () => Result) => Promise<Result>
 
-// Here a schema is a part of the name like any other, and a row that the writer sees is locked already: it has the store to itself.
+// Here a schema is a part of the name like any other, and a row that the writer sees is locked already: it has the
+// store to itself.
 function rowsOver(act: Act, view: (table: TableName) => TableView): SoundRows {
   const found = (table: TableName, where: Match): readonly Row[] => {
     const rows = view(table)

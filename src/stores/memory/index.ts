@@ -1,4 +1,5 @@
-// Memory: a store for tests, and for work that ends with its process. The same transactions, markers and savepoints as in a database.
+// Memory: a store for tests, and for work that ends with its process. The same transactions, markers and savepoints as
+// in a database.
 
 import type { Finding, Row, StoredRecord } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'

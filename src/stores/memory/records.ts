@@ -54,7 +54,10 @@ export class MemoryRecords implements Records, RecordInspection {
     return this.#clock.wallMs()
   }
 
-  /** Refuses whoever comes from now on with STORE_CLOSED. Transactions that are open already may still commit what they claimed. */
+  /**
+   * Refuses whoever comes from now on with STORE_CLOSED. Transactions that are open already may still commit what they
+   * claimed.
+   */
   close(): void {
     this.#closed = true
   }

@@ -76,7 +76,8 @@ export class MemorySession implements Session<MemoryTransaction> {
     const { state, codec = null, value = null, rememberedMs } = outcome
     const change = { state, codec, value, remembered: rememberedMs }
     const record = changedRecord(pending.record, change, this.#records.nowMs(), this.#records.nextFence)
-    // One transaction is one write to whoever comes after it. Nobody has seen the record yet, so it can still be changed.
+    // One transaction is one write to whoever comes after it. Nobody has seen the record yet, so it can still be
+    // changed.
     this.#pending = { id, over: pending.over, record: Object.assign(record, { version: pending.record.version }) }
   }
 

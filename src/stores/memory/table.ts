@@ -1,4 +1,5 @@
-// A table in memory, in layers: what was committed, over it the open transaction, over that its savepoints. Undoing is dropping a layer.
+// A table in memory, in layers: what was committed, over it the open transaction, over that its savepoints. Undoing is
+// dropping a layer.
 
 import type { ColumnValue, Match, Row } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'

@@ -38,7 +38,7 @@ export interface PostgresSchema {
 }
 
 /** Milliseconds since 1970 by the server's clock, at this statement and not at the transaction's begin. */
-export const { nowMs } = postgresDialect
+export const nowMs: string = postgresDialect.nowMs
 
 const types: ColumnTypes = { text: 'text', integer: 'integer', bigint: 'bigint' }
 

@@ -20,7 +20,7 @@ export interface SqlDialect {
   returning(columns: string): string
   /**
    * Whether `WITH` may hold statements that write. Then a write and its answer are one statement; otherwise they are
-   * several in one transaction, which must hold the lock of the whole store.
+   * several in one transaction.
    */
   readonly writesInWith: boolean
   /** Added to a SELECT: locks its rows, and leaves out those that somebody else has locked. */

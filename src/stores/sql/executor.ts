@@ -17,8 +17,8 @@ export interface SqlExecutor {
   /** Runs one statement; placeholders are the engine's own. */
   run(text: string, values: readonly unknown[]): Promise<SqlAnswer>
   /**
-   * Runs one SELECT so that its rows stay locked until the end of the transaction. `'nowait'` fails at once where somebody else holds one, a
-   * number is the longest wait in ms, undefined leaves it to the transaction.
+   * Runs one SELECT so that its rows stay locked until the end of the transaction. `'nowait'` fails at once where
+   * somebody else holds one, a number is the longest wait in ms, undefined leaves it to the transaction.
    */
   lock(select: string, values: readonly unknown[], wait: 'nowait' | number | undefined): Promise<SqlAnswer>
   /** Keeps the transaction from committing: something was written that must not be. */

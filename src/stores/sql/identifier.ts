@@ -4,7 +4,10 @@ import { checkName, type TableName, tableParts } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import type { SqlDialect } from './dialect.js'
 
-/** A name in double quotes, as the standard has it. Refuses an empty one, one with a NUL, and one over 63 bytes of UTF-8. */
+/**
+ * A name in double quotes, as the standard has it. Refuses an empty one, one with a NUL, and one over 63 bytes of
+ * UTF-8.
+ */
 export function quoteName(name: string): string {
   return `"${checkName(name).replaceAll('"', '""')}"`
 }

@@ -1,5 +1,5 @@
-// SQL that stores share: dialects, reading statements, quoting names, repeatable writes, records, migrations. For stores
-// only; it has no entry point of its own.
+// SQL that stores share: dialects, reading statements, quoting names, repeatable writes, records, migrations. For
+// stores only; it has no entry point of its own.
 
 export type { SqlDialect } from './dialect.js'
 export { postgresDialect } from './dialects/postgres.js'

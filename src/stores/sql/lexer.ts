@@ -1,9 +1,12 @@
-// Reads SQL token by token, as far as it takes to tell words and semicolons from what is quoted or commented out. What a
-// token is, the dialect says; the functions here are the parts that dialects share.
+// Reads SQL token by token, as far as it takes to tell words and semicolons from what is quoted or commented out. What
+// a token is, the dialect says; the functions here are the parts that dialects share.
 
 import type { SqlWords } from './dialect.js'
 
-/** A piece of SQL that matters here: a bare word in lower case, or one character of punctuation. What is quoted is `'quoted'`. */
+/**
+ * A piece of SQL that matters here: a bare word in lower case, or one character of punctuation. What is quoted is
+ * `'quoted'`.
+ */
 export interface SqlToken {
   readonly kind: 'word' | 'quoted' | 'mark'
   /** The word in lower case, or the character. */
@@ -14,7 +17,10 @@ export interface SqlToken {
   readonly end: number
 }
 
-/** The tokens of a text. Never throws: what is not closed reaches to the end, as the engines refuse such a text as a whole. */
+/**
+ * The tokens of a text. Never throws: what is not closed reaches to the end, as the engines refuse such a text as a
+ * whole.
+ */
 export function* tokensOf(text: string, words: SqlWords, backslashEscapes = false): Generator<SqlToken> {
   let at = 0
   while (at < text.length) {

@@ -7,8 +7,9 @@ import { RepriseError } from '../../kernel/index.js'
 export class LockTimeoutError extends RepriseError {
   override readonly name: string = 'LockTimeoutError'
   /**
-   * Who held the lock or waited for it before us, as far as the engine told while we waited, in this attempt or in an earlier one of the same call. Empty: it could not be found out, since the
-   * wait was too short, the pool had no other connection to ask on, or the engine has no way to ask.
+   * Who held the lock or waited for it before us, as far as the engine told while we waited, in this attempt or in an
+   * earlier one of the same call. Empty: it could not be found out, since the wait was too short, the pool had no other
+   * connection to ask on, or the engine has no way to ask.
    */
   readonly blockers: readonly Blocker[]
 

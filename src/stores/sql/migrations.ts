@@ -1,4 +1,5 @@
-// Numbered migrations that only go forward, with a table that remembers them. Two processes at once are safe: a lock lets one go first.
+// Numbered migrations that only go forward, with a table that remembers them. Two processes at once are safe: a lock
+// lets one go first.
 
 import { RepriseError } from '../../kernel/index.js'
 
@@ -39,8 +40,8 @@ export interface MigrationResult {
 }
 
 /**
- * Brings a schema up to date. The target is an open transaction that holds a lock which nobody else who migrates this schema can hold.
- * Refuses a schema newer than the code with MIGRATION_NEWER.
+ * Brings a schema up to date. The target is an open transaction that holds a lock which nobody else who migrates this
+ * schema can hold. Refuses a schema newer than the code with MIGRATION_NEWER.
  */
 export async function applyMigrations(target: MigrationTarget, plan: MigrationPlan): Promise<MigrationResult> {
   checkNumbers(plan.migrations)
@@ -71,7 +72,10 @@ export function refuseNewer(applied: number, plan: MigrationPlan): void {
   )
 }
 
-/** The whole schema as SQL, to be run once by other means: every migration from the first on, and its entry in the version table. */
+/**
+ * The whole schema as SQL, to be run once by other means: every migration from the first on, and its entry in the
+ * version table.
+ */
 export function printMigrations(plan: MigrationPlan): string {
   checkNumbers(plan.migrations)
   const lines = plan.prepare.map((statement) => `${statement};`)

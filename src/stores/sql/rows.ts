@@ -109,8 +109,8 @@ async function transit(executor: SqlExecutor, table: TableName, transition: Soun
   throw restless()
 }
 
-// Why a transition changed nothing. The database compares: only it knows that a uuid is the same in capitals, and that 7
-// is what '7' became in a column of numbers.
+// Why a transition changed nothing. The database compares: only it knows that a uuid is the same in capitals, and that
+// 7 is what '7' became in a column of numbers.
 async function whyNot(
   executor: SqlExecutor,
   table: TableName,

@@ -1,29 +1,32 @@
-// Who is inside which savepoint. A savepoint belongs to all statements of its connection, so what is not part of its work has to wait
-// until it is over: else it would be undone with it.
+// Who is inside which savepoint. A savepoint belongs to all statements of its connection, so what is not part of its
+// work has to wait until it is over: else it would be undone with it.
 
 import type { HandleLife } from '../../atomicity/index.js'
 import { type OpenScope, RepriseError, type ScopeKind, scopeKind } from '../../kernel/index.js'
 
-interface Place {
+interface OpenSavepoint {
   /** The transaction it belongs to. */
   readonly turns: object
   /** The savepoint around it, or around the transaction that is open around this one's body. */
-  readonly around: Place | undefined
+  readonly around: OpenSavepoint | undefined
   /** Resolves when it is over. */
   readonly ended: Promise<void>
   open: boolean
 }
 
-const places: ScopeKind<Place> = /* @__PURE__ */ scopeKind<Place>('reprise.savepoint')
+const places: ScopeKind<OpenSavepoint> = /* @__PURE__ */ scopeKind<OpenSavepoint>('reprise.savepoint')
 
 /** The savepoints of one transaction, one inside the other, never side by side. */
 export interface SavepointTurns {
   /**
-   * Undefined: a statement from here may be sent now. Else what to wait for before asking again, since others may have waited for the same. Refuses one that
-   * comes out of a savepoint that is over.
+   * Undefined: a statement from here may be sent now. Else what to wait for before asking again, since others may have
+   * waited for the same. Refuses one that comes out of a savepoint that is over.
    */
   turn(): Promise<void> | undefined
-  /** Runs `work` as the only one that may send statements, after every savepoint that is not around the caller has ended. */
+  /**
+   * Runs `work` as the only one that may send statements, after every savepoint that is not around the caller has
+   * ended.
+   */
   enter<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
@@ -34,7 +37,7 @@ export function savepointTurns(life: Pick<HandleLife, 'over' | 'whenOver'>): Sav
 
 class Turns implements SavepointTurns {
   readonly #life: Pick<HandleLife, 'over' | 'whenOver'>
-  readonly #open: Place[] = []
+  readonly #open: OpenSavepoint[] = []
   #used = false
 
   constructor(life: Pick<HandleLife, 'over' | 'whenOver'>) {
@@ -56,8 +59,9 @@ class Turns implements SavepointTurns {
     const ended = new Promise<void>((resolve) => {
       end = resolve
     })
-    const place: Place = { turns: this, around: places.current(), ended, open: true }
-    // The scope ends with the transaction and not with the savepoint: what the work left behind is still known to come out of it, and refused.
+    const place: OpenSavepoint = { turns: this, around: places.current(), ended, open: true }
+    // The scope ends with the transaction and not with the savepoint: what the work left behind is still known to come
+    // out of it, and refused.
     const scope: OpenScope = places.open(place)
     this.#life.whenOver(() => scope.end())
     this.#open.push(place)
@@ -71,7 +75,7 @@ class Turns implements SavepointTurns {
   }
 
   // The innermost savepoint of this transaction that the caller's code runs in.
-  #here(): Place | undefined {
+  #here(): OpenSavepoint | undefined {
     let place = places.current()
     while (place !== undefined && place.turns !== this) place = place.around
     if (place === undefined || place.open) return place

@@ -1,4 +1,5 @@
-// What an error of SQLite means, in each phase, as data. Names are those of sqlite.org/rescode.html; `why` says how it is known.
+// What an error of SQLite means, in each phase, as data. Names are those of sqlite.org/rescode.html; `why` says how it
+// is known.
 
 import type { ClassificationRow } from '../../atomicity/index.js'
 

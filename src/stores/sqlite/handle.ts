@@ -1,4 +1,5 @@
-// What a body gets: the query builder it was promised, plain queries, repeatable writes and savepoints, all on one connection.
+// What a body gets: the query builder it was promised, plain queries, repeatable writes and savepoints, all on one
+// connection.
 
 import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
 import {
@@ -18,7 +19,9 @@ import type { SqliteHandle } from './connection/driver.js'
 export interface SqliteTransaction<Bound> extends TransactionControls, Rows {
   /** What `bind` made of the client; the client itself where there is no `bind`. */
   readonly db: Bound
-  /** Runs one statement, with a question mark for each value. `rowCount`: rows given, or written where it gives none. */
+  /**
+   * Runs one statement, with a question mark for each value. `rowCount`: rows given, or written where it gives none.
+   */
   query<Result = Record<string, unknown>>(
     text: string,
     values?: readonly unknown[],
@@ -93,7 +96,8 @@ class Executor implements SqlExecutor {
     return this.#turns.turn() === undefined ? answerOf(this.#handle, text, values, this.#act) : this.run(text, values)
   }
 
-  // Asked again after each wait: others may have waited for the same savepoint, and one of them may have opened the next.
+  // Asked again after each wait: others may have waited for the same savepoint, and one of them may have opened the
+  // next.
   async run(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
     for (let wait = this.#turns.turn(); wait !== undefined; wait = this.#turns.turn()) await wait
     return answerOf(this.#handle, text, values, this.#act)

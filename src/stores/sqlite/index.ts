@@ -24,7 +24,10 @@ export type { SqliteOptions } from './options.js'
 
 /** A domain in a file of SQLite. */
 export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>>, Operations<SqliteTransaction<Bound>> {
-  /** Makes or updates Reprise's tables. Safe with several processes at once. Refuses a newer schema with MIGRATION_NEWER. */
+  /**
+   * Makes or updates Reprise's tables. Safe with several processes at once. Refuses a newer schema with
+   * MIGRATION_NEWER.
+   */
   migrate(): Promise<MigrationResult>
   /** The same as SQL, for those who run their own migrations. */
   migrationSql(): string
@@ -63,8 +66,8 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
   return {
     ...domain,
     ...operationsOf(engine, { ...defaults, clock, random }),
-    // The one who failed may be another process, which left its COMMIT in the log and did not live to write over it: what is then answered
-    // to be aborted must not come back with a recovery.
+    // The one who failed may be another process, which left its COMMIT in the log and did not live to write over it:
+    // what is then answered to be aborted must not come back with a recovery.
     resolve: (token, limit) => {
       engine.connections.distrustLog()
       return domain.resolve(token, limit)

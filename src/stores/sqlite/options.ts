@@ -10,12 +10,15 @@ export interface SqliteOptions<Bound = SqliteClient> extends TransactionDefaults
   /** The domain's name, in events and errors. */
   readonly name: string
   /**
-   * Opens a connection: `() => new Database('file.db')` of better-sqlite3 or libsql, or `new DatabaseSync('file.db')`. Called once for each
-   * connection, and the connections belong to Reprise: it sets WAL, synchronous = FULL and busy_timeout = 0 on them, and leaves foreign keys
-   * as they are. What else you set on them stays.
+   * Opens a connection: `() => new Database('file.db')` of better-sqlite3 or libsql, or `new DatabaseSync('file.db')`.
+   * Called once for each connection, and the connections belong to Reprise: it sets WAL, synchronous = FULL and
+   * busy_timeout = 0 on them, and leaves foreign keys as they are. What else you set on them stays.
    */
   readonly open?: () => SqliteHandle
-  /** In place of `open`: the path of the file, opened with `node:sqlite` where the runtime has it, else with the package `libsql`. */
+  /**
+   * In place of `open`: the path of the file, opened with `node:sqlite` where the runtime has it, else with the package
+   * `libsql`.
+   */
   readonly file?: string
   /** Makes what the body finds as `tx.db` out of the client of a transaction. Default: the client itself. */
   readonly bind?: Bind<Bound>
@@ -23,6 +26,8 @@ export interface SqliteOptions<Bound = SqliteClient> extends TransactionDefaults
   readonly prefix?: string
   /** How many transactions read at once, each on a connection of its own, from 1 to 64. Default 4. */
   readonly readers?: number
-  /** How many writers may wait for their turn, and as many readers; one more is refused with QUEUE_FULL. Default 1,000. */
+  /**
+   * How many writers may wait for their turn, and as many readers; one more is refused with QUEUE_FULL. Default 1,000.
+   */
   readonly queue?: number
 }

@@ -1,4 +1,5 @@
-// One transaction on one connection: BEGIN, the marker, COMMIT with its answer checked, and the connection's fate afterwards.
+// One transaction on one connection: BEGIN, the marker, COMMIT with its answer checked, and the connection's fate
+// afterwards.
 
 import {
   type BeginSettings,
@@ -166,7 +167,8 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
     }
   }
 
-  // Undefined: it is done. Somebody may have given up on the session meanwhile: then nothing may be begun or committed on its connection.
+  // Undefined: it is done. Somebody may have given up on the session meanwhile: then nothing may be begun or committed
+  // on its connection.
   #whileBusy(
     waitMs: number,
     work: () => unknown,

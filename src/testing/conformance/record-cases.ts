@@ -1,4 +1,5 @@
-// What every store must do with its records: the unique index decides a claim, the version decides a write, and the store's clock dates both.
+// What every store must do with its records: the unique index decides a claim, the version decides a write, and the
+// store's clock dates both.
 
 import { inspectionOf, type Written } from '../../atomicity/index.js'
 import { type Key, scope, storedKey } from '../../identity/index.js'

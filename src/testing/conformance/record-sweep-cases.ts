@@ -1,4 +1,5 @@
-// What every store must do with many records at once: hand out what is due to one sweeper each, forget what is past its time and nothing else, list in order.
+// What every store must do with many records at once: hand out what is due to one sweeper each, forget what is past its
+// time and nothing else, list in order.
 
 import { inspectionOf, type RecordQuery, type StoredRecord } from '../../atomicity/index.js'
 import type { RecordCase, RecordWorld } from './conformance-case.js'

@@ -1,4 +1,5 @@
-// Every row of the classification table of callback domains, with the error it is about: of a real server, of SQLite, or in the shape that an ORM gives it.
+// Every row of the classification table of callback domains, with the error it is about: of a real server, of SQLite,
+// or in the shape that an ORM gives it.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

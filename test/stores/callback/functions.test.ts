@@ -1,4 +1,5 @@
-// Transaction functions as people write them, right and wrong: what is wrong is said, and nothing is stored that should not be.
+// Transaction functions as people write them, right and wrong: what is wrong is said, and nothing is stored that should
+// not be.
 
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'

@@ -1,4 +1,5 @@
-// Two stacks that own their transactions, each as a callback domain: TypeORM, and a wrapper around `pg` as many programs have one.
+// Two stacks that own their transactions, each as a callback domain: TypeORM, and a wrapper around `pg` as many
+// programs have one.
 
 import Libsql from 'libsql'
 import pg from 'pg'

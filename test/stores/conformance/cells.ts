@@ -5,7 +5,10 @@ import type { CaseOutcome, ConformanceCase } from '../../../src/testing/index.js
 /** What the table needs of a case, of whichever suite. */
 export type CaseInTable = Pick<ConformanceCase, 'id' | 'title'>
 
-/** What became of a case: `FAILED` from its beginning on, until its outcome is there; skipped where its server is missing. */
+/**
+ * What became of a case: `FAILED` from its beginning on, until its outcome is there; skipped where its server is
+ * missing.
+ */
 export type CellOutcome = CaseOutcome | 'FAILED' | 'skipped'
 
 /** Finds what became of a case on a store; undefined: it was not begun, since a filter left it out. */

@@ -77,7 +77,10 @@ async function runCases(node: string, driver: string, folder: string): Promise<R
   }
 }
 
-/** The cases and the world as JavaScript, from the sources as they are: a folder with `sqlite-world.js` and `testing.js`. */
+/**
+ * The cases and the world as JavaScript, from the sources as they are: a folder with `sqlite-world.js` and
+ * `testing.js`.
+ */
 async function bundled(): Promise<string> {
   mkdirSync(join(root, '.cache'), { recursive: true })
   const outdir = mkdtempSync(join(root, '.cache', 'conformance-'))

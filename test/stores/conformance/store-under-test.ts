@@ -1,4 +1,5 @@
-// A store under the conformance suite: how to make a fresh world of it, how to take it down, and how to run a case on it.
+// A store under the conformance suite: how to make a fresh world of it, how to take it down, and how to run a case on
+// it.
 
 import {
   type CaseOutcome,

@@ -1,4 +1,5 @@
-// Routes on PostgreSQL: a serialization failure runs the whole handler again, in a fresh transaction and with a fresh request; an answer that was made of trouble is never remembered.
+// Routes on PostgreSQL: a serialization failure runs the whole handler again, in a fresh transaction and with a fresh
+// request; an answer that was made of trouble is never remembered.
 
 import { readFileSync } from 'node:fs'
 import pg from 'pg'

@@ -1,4 +1,5 @@
-// A service whose store was never migrated: a problem with status 503 in every mode, and no handler runs; after the migration everything as usual.
+// A service whose store was never migrated: a problem with status 503 in every mode, and no handler runs; after the
+// migration everything as usual.
 
 import { createServer, type Server } from 'node:http'
 import Database from 'libsql'

@@ -39,7 +39,8 @@ class Failure extends Error {}
 const unique = new Error('unique')
 type Model = Map<number, number>
 
-// The same rules on a map from id to group: an id is unique, moving a row onto one that is taken ends everything around it.
+// The same rules on a map from id to group: an id is unique, moving a row onto one that is taken ends everything around
+// it.
 function applyTo(model: Model, step: Step): void {
   if (step.kind === 'insert') {
     if (!model.has(step.id)) model.set(step.id, step.group)

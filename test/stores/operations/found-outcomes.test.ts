@@ -1,4 +1,5 @@
-// Outcomes that recovery finds and the store cannot keep whole: whoever asked has them in hand and gets them, a repeat is refused, and nothing runs again.
+// Outcomes that recovery finds and the store cannot keep whole: whoever asked has them in hand and gets them, a repeat
+// is refused, and nothing runs again.
 
 import { describe, expect, it } from 'vitest'
 import { happened, leased, type Operations, resolve } from '../../../src/idempotency/index.js'

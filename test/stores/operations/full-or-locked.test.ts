@@ -1,4 +1,5 @@
-// Leased claims on a store that has no connection to spare, or is locked: they are given up as atomic ones are, with the same code and long before the deadline.
+// Leased claims on a store that has no connection to spare, or is locked: they are given up as atomic ones are, with
+// the same code and long before the deadline.
 
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'

@@ -1,4 +1,5 @@
-// The answer to the COMMIT of an atomic operation is lost on the wire: the key says what became of it, and the caller gets the stored outcome, never a guess.
+// The answer to the COMMIT of an atomic operation is lost on the wire: the key says what became of it, and the caller
+// gets the stored outcome, never a guess.
 
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { fail } from '../../../src/idempotency/index.js'

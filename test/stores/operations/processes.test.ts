@@ -1,4 +1,5 @@
-// Two processes with the same keys at the same time: the store's index decides, each effect is there once, and both are told the same.
+// Two processes with the same keys at the same time: the store's index decides, each effect is there once, and both are
+// told the same.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'

@@ -1,4 +1,5 @@
-// Duplicates that are to be refused at once, between connections: what each manifest says of it holds, also where much else is going on.
+// Duplicates that are to be refused at once, between connections: what each manifest says of it holds, also where much
+// else is going on.
 
 import pg from 'pg'
 import { describe, expect, inject, it } from 'vitest'

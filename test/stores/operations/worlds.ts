@@ -1,4 +1,5 @@
-// Real stores for the tests of operations: a ledger that only bodies write to, a pool that is watched, and a way past the store to count.
+// Real stores for the tests of operations: a ledger that only bodies write to, a pool that is watched, and a way past
+// the store to count.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

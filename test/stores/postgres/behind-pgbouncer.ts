@@ -51,7 +51,9 @@ export const behindPgbouncer =
     }
   }
 
-/** Lets COMMIT of what wrote into `slow` wait for as long as the server lives; the one who holds it up can look at it. */
+/**
+ * Lets COMMIT of what wrote into `slow` wait for as long as the server lives; the one who holds it up can look at it.
+ */
 async function parkCommits(url: string): Promise<pg.Client> {
   const holder = new pg.Client(url)
   holder.on('error', () => undefined)

@@ -1,4 +1,5 @@
-// The key of one transaction on a real server: its claim goes out with BEGIN, its outcome with COMMIT, and neither can be passed by.
+// The key of one transaction on a real server: its claim goes out with BEGIN, its outcome with COMMIT, and neither can
+// be passed by.
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import pg from 'pg'

@@ -1,4 +1,5 @@
-// Every row of the classification table, with the error it is about: produced by a real server, the driver, or the store itself.
+// Every row of the classification table, with the error it is about: produced by a real server, the driver, or the
+// store itself.
 
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

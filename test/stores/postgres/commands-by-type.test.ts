@@ -1,4 +1,5 @@
-// A transition knows its own repeat whatever the type of the column of commands: PostgreSQL compares, as the column does.
+// A transition knows its own repeat whatever the type of the column of commands: PostgreSQL compares, as the column
+// does.
 
 import { beforeAll, describe, expect, it } from 'vitest'
 import { postgresWorld, type World } from './world.js'

@@ -1,4 +1,5 @@
-// After a failover the number of a lost transaction is given out again, and the server says "committed" of it. It is not believed.
+// After a failover the number of a lost transaction is given out again, and the server says "committed" of it. It is
+// not believed.
 
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'

@@ -1,4 +1,5 @@
-// What a body started and did not wait for, on a real server: it is over before COMMIT is sent, or the transaction did not happen.
+// What a body started and did not wait for, on a real server: it is over before COMMIT is sent, or the transaction did
+// not happen.
 
 import { beforeAll, describe, expect, it } from 'vitest'
 import { isRepriseError, systemClock } from '../../../src/kernel/index.js'

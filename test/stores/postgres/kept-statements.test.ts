@@ -1,4 +1,5 @@
-// Claim and outcome prepared on a connection: called by name where the backend has them, sent as text where it does not, and right in both cases.
+// Claim and outcome prepared on a connection: called by name where the backend has them, sent as text where it does
+// not, and right in both cases.
 
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'

@@ -1,4 +1,5 @@
-// Names in capitals: of the user's own tables they are taken as they are, of Reprise's tables they are refused before anything is sent.
+// Names in capitals: of the user's own tables they are taken as they are, of Reprise's tables they are refused before
+// anything is sent.
 
 import { beforeAll, describe, expect, it } from 'vitest'
 import { postgres } from '../../../src/stores/postgres/index.js'

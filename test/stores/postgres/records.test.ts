@@ -1,4 +1,5 @@
-// The records of a store in PostgreSQL beyond what every store does: connections, deadlines, and servers that are set up otherwise.
+// The records of a store in PostgreSQL beyond what every store does: connections, deadlines, and servers that are set
+// up otherwise.
 
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'

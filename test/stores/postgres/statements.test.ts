@@ -1,4 +1,5 @@
-// The scanner against the server's own lexer: whatever a text does to a transaction there, the scanner must have seen coming.
+// The scanner against the server's own lexer: whatever a text does to a transaction there, the scanner must have seen
+// coming.
 
 import fc from 'fast-check'
 import pg from 'pg'
@@ -147,7 +148,8 @@ describe('the scanner', () => {
       }),
       { numRuns: 3_000, seed: Number(process.env['REPRISE_SEED']) },
     )
-    // It means something only if many texts ended a transaction and many did not, and the scanner is not simply against everything.
+    // It means something only if many texts ended a transaction and many did not, and the scanner is not simply against
+    // everything.
     expect(counts.ended).toBeGreaterThan(300)
     expect(counts.ran).toBeGreaterThan(300)
     expect(counts.refusedInVain / counts.ran).toBeLessThan(0.25)

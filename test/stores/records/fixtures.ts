@@ -1,4 +1,5 @@
-// Databases as released versions left them, each with what today's code must make of its records. The files are written down once, and never made anew by code.
+// Databases as released versions left them, each with what today's code must make of its records. The files are written
+// down once, and never made anew by code.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,5 @@
-// Records of every format that was ever released, under today's code; and records of a format that is not known yet, which are left alone.
+// Records of every format that was ever released, under today's code; and records of a format that is not known yet,
+// which are left alone.
 
 import { describe, expect, it } from 'vitest'
 import { recordFormat } from '../../../src/atomicity/index.js'

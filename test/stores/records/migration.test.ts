@@ -1,4 +1,5 @@
-// A database of the first release is brought up to date: its keys are remembered, and both releases can work on it side by side.
+// A database of the first release is brought up to date: its keys are remembered, and both releases can work on it side
+// by side.
 
 import { describe, expect, it } from 'vitest'
 import { inspectionOf } from '../../../src/atomicity/index.js'

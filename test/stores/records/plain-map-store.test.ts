@@ -1,5 +1,5 @@
-// A store of five methods and a manifest passes every conformance case for which records are enough. What it cannot do is
-// skipped for no other reason than its manifest, and atomic operations on it do not compile.
+// A store of five methods and a manifest passes every conformance case for which records are enough. What it cannot do
+// is skipped for no other reason than its manifest, and atomic operations on it do not compile.
 
 import { afterAll, expect, it } from 'vitest'
 import type { RecordStore } from '../../../src/atomicity/index.js'

@@ -1,4 +1,5 @@
-// The index that the docs offer to purges of old keys of transactions: both engines take it, and find those keys by it among many records of operations.
+// The index that the docs offer to purges of old keys of transactions: both engines take it, and find those keys by it
+// among many records of operations.
 
 import { readFileSync } from 'node:fs'
 import Database from 'libsql'

@@ -1,4 +1,5 @@
-// What the statements of each SQL store make of a record is what `draftedRecord` and `changedRecord` make of it: drawn sequences of writes, on the real engines.
+// What the statements of each SQL store make of a record is what `draftedRecord` and `changedRecord` make of it: drawn
+// sequences of writes, on the real engines.
 
 import fc from 'fast-check'
 import Libsql from 'libsql'

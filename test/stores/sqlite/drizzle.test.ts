@@ -1,4 +1,5 @@
-// Drizzle on the transaction's client, built by the door that its users take: drizzle-orm/better-sqlite3, with better-sqlite3 itself below.
+// Drizzle on the transaction's client, built by the door that its users take: drizzle-orm/better-sqlite3, with
+// better-sqlite3 itself below.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

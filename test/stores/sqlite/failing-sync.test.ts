@@ -1,4 +1,5 @@
-// The one COMMIT of SQLite whose outcome nobody knows: its sync fails. Proved with a failure that strace puts into the system call.
+// The one COMMIT of SQLite whose outcome nobody knows: its sync fails. Proved with a failure that strace puts into the
+// system call.
 
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -7,7 +8,8 @@ import { bundle, freshFile, rowsIn, start } from './files.js'
 
 const ghosts = (file: string) => rowsIn(file, 'SELECT count(*) FROM item')
 
-// Made by a process that is gone: a connection of this one would keep the index of the log alive, and nothing would be recovered.
+// Made by a process that is gone: a connection of this one would keep the index of the log alive, and nothing would be
+// recovered.
 async function itemFile(): Promise<string> {
   const file = freshFile()
   await start('failing-sync.mjs', [await bundle(), file, 'setup']).rest()

@@ -287,7 +287,8 @@ describe('a file', () => {
       await db.transact((tx) => tx.query('INSERT INTO item (note) VALUES (?)', [`${part} ${'x'.repeat(3_000)}`]))
     }
     await db.close()
-    // The log goes into the file: libsql closes a connection for good only when its statements are collected as garbage.
+    // The log goes into the file: libsql closes a connection for good only when its statements are collected as
+    // garbage.
     stranger(file).exec('PRAGMA wal_checkpoint(TRUNCATE)')
     const whole = readFileSync(file)
     // The schema stays readable, the rows do not.

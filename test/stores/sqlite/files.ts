@@ -127,7 +127,10 @@ export function start(
 
 let bundled: Promise<string> | undefined
 
-/** The sources as JavaScript for other processes: the path of a folder with `index.js`, `engine.js`, `kernel.js` and `identity.js`. */
+/**
+ * The sources as JavaScript for other processes: the path of a folder with `index.js`, `engine.js`, `kernel.js` and
+ * `identity.js`.
+ */
 export function bundle(): Promise<string> {
   bundled ??= bundleSources(fileURLToPath(new URL(`../../../.cache/sqlite-processes-${process.pid}`, import.meta.url)))
   return bundled

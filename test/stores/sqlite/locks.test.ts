@@ -1,4 +1,5 @@
-// Who writes when: turns in this process, the lock of the file between processes, and an event loop that runs on meanwhile.
+// Who writes when: turns in this process, the lock of the file between processes, and an event loop that runs on
+// meanwhile.
 
 import Database from 'libsql'
 import { expect, it, onTestFinished } from 'vitest'
@@ -73,7 +74,8 @@ it('lets the event loop turn between transactions that follow each other without
   const db = await itemStore()
   let ticks = 0
   const ticking = setInterval(() => (ticks += 1), 1)
-  // By their number, since time alone would say nothing on a machine that is busy: without a pause they would take a second and more.
+  // By their number, since time alone would say nothing on a machine that is busy: without a pause they would take a
+  // second and more.
   for (let count = 0; count < 50_000 && ticks <= 2; count += 1) {
     await db.transact(async (tx) => tx.query('SELECT 1').then(() => undefined))
   }

@@ -13,7 +13,9 @@ export interface FileLockLimits {
 
 const longestPauseMs = 50
 
-/** Does the work, again with growing pauses while it fails because somebody else writes; ends with SQLite's own error. */
+/**
+ * Does the work, again with growing pauses while it fails because somebody else writes; ends with SQLite's own error.
+ */
 export async function whileBusy<Result>(limits: FileLockLimits, work: () => Promise<Result>): Promise<Result> {
   const { clock, waitMs } = limits
   const endMs = clock.monotonicMs() + waitMs

@@ -57,8 +57,8 @@ export class CallbackRecordRunner<Tx> implements RecordRunner {
     })
   }
 
-  // One loop for both reasons to try again: somebody else has the lock of the whole store, until the lock's deadline; or
-  // another transaction was in the way of this one, a few times.
+  // One loop for both reasons to try again: somebody else has the lock of the whole store, until the lock's deadline;
+  // or another transaction was in the way of this one, a few times.
   async #rounds<Result>(
     limits: RecordLimits,
     readOnly: boolean,

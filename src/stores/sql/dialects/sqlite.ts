@@ -1,5 +1,5 @@
-// The SQL of SQLite. The reader of tokens follows its tokenize.c: three kinds of quoted names, comments that do not nest,
-// variables with a part in parentheses.
+// The SQL of SQLite. The reader of tokens follows its tokenize.c: three kinds of quoted names, comments that do not
+// nest, variables with a part in parentheses.
 
 import type { FoundToken, SqlDialect } from '../dialect.js'
 import { quoteName } from '../identifier.js'

@@ -1,4 +1,5 @@
-// The second migration, as far as it is the same for all: what a marker of format 1 lacks to be a record, and the indexes that sweeps and purges go by.
+// The second migration, as far as it is the same for all: what a marker of format 1 lacks to be a record, and the
+// indexes that sweeps and purges go by.
 
 /** The types of an engine. */
 export interface ColumnTypes {
@@ -11,8 +12,9 @@ export interface ColumnTypes {
 }
 
 /**
- * The columns that are added to the markers, each as its definition. Rows that are there become records of version 1 that succeeded in a transaction and never expire, and so do
- * rows of a process that does not know the new columns yet: nothing is rewritten, and both can work side by side.
+ * The columns that are added to the markers, each as its definition. Rows that are there become records of version 1
+ * that succeeded in a transaction and never expire, and so do rows of a process that does not know the new columns yet:
+ * nothing is rewritten, and both can work side by side.
  */
 export function addedColumns({ text, integer, bigint }: ColumnTypes): readonly string[] {
   return [
@@ -49,7 +51,10 @@ export function auditColumns({ text, bigint }: ColumnTypes): readonly string[] {
   ]
 }
 
-/** Which rows the index of what is due holds. Not by state: the outcome of a transaction changes it, and would have to be written into every index then. */
+/**
+ * Which rows the index of what is due holds. Not by state: the outcome of a transaction changes it, and would have to
+ * be written into every index then.
+ */
 export const hasDue: string = 'due_at_ms IS NOT NULL'
 
 /** Which rows the index of what expires holds. */

@@ -2,7 +2,7 @@
 // statements and is given their answers, so that a driver without promises runs it as well as one with them.
 //
 // Where the engine can write inside WITH, a call is one statement and needs no transaction around it. Where it cannot, it
-// is a few statements inside a transaction that has the lock of the whole store.
+// is a few statements inside a transaction that reads what is committed, or that has the lock of the whole store.
 
 import {
   type AuditNote,
@@ -206,7 +206,8 @@ class OneStatement implements RecordProcedures {
   }
 }
 
-// The transaction has the lock of the whole store: what one statement read, the next one finds.
+// Each write depends on what was read, so that it is refused where somebody was quicker. Where there is one writer,
+// nobody can be.
 class StepByStep implements RecordProcedures {
   readonly #statements: RecordStatements
   readonly #answer: string
@@ -218,11 +219,15 @@ class StepByStep implements RecordProcedures {
   }
 
   *insert(id: StoredKey, draft: RecordDraft): Procedure<Written> {
-    const there = seenIn((yield this.#statements.read(id)).rows[0])
-    if (there.record !== undefined) return { ...there, written: false }
-    if (draft.leaseMs !== undefined) yield* this.#advanceFence()
     const { text, values } = this.#statements.claim(id, draft)
-    return yield* this.#written(id, { text: text + this.#answer, values })
+    for (let round = 1; round <= mostRounds; round++) {
+      const there = seenIn((yield this.#statements.read(id)).rows[0])
+      if (there.record !== undefined) return { ...there, written: false }
+      if (draft.leaseMs !== undefined) yield* this.#advanceFence()
+      const answer = yield* this.#written(id, { text: text + this.#answer, values })
+      if (answer.written || answer.record !== undefined) return answer
+    }
+    throw unsettled()
   }
 
   *swap(id: StoredKey, over: Expected, change: RecordChange | null, note?: AuditNote): Procedure<Written> {
@@ -235,7 +240,8 @@ class StepByStep implements RecordProcedures {
     if (change === null) {
       const text = statements.removeText(id, over, values)
       const { rowCount } = yield { text, values: values.list, counts: true }
-      answer = rowCount === 1 ? { written: true, record: undefined, nowMs } : { ...there, written: false }
+      if (rowCount !== 1) return { ...seenIn((yield statements.read(id)).rows[0]), written: false }
+      answer = { written: true, record: undefined, nowMs }
     } else {
       if (change.fence === 'next') yield* this.#advanceFence()
       const text = statements.changeText(id, over, change, values) + this.#answer

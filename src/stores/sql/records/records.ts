@@ -29,8 +29,8 @@ export interface RecordRunner {
   /** Runs one statement that reads. */
   read(query: Query, limits: RecordLimits): Promise<readonly RecordRow[]>
   /**
-   * Performs a procedure. Where the dialect cannot write inside WITH, all of it is one transaction with the lock of the
-   * whole store.
+   * Performs a procedure. Where the dialect cannot write inside WITH, all of it is one transaction, which reads what is
+   * committed or has the lock of the whole store.
    */
   write<Result>(procedure: () => Procedure<Result>, limits: RecordLimits): Promise<Result>
 }

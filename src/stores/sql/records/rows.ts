@@ -106,8 +106,8 @@ export function seenIn(row: RecordRow | undefined): Seen {
 }
 
 /**
- * The record of a row; undefined where the row has none (an outer join that found nothing). Of a newer format nothing is
- * checked: its `format` can be relied on, the rest is whatever is there.
+ * The record of a row; undefined where the row has none (an outer join that found nothing). Of a newer format nothing
+ * is checked: its `format` can be relied on, the rest is whatever is there.
  */
 export function recordOf(row: Readonly<Record<string, unknown>> | undefined): StoredRecord | undefined {
   if (row === undefined) return undefined
@@ -205,8 +205,8 @@ export function storableMs(ms: number): number {
 }
 
 /**
- * A limit of rows as the port states it. Refuses another one with ARGUMENT_INVALID: a negative LIMIT means none at all to
- * SQLite.
+ * A limit of rows as the port states it. Refuses another one with ARGUMENT_INVALID: a negative LIMIT means none at all
+ * to SQLite.
  */
 export function checkRows(limit: number, most: number): number {
   if (Number.isInteger(limit) && limit >= 1 && limit <= most) return limit

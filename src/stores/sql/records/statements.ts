@@ -1,6 +1,6 @@
 // The statements on records that every SQL store shares, as text. Times are the store's: one look at its clock for each
-// statement. What a change means is stated by the pure functions of the atomicity module; here it is said in SQL, so that
-// a write needs no read before it and nobody can come in between.
+// statement. What a change means is stated by the pure functions of the atomicity module; here it is said in SQL, so
+// that a write needs no read before it and nobody can come in between.
 
 import {
   type DueQuery,
@@ -191,7 +191,13 @@ export class RecordStatements {
   }
 
   /** Changes a record that was read. */
-  changeText(id: StoredKey, over: Expected, change: RecordChange, bind: Binding, clock = this.clock): string {
+  changeText(
+    id: StoredKey,
+    over: Expected,
+    change: RecordChange,
+    bind: Binding,
+    clock: ClockSource = this.clock,
+  ): string {
     return this.#update(assignments(this.tables, change, bind, clock.ms), isThatOne(id, over, bind), clock)
   }
 
@@ -337,7 +343,9 @@ function isThatOne(id: StoredKey, { version, token, fence }: Expected, bind: Bin
   return `${name} AND ${sameToken} AND ${sameFence} AND ${isOurFormat}`
 }
 
-/** What a change does to the columns: the meaning of `changedRecord`. What depends on a column comes before it is set. */
+/**
+ * What a change does to the columns: the meaning of `changedRecord`. What depends on a column comes before it is set.
+ */
 function assignments({ nextFence }: RecordTables, change: RecordChange, bind: Binding, ms: string): string {
   const { claimed, remembered, dueInMs } = change
   const anew = claimed === 'first'

@@ -1,7 +1,8 @@
-// The connections of a store: one that writes, a few that read, all opened by Reprise, so that no stranger's statement can enter.
+// The connections of a store: one that writes, a few that read, all opened by Reprise, so that no stranger's statement
+// can enter.
 
 import { type Turn, type Turns, turnsOf } from '../../../atomicity/index.js'
-import { type Clock, type Random, RepriseError } from '../../../kernel/index.js'
+import { type Clock, defined, type Random, RepriseError } from '../../../kernel/index.js'
 import { type BusyLimits, whileBusy } from './busy.js'
 import { isOpen, rowsOf, type SqliteHandle } from './driver.js'
 import { LoopTurns } from './loop-turns.js'
@@ -62,7 +63,9 @@ export class Connections {
     this.#loopTurns = new LoopTurns(clock)
   }
 
-  /** A connection that can be had without waiting for anything, or undefined: for those who can do without the promise. */
+  /**
+   * A connection that can be had without waiting for anything, or undefined: for those who can do without the promise.
+   */
   takeAtOnce({ readOnly, signal }: Pick<TakeLimits, 'readOnly' | 'signal'>): Taken | undefined {
     if (this.#healed !== this.#condemned || this.#loopTurns.due() !== undefined) return undefined
     signal?.throwIfAborted()
@@ -92,7 +95,10 @@ export class Connections {
     }
   }
 
-  /** Lets the next one who takes a connection write to the log first: somebody else may have left a COMMIT in it that failed. */
+  /**
+   * Lets the next one who takes a connection write to the log first: somebody else may have left a COMMIT in it that
+   * failed.
+   */
   distrustLog(): void {
     this.#condemned += 1
   }
@@ -139,7 +145,7 @@ export class Connections {
 
   async #healFirst(busy: BusyLimits): Promise<void> {
     const { waitMs, signal } = busy
-    const turn = await this.#writing.take(signal === undefined ? { waitMs } : { waitMs, signal })
+    const turn = await this.#writing.take(defined({ waitMs, signal }))
     try {
       await this.#healedWriter(busy)
     } finally {
@@ -215,9 +221,10 @@ export function pragma(handle: SqliteHandle, name: string): unknown {
   return row === undefined ? undefined : Object.values(row)[0]
 }
 
-// Frames of a COMMIT whose sync failed stay in the log, complete with checksums, although nobody sees them: the next recovery would take them for
-// committed. A commit of our own goes over them and breaks the chain of checksums that makes the rest valid. Emptying the log after it
-// gets rid of pages which the system may have given up writing; readers can stand in its way, and then the next checkpoint does it.
+// Frames of a COMMIT whose sync failed stay in the log, complete with checksums, although nobody sees them: the next
+// recovery would take them for committed. A commit of our own goes over them and breaks the chain of checksums that
+// makes the rest valid. Emptying the log after it gets rid of pages which the system may have given up writing; readers
+// can stand in its way, and then the next checkpoint does it.
 function heal(writer: SqliteHandle, metaTable: string): void {
   writer.exec(`CREATE TABLE IF NOT EXISTS ${metaTable} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`)
   writer.exec(

@@ -44,7 +44,10 @@ export interface SqliteHandleStatement {
 /** A value that SQLite can bind. */
 export type SqliteValue = string | number | bigint | null | Uint8Array
 
-/** Names of SQLite's result codes by number: the primary ones, and those extended ones that decide something (sqlite.org/rescode.html). */
+/**
+ * Names of SQLite's result codes by number: the primary ones, and those extended ones that decide something
+ * (sqlite.org/rescode.html).
+ */
 const codeNames: Readonly<Record<number, string>> = {
   0: 'SQLITE_OK',
   1: 'SQLITE_ERROR',
@@ -90,8 +93,8 @@ const codeNames: Readonly<Record<number, string>> = {
 }
 
 /**
- * The names an error goes by, the most telling first: `SQLITE_BUSY_SNAPSHOT`, then `SQLITE_BUSY`; or the code of a refusal of Reprise's own.
- * None: the error is not the engine's.
+ * The names an error goes by, the most telling first: `SQLITE_BUSY_SNAPSHOT`, then `SQLITE_BUSY`; or the code of a
+ * refusal of Reprise's own. None: the error is not the engine's.
  */
 export function signsOf(error: unknown): readonly string[] {
   if (isRepriseError(error, 'TRANSACTION_ENDED_ELSEWHERE')) return ['transaction-ended-elsewhere']
@@ -127,7 +130,10 @@ export function isOpen(handle: SqliteHandle): boolean {
   return false
 }
 
-/** Runs a statement; rows as plain objects, with bytes as `Uint8Array` and whole numbers exact, whatever the driver makes of them. */
+/**
+ * Runs a statement; rows as plain objects, with bytes as `Uint8Array` and whole numbers exact, whatever the driver
+ * makes of them.
+ */
 export function rowsOf(statement: SqliteHandleStatement, values: readonly SqliteValue[]): Record<string, unknown>[] {
   readExactly(statement)
   const rows = call(statement, 'all', values) as Record<string, unknown>[]
@@ -162,8 +168,9 @@ export function call(
 }
 
 /**
- * The first row of a statement. libsql binds nothing when it is asked for one row after it was asked for all, and works with the values of the call
- * before; so it is asked for all of them always, and its first row is free of the `_metadata` that it adds.
+ * The first row of a statement. libsql binds nothing when it is asked for one row after it was asked for all, and works
+ * with the values of the call before; so it is asked for all of them always, and its first row is free of the
+ * `_metadata` that it adds.
  */
 export function firstOf(statement: SqliteHandleStatement, values: readonly SqliteValue[]): unknown {
   const sound = statement.setReturnArrays !== undefined || statement.expand !== undefined
@@ -171,15 +178,18 @@ export function firstOf(statement: SqliteHandleStatement, values: readonly Sqlit
 }
 
 /**
- * Lets a statement give whole numbers as bigint. As numbers libsql and better-sqlite3 would round those beyond 2^53 without a word, and `node:sqlite` refuses
- * the whole row.
+ * Lets a statement give whole numbers as bigint. As numbers libsql and better-sqlite3 would round those beyond 2^53
+ * without a word, and `node:sqlite` refuses the whole row.
  */
 export function readExactly(statement: SqliteHandleStatement): void {
   if (statement.safeIntegers !== undefined) statement.safeIntegers(true)
   else statement.setReadBigInts?.(true)
 }
 
-/** A plain object (rows of `node:sqlite` have no prototype) with bytes as `Uint8Array`, which libsql gives as `ArrayBuffer`, and whole numbers as numbers where they fit, unless all are wanted as bigint. */
+/**
+ * A plain object (rows of `node:sqlite` have no prototype) with bytes as `Uint8Array`, which libsql gives as
+ * `ArrayBuffer`, and whole numbers as numbers where they fit, unless all are wanted as bigint.
+ */
 export function plain<Result>(row: Result, bigints = false): Result {
   if (typeof row !== 'object' || row === null) return row
   const cells = (Object.getPrototypeOf(row) === null ? { ...row } : row) as Record<string, unknown>
@@ -197,7 +207,8 @@ function fitting(value: bigint): number | bigint {
 }
 
 /**
- * A value as SQLite knows it. Refuses with ARGUMENT_INVALID what it cannot hold: drivers differ here, and one of them ends the process.
+ * A value as SQLite knows it. Refuses with ARGUMENT_INVALID what it cannot hold: drivers differ here, and one of them
+ * ends the process.
  */
 export function bindable(value: unknown, position: number): SqliteValue {
   if (typeof value === 'boolean') return value ? 1 : 0
@@ -215,7 +226,10 @@ export function bindable(value: unknown, position: number): SqliteValue {
 
 type Opener = new (file: string) => SqliteHandle
 
-/** Opens a file with what is at hand: `node:sqlite` where the runtime has it, else libsql. SQLITE_DRIVER_MISSING: neither is there. */
+/**
+ * Opens a file with what is at hand: `node:sqlite` where the runtime has it, else libsql. SQLITE_DRIVER_MISSING:
+ * neither is there.
+ */
 export function openEmbedded(file: string): SqliteHandle {
   const Database = embeddedDriver(createRequire(import.meta.url))
   return new Database(file)

@@ -1,7 +1,8 @@
 // Statements kept prepared on their connection: preparing one costs as much as running it.
 //
-// Reprise's own are kept whatever they do. Of a body's, those of `tx.query` and of the repeatable writes come here, and only what gives no rows is kept: a change of the schema may change
-// the columns of the rest. What a body prepares itself is its own.
+// Reprise's own are kept whatever they do. Of a body's, those of `tx.query` and of the repeatable writes come here, and
+// only what gives no rows is kept: a change of the schema may change the columns of the rest. What a body prepares
+// itself is its own.
 
 import {
   call,
@@ -28,8 +29,8 @@ const longestValue = 4_096
 const kept = new WeakMap<SqliteHandle, Map<string, Kept>>()
 
 /**
- * Runs a statement of a body, prepared anew or kept from before. One that gives rows is handed to `read`, and what it makes of them comes back; of all others the number of rows
- * that they wrote.
+ * Runs a statement of a body, prepared anew or kept from before. One that gives rows is handed to `read`, and what it
+ * makes of them comes back; of all others the number of rows that they wrote.
  */
 export function runKept<Read>(
   handle: SqliteHandle,
@@ -65,12 +66,18 @@ export function writesIn(handle: SqliteHandle, text: string, values: readonly Sq
   return using(handle, text, values, 'all', (statement) => changesOf(statement, values))
 }
 
-/** Lets go of what was kept on a connection that is being closed: libsql keeps the file open as long as one of its statements is alive. */
+/**
+ * Lets go of what was kept on a connection that is being closed: libsql keeps the file open as long as one of its
+ * statements is alive.
+ */
 export function forgetStatements(handle: SqliteHandle): void {
   kept.delete(handle)
 }
 
-/** Whether a statement gives rows. Where the driver does not tell, it is asked for rows, which all statements then answer. */
+/**
+ * Whether a statement gives rows. Where the driver does not tell, it is asked for rows, which all statements then
+ * answer.
+ */
 export function givesRows(statement: SqliteHandleStatement): boolean {
   if (statement.reader !== undefined) return statement.reader
   return statement.columns === undefined || statement.columns().length > 0

@@ -142,8 +142,8 @@ export class SqliteRecordRunner implements RecordRunner {
     return this.#busy({ deadline: earlier(deadline, lockDeadline) })
   }
 
-  // Who has the turn has the lock, or waits for it: it is worth waiting for both equally long, and for the turn as long as
-  // a transaction does.
+  // Who has the turn has the lock, or waits for it: it is worth waiting for both equally long, and for the turn as long
+  // as a transaction does.
   #turnWaitMs({ lockDeadline }: RecordLimits, left: number): number {
     const { clock, connectionWaitMs } = this.#parts
     if (lockDeadline === undefined) return left

@@ -1,4 +1,5 @@
-// What every store must do with the claim of an atomic operation: marker, effect and outcome in one commit, the unique index deciding between those who come at once.
+// What every store must do with the claim of an atomic operation: marker, effect and outcome in one commit, the unique
+// index deciding between those who come at once.
 
 import type { Operation } from '../../../idempotency/index.js'
 import { operationId } from '../../../idempotency/index.js'
@@ -11,7 +12,10 @@ import { race } from '../race.js'
 import { limits } from '../record-world.js'
 import { identity, type Order, onEach, order, paying, type Receipt, tests } from './operation-world.js'
 
-/** A `pay` whose first body waits until it is told to go on, and another domain object's, which refuses duplicates or waits as it is told. */
+/**
+ * A `pay` whose first body waits until it is told to go on, and another domain object's, which refuses duplicates or
+ * waits as it is told.
+ */
 async function underWay(world: StoreWorld, more: object) {
   const inside = gate(2)
   let first = true

@@ -1,4 +1,5 @@
-// What every store must do to an owner that comes back too late: it can neither complete, renew, release nor give up what is somebody else's by now.
+// What every store must do to an owner that comes back too late: it can neither complete, renew, release nor give up
+// what is somebody else's by now.
 
 import { hold, type Lease, type Operation, rerunKeyed } from '../../../idempotency/index.js'
 import { isRepriseError } from '../../../kernel/index.js'
@@ -18,7 +19,9 @@ import {
   which,
 } from './operation-world.js'
 
-/** A process that was stopped in its body, and goes on with what it is told when its lease is over by the store's clock. */
+/**
+ * A process that was stopped in its body, and goes on with what it is told when its lease is over by the store's clock.
+ */
 async function zombie(world: RecordWorld, goesOn: (lease: Lease) => Promise<unknown>, one: Order = order('a')) {
   const clock = stoppableClock()
   const inside = gate(2)
@@ -172,7 +175,8 @@ export const fenceCases: readonly RecordCase[] = [
           return late
         },
       })
-      // A store that is busy may need longer than the deadline for the claim itself: then nothing has begun, and more time is given.
+      // A store that is busy may need longer than the deadline for the claim itself: then nothing has begun, and more
+      // time is given.
       for (let deadline = 20; tried === undefined; deadline *= 2) {
         const ended = charge(order(`a${deadline}`), { deadline })
         ended.catch(() => undefined)

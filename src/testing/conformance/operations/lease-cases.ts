@@ -1,4 +1,5 @@
-// What every store must do for a leased operation: the claim is a record with a lease, renewed while work goes on, taken over by the store's clock, and recovered as it was declared.
+// What every store must do for a leased operation: the claim is a record with a lease, renewed while work goes on,
+// taken over by the store's clock, and recovered as it was declared.
 
 import {
   didNotHappen,

@@ -1,4 +1,5 @@
-// What the cases of operations share: orders, operations on several domain objects, owners that are gone, and a clock that can stand still.
+// What the cases of operations share: orders, operations on several domain objects, owners that are gone, and a clock
+// that can stand still.
 
 import { draftedRecord, type RecordManifest, type StoredRecord } from '../../../atomicity/index.js'
 import {
@@ -138,7 +139,10 @@ export async function hasNoOther({ db, second }: RecordWorld): Promise<void> {
   await failing((async () => charge())(), 'OPERATION_DEFINED_TWICE')
 }
 
-/** A clock that can stand still, as that of a process that is stopped: it goes on where it stood, and its timers are late. */
+/**
+ * A clock that can stand still, as that of a process that is stopped: it goes on where it stood, and its timers are
+ * late.
+ */
 export interface StoppableClock extends Clock {
   /** It stands still from now on. */
   stop(): void

@@ -1,4 +1,5 @@
-// What every store must do with the outcome of an atomic operation: what is stored is handed out again as it was, and what is not stored leaves nothing behind.
+// What every store must do with the outcome of an atomic operation: what is stored is handed out again as it was, and
+// what is not stored leaves nothing behind.
 
 import { inspectionOf } from '../../../atomicity/index.js'
 import { encrypted, fail, OperationFailedError, operationId } from '../../../idempotency/index.js'

@@ -1,4 +1,5 @@
-// What every store must do for the upkeep of operations: sweeps that share the work, purges that forget nothing too early, decisions of a person that are kept with their reason.
+// What every store must do for the upkeep of operations: sweeps that share the work, purges that forget nothing too
+// early, decisions of a person that are kept with their reason.
 
 import { inspectionOf } from '../../../atomicity/index.js'
 import {
