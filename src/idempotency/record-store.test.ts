@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { RecordStore, Records } from '../atomicity/index.js'
 import { type Key, mintKey, scope } from '../identity/index.js'
-import { systemClock } from '../kernel/index.js'
-import { MemoryRecords } from '../stores/memory/records.js'
+import { memory } from '../stores/memory/index.js'
 import { didNotHappen, happened, hold, leased, lookup, operations, purge, rerunKeyed, settle, sweep } from './index.js'
 
 /** A store of records that belongs to no domain: five methods and a manifest, no inspection. */
 function recordStore(): RecordStore {
-  const inner: Records = new MemoryRecords(systemClock)
+  const inner: Records = memory({ name: 'inner' }).records
   const records: Records = {
     read: async (id, limits) => inner.read(id, limits),
     insert: async (id, draft, limits) => inner.insert(id, draft, limits),

@@ -7,7 +7,7 @@ import { type Backoff, equalJitter } from '../../retry/index.js'
 import { type CallIdentity, isSameContent } from '../call-identity.js'
 import { printJson } from '../codecs/json.js'
 import { inFlight, refusedBy } from '../errors.js'
-import { type ClaimEvent, decide } from '../machine.js'
+import { type ClaimEvent, type Decision, decide } from '../machine.js'
 import { reach } from './fault-points.js'
 import { HeldClaim } from './held-claim.js'
 import type { Plan } from './plan.js'
@@ -37,23 +37,32 @@ const shortWaitMs = 25
 const largestInput = 262_144
 
 /** Claims the key, or hands out what is there. Refuses with the codes of operations. */
-export async function claimKey({ plan, identity, deadline, waitUntilMs, signal }: Claiming): Promise<Claimed> {
-  const { domain, settings, leaseMs, marginMs, recovery } = plan
-  const { clock, random, records, manifest } = domain
-  const { id, scope, fingerprint } = identity
+export async function claimKey(claiming: Claiming): Promise<Claimed> {
+  const { clock, manifest } = claiming.plan.domain
   const sinceMs = clock.monotonicMs()
+  try {
+    const claimed = await claimOrFind(claiming)
+    if (claimed !== undefined) return claimed
+  } catch (error) {
+    if (!isRepriseError(error, 'LOCK_TIMEOUT')) throw error
+    // Where only the whole store can be locked, whoever holds it may be at work on this very key.
+    const waitedMs = Math.round(clock.monotonicMs() - sinceMs)
+    throw inFlight({ waitedMs, certain: manifest.refuse !== 'coarse' }, error.cause)
+  }
+  throw refusedBy({ because: 'in-flight' }, undefined)
+}
+
+// Undefined: the record changed under every step.
+async function claimOrFind(claiming: Claiming): Promise<Claimed | undefined> {
+  const { plan, identity, deadline, waitUntilMs } = claiming
+  const { domain, settings, leaseMs, marginMs, recovery } = plan
+  const { clock, random, records } = domain
+  const { id, scope, fingerprint } = identity
   const token = uuidv4(random)
   const input = plan.keepInput ? keptInput(identity.input) : undefined
-  const pollUntil = { expiresAtMs: settings.refusesDuplicates ? 0 : Math.min(waitUntilMs, deadline.expiresAtMs) }
   const base = { kind: 'claim', mode: 'leased', token, fingerprint, leaseMs, marginMs, recovery, input } as const
-  const draft = {
-    mode: 'leased',
-    operation: settings.name,
-    scope,
-    token,
-    leaseMs,
-    ...defined({ fingerprint, input }),
-  } as const
+  const claim = { mode: 'leased', operation: settings.name, scope, token, leaseMs } as const
+  const draft = { ...claim, ...defined({ fingerprint, input }) }
   let waits = 0
 
   const held = (record: StoredRecord | undefined, answered: Answered<Seen>): Claimed => {
@@ -87,20 +96,15 @@ export async function claimKey({ plan, identity, deadline, waitUntilMs, signal }
         return { statement, written: held, options }
       }
       case 'refuse': {
-        const { change, because, retryInMs } = decision
+        const { change } = decision
         if (change !== undefined) {
           const refuse = (written: StoredRecord | undefined): never => {
             throw refusedBy(decision, written)
           }
           return { statement: (limits) => records.swap(id, record, change, limits), written: refuse, options }
         }
-        const leftMs = remainingMs(pollUntil, clock)
-        if (because !== 'in-flight' || leftMs <= 0) throw refusedBy(decision, record)
         waits += 1
-        const delayMs = Math.min(pollBackoff.delayMs(waits, 0, random), leftMs, retryInMs ?? leftMs)
-        await sleep(delayMs, { clock, ...defined({ signal }) })
-        // The last look would come too late to be of use.
-        if (remainingMs(deadline, clock) <= 0) throw refusedBy({ because: 'in-flight' }, record)
+        await waitForWinner(claiming, waits, decision, record)
         return read()
       }
       default:
@@ -110,17 +114,25 @@ export async function claimKey({ plan, identity, deadline, waitUntilMs, signal }
 
   const fault = reach('leased.claiming')
   if (fault) await fault
-  try {
-    // Most keys are new, so the insert comes first, and says what is there where it is not.
-    const claimed = await stepByStep(domain, deadline, insert(), decideOn, mostSteps)
-    if (claimed !== undefined) return claimed
-  } catch (error) {
-    if (!isRepriseError(error, 'LOCK_TIMEOUT')) throw error
-    // Where only the whole store can be locked, whoever holds it may be at work on this very key.
-    const waitedMs = Math.round(clock.monotonicMs() - sinceMs)
-    throw inFlight({ waitedMs, certain: manifest.refuse !== 'coarse' }, error.cause)
-  }
-  throw refusedBy({ because: 'in-flight' }, undefined)
+  // Most keys are new, so the insert comes first, and says what is there where it is not.
+  return stepByStep(domain, deadline, insert(), decideOn, mostSteps)
+}
+
+// Waits before the winner is looked at again. Throws the refusal where nobody waits, or not any longer.
+async function waitForWinner(
+  { plan, deadline, waitUntilMs, signal }: Claiming,
+  waits: number,
+  decision: Extract<Decision, { readonly act: 'refuse' }>,
+  record: StoredRecord,
+): Promise<void> {
+  const { clock, random } = plan.domain
+  const untilMs = plan.settings.refusesDuplicates ? 0 : Math.min(waitUntilMs, deadline.expiresAtMs)
+  const leftMs = remainingMs({ expiresAtMs: untilMs }, clock)
+  if (decision.because !== 'in-flight' || leftMs <= 0) throw refusedBy(decision, record)
+  const delayMs = Math.min(pollBackoff.delayMs(waits, 0, random), leftMs, decision.retryInMs ?? leftMs)
+  await sleep(delayMs, { clock, ...defined({ signal }) })
+  // The last look would come too late to be of use.
+  if (remainingMs(deadline, clock) <= 0) throw refusedBy({ because: 'in-flight' }, record)
 }
 
 function keptInput(input: unknown): string {
