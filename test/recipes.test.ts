@@ -1,4 +1,5 @@
-// The changes that CONTRIBUTING.md shows fit the files as they are. That the result works is tested by npm run test:tools.
+// The changes that CONTRIBUTING.md shows fit the files as they are. That the result works is tested by npm run
+// test:tools.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

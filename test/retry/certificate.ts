@@ -1,4 +1,5 @@
-// Self-signed certificates made on the spot, so that TLS failures are met on real sockets and no key lies in the repository.
+// Self-signed certificates made on the spot, so that TLS failures are met on real sockets and no key lies in the
+// repository.
 
 import { createSign, generateKeyPairSync, X509Certificate } from 'node:crypto'
 

@@ -1,5 +1,5 @@
-// Whatever a server does to a request, on real sockets: nothing unguarded takes effect twice, one intent has one key and one
-// body, and what the caller is told fits what happened.
+// Whatever a server does to a request, on real sockets: nothing unguarded takes effect twice, one intent has one key
+// and one body, and what the caller is told fits what happened.
 
 import fc from 'fast-check'
 import { describe, expect } from 'vitest'

@@ -1,5 +1,5 @@
-// Every code that the network classifier knows, and where it is proven: on a socket, by which test file, or constructed,
-// because it cannot be met here. Each file checks at its end that it met the codes that are laid to it.
+// Every code that the network classifier knows, and where it is proven: on a socket, by which test file, or
+// constructed, because it cannot be met here. Each file checks at its end that it met the codes that are laid to it.
 
 import { spawnSync } from 'node:child_process'
 

@@ -1,5 +1,5 @@
-// The codes that take more than a server that hangs up: an HTTP/2 session that ends under its streams, a stream cut in the
-// middle, a write to a peer that is gone, and, in a network of its own, names and hosts that cannot be reached.
+// The codes that take more than a server that hangs up: an HTTP/2 session that ends under its streams, a stream cut in
+// the middle, a write to a peer that is gone, and, in a network of its own, names and hosts that cannot be reached.
 
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
@@ -100,7 +100,8 @@ describe('HTTP/2', () => {
     client.destroy()
     expect(judge(await failed)).toEqual(verdict)
 
-    // What was destroyed for a reason of the caller's own proves nothing, nor does an error that only looks like the other's.
+    // What was destroyed for a reason of the caller's own proves nothing, nor does an error that only looks like the
+    // other's.
     for (const cause of [new Error('closed by us'), { syscall: 'read' }, { errors: [{ syscall: 'connect' }, {}] }, 7]) {
       expect(networkClassifier({ code: 'ERR_HTTP2_STREAM_CANCEL', cause })).toEqual(verdict)
     }

@@ -3,7 +3,10 @@
 /** When all of them are read. */
 export const retryAfterReadMs: number = Date.UTC(2026, 10, 15, 12)
 
-/** A field, and the wait in ms that it asks for; undefined: it makes no sense, and is ignored. No wait is ever shortened: whoever will not wait that long stops. */
+/**
+ * A field, and the wait in ms that it asks for; undefined: it makes no sense, and is ignored. No wait is ever
+ * shortened: whoever will not wait that long stops.
+ */
 export const retryAfterShapes: readonly (readonly [field: string, delayMs: number | undefined])[] = [
   ['0', 0],
   ['120', 120_000],

@@ -1,5 +1,5 @@
-// Servers that misbehave on purpose, on real sockets of the loopback. A server follows a script, one step per connection,
-// and counts what it received and what it acted upon: effects are counted where they happen.
+// Servers that misbehave on purpose, on real sockets of the loopback. A server follows a script, one step per
+// connection, and counts what it received and what it acted upon: effects are counted where they happen.
 //
 // Everything is bounded: the port is free, connections and bytes have limits, close() leaves nothing behind.
 
@@ -19,7 +19,10 @@ export interface WireRequest {
 export interface Step {
   /** Called when the connection is accepted, before a byte is read. */
   readonly accept?: (socket: Socket) => void
-  /** Called when a request has arrived whole; `act` counts its effect. Called again if another follows on the connection. */
+  /**
+   * Called when a request has arrived whole; `act` counts its effect. Called again if another follows on the
+   * connection.
+   */
   readonly request?: (socket: Socket, request: WireRequest, act: () => void) => void
 }
 

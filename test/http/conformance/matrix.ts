@@ -38,7 +38,9 @@ const everyColumn = adapterNames.flatMap((adapter) =>
   stores.map((store) => ({ adapter, store, name: `${adapter} ${store}` })),
 )
 
-/** Each adapter once, the stores in turn. With REPRISE_LONG, which `npm run test:matrix -- long` sets, the other half. */
+/**
+ * Each adapter once, the stores in turn. With REPRISE_LONG, which `npm run test:matrix -- long` sets, the other half.
+ */
 const isLong = process.env['REPRISE_LONG'] !== undefined
 export const halfOfColumns: typeof everyColumn = everyColumn.filter(({ adapter, store }) => {
   const isFirstHalf = adapterNames.indexOf(adapter) % 2 === stores.indexOf(store)

@@ -1,5 +1,5 @@
-// Every HTTP case on every adapter, each served by two processes on one store that take turns: no request can rely on the
-// memory of one. `npm test` plays each adapter on one of the stores, `npm run test:matrix -- long` on the other.
+// Every HTTP case on every adapter, each served by two processes on one store that take turns: no request can rely on
+// the memory of one. `npm test` plays each adapter on one of the stores, `npm run test:matrix -- long` on the other.
 
 import { afterAll, beforeAll } from 'vitest'
 import { type SubjectProgram, subjectProgram } from '../subject/process.js'

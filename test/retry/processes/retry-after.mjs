@@ -1,5 +1,5 @@
-// Reads dates of Retry-After in whatever time zone this process was started in. Prints how far the zone is from UTC, how far
-// Date.parse misses a date without one, and what was read.
+// Reads dates of Retry-After in whatever time zone this process was started in. Prints how far the zone is from UTC,
+// how far Date.parse misses a date without one, and what was read.
 
 import { httpVerdict } from 'reprise/retry'
 

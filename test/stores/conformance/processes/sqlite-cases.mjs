@@ -1,4 +1,5 @@
-// Every conformance case on SQLite, with the named driver and whatever Node runs this: prints what it runs on, then a line for each case.
+// Every conformance case on SQLite, with the named driver and whatever Node runs this: prints what it runs on, then a
+// line for each case.
 
 import { createRequire } from 'node:module'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Pays an order for each key that it is given, by several calls at once, and prints what each call was told and when it was made and answered.
+// Pays an order for each key that it is given, by several calls at once, and prints what each call was told and when it
+// was made and answered.
 
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'

@@ -1,7 +1,7 @@
 // A COMMIT whose sync fails, in a process that dies by kill -9 afterwards. The failure comes from outside (strace).
 //
-// What happens between the failure and the end is the argument: `nothing`, `discard` the connections, `heal` them by taking the next one, or
-// `transact`: all of it by the runner, with a key. `setup` only makes the tables.
+// What happens between the failure and the end is the argument: `nothing`, `discard` the connections, `heal` them by
+// taking the next one, or `transact`: all of it by the runner, with a key. `setup` only makes the tables.
 
 import { pathToFileURL } from 'node:url'
 import Database from 'libsql'

@@ -1,4 +1,5 @@
-// Holds the lock of a file in a process of its own: prints `held`, and ends its transaction at the first line it is sent.
+// Holds the lock of a file in a process of its own: prints `held`, and ends its transaction at the first line it is
+// sent.
 
 import { createInterface } from 'node:readline'
 import Database from 'libsql'

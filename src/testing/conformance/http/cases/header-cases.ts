@@ -1,4 +1,5 @@
-// Group A: where a key is required, the forms of its header field, which keys are valid, and for which methods they count.
+// Group A: where a key is required, the forms of its header field, which keys are valid, and for which methods they
+// count.
 
 import type { HttpCase } from '../http-case.js'
 import type { HttpCaseClient } from '../http-case-client.js'
