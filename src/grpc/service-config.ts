@@ -104,8 +104,8 @@ function attemptsOf(policy: Fields, path: string): number {
   return Math.min(attempts, 5)
 }
 
-// The JSON form of a proto3 Duration: decimal seconds with at most nine decimals, and an s. The exponent moves the point in
-// the text, so that 0.1s is exactly 100.
+// The JSON form of a proto3 Duration: decimal seconds with at most nine decimals, and an s. The exponent moves the
+// point in the text, so that 0.1s is exactly 100.
 function durationOf(policy: Fields, name: string, path: string, leastMs: number): number {
   const text = policy[name]
   const [, seconds] = (typeof text === 'string' && /^(\d{1,8}(?:\.\d{1,9})?)s$/.exec(text)) || []

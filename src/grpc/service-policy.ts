@@ -22,8 +22,9 @@ export interface ServicePolicyOptions extends Omit<RetryPolicyOptions, 'attempts
 }
 
 /**
- * The policy that a gRPC service config describes for a method (`package.Service/Method`), validated as proposal A6 says.
- * Failures are errors with a numeric `code`, as gRPC clients throw them, and `metadata` for the server's pushback.
+ * The policy that a gRPC service config describes for a method (`package.Service/Method`), validated as proposal A6
+ * says. Failures are errors with a numeric `code`, as gRPC clients throw them, and `metadata` for the server's
+ * pushback.
  */
 export function policyFromServiceConfig(
   config: unknown,

@@ -70,8 +70,8 @@ export function isBytes(value: unknown): value is Uint8Array {
 
 /**
  * How many bytes a `Uint8Array` has, whatever a class of the caller's says; undefined for anything else. Refuses with
- * `ARGUMENT_INVALID` bytes that are gone: their buffer was transferred, or has shrunk from under them. Such arrays claim to
- * be empty, and would pass for it.
+ * `ARGUMENT_INVALID` bytes that are gone: their buffer was transferred, or has shrunk from under them. Such arrays
+ * claim to be empty, and would pass for it.
  */
 export function byteCount(value: unknown): number | undefined {
   if (Reflect.apply(nameOf, value, []) !== 'Uint8Array') return undefined

@@ -1,7 +1,7 @@
 // How long to wait before the next attempt: the exponential kinds, with the cap applied first and the jitter last.
 //
-// Many libraries cap after the jitter, so that after a few failures every client waits exactly the cap and all come back
-// together. Here jitter survives the cap.
+// Many libraries cap after the jitter, so that after a few failures every client waits exactly the cap and all come
+// back together. Here jitter survives the cap.
 
 import { maxDurationMs, type Random } from '../kernel/index.js'
 import { demand, demandOnly, demandRanges, huge, tiny } from './demand.js'
@@ -50,7 +50,9 @@ export interface GrpcBackoffOptions {
   readonly multiplier: number
 }
 
-/** Exactly the ceiling, min(cap, base · 2^(failures − 1)). All clients come back together: for tests and comparisons. */
+/**
+ * Exactly the ceiling, min(cap, base · 2^(failures − 1)). All clients come back together: for tests and comparisons.
+ */
 export function noJitter(options?: BackoffOptions): Backoff {
   return doubling('none', options)
 }
@@ -75,8 +77,8 @@ export function equalJitter(options?: BackoffOptions): Backoff {
 }
 
 /**
- * U(base, 3 · previous), where previous starts at base. The published form takes the smaller of that and the cap, and so
- * loses its jitter there; here a draw past the cap becomes one of U(cap / 2, cap).
+ * U(base, 3 · previous), where previous starts at base. The published form takes the smaller of that and the cap, and
+ * so loses its jitter there; here a draw past the cap becomes one of U(cap / 2, cap).
  */
 export function decorrelatedJitter(options?: BackoffOptions): Backoff {
   return doubling('decorrelated', options)
@@ -136,7 +138,8 @@ export function backoffFrom(data: BackoffData): Backoff {
         const leastMs = Math.max(baseMs, capMs / 2)
         return leastMs + random.next() * (capMs - leastMs)
       }
-      // The power may overflow to Infinity: the cap is then the smaller. If the base is 0, so is the cap, and the power is 1.
+      // The power may overflow to Infinity: the cap is then the smaller. If the base is 0, so is the cap, and the power
+      // is 1.
       return Math.min(capMs, baseMs * growth ** (failures - 1)) * (least + chance * random.next())
     },
   }

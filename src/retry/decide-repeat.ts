@@ -58,7 +58,9 @@ export interface RepeatFacts {
   readonly remainingMs: number
   /** Now, in monotonic ms. */
   readonly nowMs: number
-  /** The next attempt waits only for what the server asked for, as a hedge does. Default false: the backoff counts too. */
+  /**
+   * The next attempt waits only for what the server asked for, as a hedge does. Default false: the backoff counts too.
+   */
   readonly withoutBackoff?: boolean
   /** The budget has said yes to this repeat already. Default false. */
   readonly isPaid?: boolean

@@ -1,4 +1,5 @@
-// What a part of a policy must satisfy when it is built: refused at once, with the part's name, never at the third failure.
+// What a part of a policy must satisfy when it is built: refused at once, with the part's name, never at the third
+// failure.
 
 import { demandKnown, RepriseError } from '../kernel/index.js'
 

@@ -13,7 +13,10 @@ export interface AttemptRecord {
   readonly error: unknown
   /** When it failed, in ms of the policy's monotonic clock. */
   readonly failedAtMs: number
-  /** The wait that followed, in ms; set when it is over. Absent after the last attempt, after an aborted wait, and in hedged calls. */
+  /**
+   * The wait that followed, in ms; set when it is over. Absent after the last attempt, after an aborted wait, and in
+   * hedged calls.
+   */
   readonly delayMs?: number
 }
 
@@ -36,7 +39,9 @@ export function hintOn(attempts: readonly AttemptRecord[]): string | undefined {
 
 const histories = new WeakMap<object, RetryHistory>()
 
-/** The history of the call that ended in this error; undefined for errors of other origin, and for thrown primitives. */
+/**
+ * The history of the call that ended in this error; undefined for errors of other origin, and for thrown primitives.
+ */
 export function historyOf(error: unknown): RetryHistory | undefined {
   return isObject(error) ? histories.get(error) : undefined
 }

@@ -1,4 +1,5 @@
-// Retry: may this be tried again, when, what did the failure mean, and what does it do to a service that is already down?
+// Retry: may this be tried again, when, what did the failure mean, and what does it do to a service that is already
+// down?
 
 export {
   type Backoff,

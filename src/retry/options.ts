@@ -47,11 +47,17 @@ export interface RetryPolicyOptions {
   readonly attempts?: number
   /** How long to wait between attempts. Default `fullJitter({ baseMs: 50, capMs: 2_000 })`. */
   readonly backoff?: Backoff
-  /** What limits repeats over all calls of this policy. Default `tokenBudget()`; false: none, and 429 and 503 end the call. */
+  /**
+   * What limits repeats over all calls of this policy. Default `tokenBudget()`; false: none, and 429 and 503 end the
+   * call.
+   */
   readonly budget?: Budget | false
   /** What stops calling a target that keeps failing. Default: none. */
   readonly breaker?: Breaker
-  /** How long the whole call may take, waits included. The deadline of the intent in flight shortens it. Default: no limit. */
+  /**
+   * How long the whole call may take, waits included. The deadline of the intent in flight shortens it. Default: no
+   * limit.
+   */
   readonly deadline?: Duration
   /** How long one attempt may take. Default: no limit. */
   readonly attemptTimeout?: Duration
@@ -67,8 +73,8 @@ export interface RetryPolicyOptions {
   readonly layer?: 'inherit' | 'own'
   /**
    * Declares that its bodies call no other policy. Then calls need not be seen from inside, and enter no async context,
-   * which is most of what a second policy in the process costs. A policy that is called inside all the same is seen where the
-   * body calls it at once, and in repeats. Default false.
+   * which is most of what a second policy in the process costs. A policy that is called inside all the same is seen
+   * where the body calls it at once, and in repeats. Default false.
    */
   readonly innermost?: boolean
   /** Default the system's clock. */
@@ -89,8 +95,8 @@ export interface RunOptions<Result> {
   readonly onDiscard?: (verdict: Verdict, error: unknown) => Result
   /**
    * Asked when an unguarded attempt may have happened: looks at the world. What it finds ends the call, or proves that
-   * the attempt did not happen, so that it can be repeated. Undefined: it cannot tell either. It has until the deadline, or a
-   * minute where there is none; then its signal aborts, and it could not tell.
+   * the attempt did not happen, so that it can be repeated. Undefined: it cannot tell either. It has until the
+   * deadline, or a minute where there is none; then its signal aborts, and it could not tell.
    */
   readonly resolve?: (error: unknown, signal: AbortSignal) => PromiseLike<Resolution<Result>> | Resolution<Result>
 }
@@ -169,7 +175,10 @@ const callParts: Readonly<Record<keyof RunOptions<unknown>, Test>> = {
   deadline: (part) => typeof part !== 'object' || Math.abs((part as Deadline | null)?.expiresAtMs as number) >= 0,
 }
 
-/** Refuses what is no option of a policy, or not known as one, with `POLICY_INVALID`. Data from a file, and callers without types, may give anything. */
+/**
+ * Refuses what is no option of a policy, or not known as one, with `POLICY_INVALID`. Data from a file, and callers
+ * without types, may give anything.
+ */
 export function demandPolicyOptions(options: RetryPolicyOptions): void {
   refuse(options, policyParts, 'POLICY_INVALID')
 }

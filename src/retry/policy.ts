@@ -41,8 +41,8 @@ export interface RetryPolicy {
   /** Calls the body, and again as the policy allows; the guard is the reason why a repeat is harmless. */
   run<Result>(guard: Guard, body: Body<Result>, options?: RunOptions<Result>): Promise<Result>
   /**
-   * Calls a body for which nothing makes a repeat harmless: only failures that provably had no effect are repeated. What may
-   * have happened ends in an `UnknownOutcomeError`.
+   * Calls a body for which nothing makes a repeat harmless: only failures that provably had no effect are repeated.
+   * What may have happened ends in an `UnknownOutcomeError`.
    */
   once<Result>(body: Body<Result>, options?: RunOptions<Result>): Promise<Result>
   /** The policy as plain data. */
@@ -192,14 +192,15 @@ function makeLimitedCall<Result>(
     throw options.signal.reason
   }
   const deadline = deadlineOf(settings, options?.deadline, ambient)
-  // On the way inwards a deadline only shrinks: what the body calls is to see one that this call brought. Async, since some
-  // work (a query, a lazy promise) starts only when it is awaited.
+  // On the way inwards a deadline only shrinks: what the body calls is to see one that this call brought. Async, since
+  // some work (a query, a lazy promise) starts only when it is awaited.
   const inward: Body<Result> =
     deadline === undefined || deadline === ambient
       ? body
       : (attempt) => withIntent({ deadline }, async () => body(attempt))
   const isOwned = ownedAbove(settings)
-  // A precondition that fails under a hedge may be the other hedge's success, which nobody can tell while that one is out.
+  // A precondition that fails under a hedge may be the other hedge's success, which nobody can tell while that one is
+  // out.
   const hedges = settings.hedgeAfterMs !== undefined && guard !== undefined && guard.rung !== 'conditional' && !isOwned
   const call = new Call(settings, guard, inward, options, deadline, isOwned, hedges)
   if (!call.isUseful()) {
@@ -264,7 +265,9 @@ export function policyFrom(data: PolicyData, live: LiveOptions = {}): RetryPolic
 // All one-line retries together are one layer.
 let known = false
 
-/** Calls the body under a policy made for this call. For one-off work: a budget that is not shared cannot stop a storm. */
+/**
+ * Calls the body under a policy made for this call. For one-off work: a budget that is not shared cannot stop a storm.
+ */
 export function retry<Result>(
   guard: Guard,
   body: Body<Result>,

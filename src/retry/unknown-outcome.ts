@@ -4,8 +4,8 @@ import { RepriseError } from '../kernel/index.js'
 import { type AttemptRecord, hintOn } from './history.js'
 
 /**
- * The operation may or may not have happened. It is neither a success nor a failure, and was not repeated, because nothing
- * makes a repeat harmless. Its `cause` is what the last attempt that may have had an effect threw.
+ * The operation may or may not have happened. It is neither a success nor a failure, and was not repeated, because
+ * nothing makes a repeat harmless. Its `cause` is what the last attempt that may have had an effect threw.
  *
  * To get an answer: look at the world (pass `resolve` to the call), or give the call a guard such as `keyed(key)`.
  */

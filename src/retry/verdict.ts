@@ -1,5 +1,5 @@
-// A verdict on a failed attempt, and classifiers, which find it. Two questions, two answers: would another try help, and
-// may it have happened?
+// A verdict on a failed attempt, and classifiers, which find it. Two questions, two answers: would another try help,
+// and may it have happened?
 //
 // Retryable and safe to retry are different things: a time-out is often both worth repeating and unsafe to repeat. A
 // classifier never guesses `no`: without proof that nothing happened the answer is `maybe`.
@@ -12,7 +12,9 @@ import { isRepriseError, RepriseError } from '../kernel/index.js'
  */
 export type Help = 'transient' | 'permanent' | 'discard'
 
-/** May the attempt have had its effect? `no`: provably not (never sent, or refused unprocessed). `maybe`: nobody knows. */
+/**
+ * May the attempt have had its effect? `no`: provably not (never sent, or refused unprocessed). `maybe`: nobody knows.
+ */
 export type Happened = 'no' | 'maybe'
 
 /** What the other side said beyond the failure itself. */
@@ -20,15 +22,17 @@ export interface VerdictExtra {
   /** The shortest wait the other side asks for, in ms. Never shortened. Default: none asked. */
   readonly retryAfterMs?: number
   /**
-   * `retryAfterMs`, or 0 without it, is the wait itself: the backoff adds nothing to it, and starts anew after it, as gRPC
-   * proposal A6 has it for pushback. Default false: the backoff may wait longer.
+   * `retryAfterMs`, or 0 without it, is the wait itself: the backoff adds nothing to it, and starts anew after it, as
+   * gRPC proposal A6 has it for pushback. Default false: the backoff may wait longer.
    */
   readonly exactly?: boolean
   /** The other side is overloaded (429, 503): never repeated without a budget. Default false. */
   readonly overload?: boolean
   /** The other side forbids a repeat (pushback). Default false. */
   readonly doNotRepeat?: boolean
-  /** A precondition failed (412, a version that moved on): after a `maybe` this may be our own success. Default false. */
+  /**
+   * A precondition failed (412, a version that moved on): after a `maybe` this may be our own success. Default false.
+   */
   readonly conflict?: boolean
 }
 
@@ -78,8 +82,8 @@ export function isVerdict(value: unknown): value is Verdict {
 }
 
 /**
- * What a classifier or a body said, as a verdict. Both are the user's: what is no verdict counts as none, and only `no` is
- * no.
+ * What a classifier or a body said, as a verdict. Both are the user's: what is no verdict counts as none, and only `no`
+ * is no.
  */
 export function soundVerdict(said: Verdict | undefined): Verdict {
   if (said === undefined || isVerdict(said)) return said ?? unclassified
@@ -88,8 +92,8 @@ export function soundVerdict(said: Verdict | undefined): Verdict {
 }
 
 /**
- * Lets a body return its verdict as a value: `return failedBecause(transient('busy', 'no'), response)`. Refuses what is no
- * verdict with `ARGUMENT_INVALID`.
+ * Lets a body return its verdict as a value: `return failedBecause(transient('busy', 'no'), response)`. Refuses what is
+ * no verdict with `ARGUMENT_INVALID`.
  */
 export function failedBecause<V = undefined>(verdict: Verdict, value?: V): ReturnedVerdict<V> {
   if (!isVerdict(verdict) || typeof verdict.why !== 'string') {
@@ -126,8 +130,8 @@ export function firstOf(...classifiers: readonly Classifier[]): Classifier {
 }
 
 /**
- * Judges by the `code` of an error, also one that another error names as its `cause` (five levels deep) and the members of an
- * AggregateError: those count together, and as `no` only when every one of them is.
+ * Judges by the `code` of an error, also one that another error names as its `cause` (five levels deep) and the members
+ * of an AggregateError: those count together, and as `no` only when every one of them is.
  */
 export function forCodes(table: Readonly<Record<string, Verdict>>): Classifier {
   return alongCauses(({ code }) => (typeof code === 'string' && Object.hasOwn(table, code) ? table[code] : undefined))
@@ -170,8 +174,8 @@ export function alongCauses(look: (facts: ErrorFacts) => Verdict | undefined): C
   })
 }
 
-// Whoever wraps an error may have done more than what the cause speaks of: `order saved, mail failed` does not prove that
-// nothing happened. Only fetch is known to add nothing of its own.
+// Whoever wraps an error may have done more than what the cause speaks of: `order saved, mail failed` does not prove
+// that nothing happened. Only fetch is known to add nothing of its own.
 function wrapped(facts: ErrorFacts, verdict: Verdict | undefined): Verdict | undefined {
   const isFetch = facts['name'] === 'TypeError' && facts['message'] === 'fetch failed'
   return verdict?.happened !== 'no' || isFetch ? verdict : { ...verdict, happened: 'maybe' }

@@ -1,8 +1,10 @@
-// The contention model for jitter: clients that all start at once and write one row with optimistic concurrency control.
+// The contention model for jitter: clients that all start at once and write one row with optimistic concurrency
+// control.
 //
-// After Brooker, "Exponential Backoff And Jitter" (2015) and its published simulator. Each client reads the row's version
-// and writes; the write succeeds if the version is still the one that was read. The server is never overloaded here, so no
-// backoff at all looks fastest: this model compares jitter, the storm model says what repeats do to a service.
+// After Brooker, "Exponential Backoff And Jitter" (2015) and its published simulator. Each client reads the row's
+// version and writes; the write succeeds if the version is still the one that was read. The server is never overloaded
+// here, so no backoff at all looks fastest: this model compares jitter, the storm model says what repeats do to a
+// service.
 
 import { type Random, RepriseError, seededRandom } from '../kernel/index.js'
 import { type Backoff, constantDelay, decorrelatedJitter, equalJitter, fullJitter, noJitter } from '../retry/index.js'
@@ -40,7 +42,8 @@ export type PublishedBackoff = 'none' | 'exponential' | 'equal' | 'full' | 'deco
 
 /**
  * The published comparison on our own backoffs. `baseMs` is the first ceiling of the exponential kinds; the publication
- * starts its exponent at 1, so its base of 5 is a first ceiling of 10, and decorrelated jitter begins at half of `baseMs`.
+ * starts its exponent at 1, so its base of 5 is a first ceiling of 10, and decorrelated jitter begins at half of
+ * `baseMs`.
  */
 export function publishedBackoffs(baseMs = 10, capMs = 2000): Readonly<Record<PublishedBackoff, Backoff>> {
   return {

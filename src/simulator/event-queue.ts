@@ -1,5 +1,5 @@
-// What happens next, in virtual time: a binary heap on typed arrays. Events of the same instant keep their order of entry,
-// so that a run depends on its seed alone.
+// What happens next, in virtual time: a binary heap on typed arrays. Events of the same instant keep their order of
+// entry, so that a run depends on its seed alone.
 
 /** Events of virtual time, each a kind and the number of whom it concerns, both whole numbers from 0. */
 export class EventQueue {

@@ -1,4 +1,5 @@
-// The simulator: what a policy does to a service, before it does. Virtual time, the real policy code, deterministic by seed.
+// The simulator: what a policy does to a service, before it does. Virtual time, the real policy code, deterministic by
+// seed.
 
 export {
   type ContentionOptions,

@@ -17,13 +17,18 @@ export interface QuotaBudgetData {
   readonly gain: number
 }
 
-/** Settings of {@link QuotaBudgetData}; the defaults are those of the AWS SDK for JavaScript since its "retries 2026". */
+/**
+ * Settings of {@link QuotaBudgetData}; the defaults are those of the AWS SDK for JavaScript since its "retries 2026".
+ */
 export interface QuotaBudgetOptions {
   /** Names the scheme. */
   readonly kind: 'quota'
   /** Tokens at the start, and at most: 1 to 1,000,000. Default 500. */
   readonly capacity?: number
-  /** Tokens that a repeat takes, and gets back if it succeeds: 1 to 1,000,000. Default 14, for time-outs; it was 5 before. */
+  /**
+   * Tokens that a repeat takes, and gets back if it succeeds: 1 to 1,000,000. Default 14, for time-outs; it was 5
+   * before.
+   */
   readonly cost?: number
   /** Tokens that a first attempt gains by its success: 0 to 1,000,000. Default 1. */
   readonly gain?: number

@@ -1,4 +1,5 @@
-// What a storm did to the service, read off its seconds: amplification, recovery, and the two names for what went wrong.
+// What a storm did to the service, read off its seconds: amplification, recovery, and the two names for what went
+// wrong.
 
 import { type StormSettings, triggerEndSeconds } from './storm-settings.js'
 
@@ -30,17 +31,17 @@ export interface StormFindings {
   /** The verdict in one word. */
   readonly outcome: StormOutcome
   /**
-   * Seconds from the end of the trigger to the first five in a row with at least 95 % goodput each; undefined if there are
-   * none before the end of the run.
+   * Seconds from the end of the trigger to the first five in a row with at least 95 % goodput each; undefined if there
+   * are none before the end of the run.
    */
   readonly recoveredAfterSeconds: number | undefined
   /** Whether requests passed four times what was offered, over some ten seconds in a row. */
   readonly storm: boolean
   /**
-   * The second in which the service was found METASTABLE: the trigger has been over for twenty seconds, what is offered is
-   * below the capacity, and yet through all of these seconds less than half of it succeeded, the queue was longer than a
-   * client waits, and it did not get shorter. Once found, it stays: a later recovery does not take the name away.
-   * Undefined if never.
+   * The second in which the service was found METASTABLE: the trigger has been over for twenty seconds, what is offered
+   * is below the capacity, and yet through all of these seconds less than half of it succeeded, the queue was longer
+   * than a client waits, and it did not get shorter. Once found, it stays: a later recovery does not take the name
+   * away. Undefined if never.
    */
   readonly metastableAtSecond: number | undefined
   /** Requests per intent at the highest, over ten seconds in a row. */
@@ -107,9 +108,9 @@ function recovery(series: readonly StormSecond[], endSecond: number): number | u
   return undefined
 }
 
-// Over a few seconds, and with room for what is under way at their end, which is answered in the next one: with few intents a
-// single one of them is much. As many as a service that is well holds at a time, and what chance adds (Little's law; a
-// Poisson number is hardly ever three deviations above its mean).
+// Over a few seconds, and with room for what is under way at their end, which is answered in the next one: with few
+// intents a single one of them is much. As many as a service that is well holds at a time, and what chance adds
+// (Little's law; a Poisson number is hardly ever three deviations above its mean).
 function isUntroubled({ load, serviceMs, timeoutMs }: StormSettings, series: readonly StormSecond[]): boolean {
   const held = (load * Math.min(serviceMs, timeoutMs)) / 1000
   const underWay = held + 3 * Math.sqrt(held) + 1

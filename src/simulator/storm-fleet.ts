@@ -1,5 +1,5 @@
-// The clients of the storm model. Every decision is made by the code that real calls use: `decideRepeat`, with a backoff, a budget
-// and a breaker for each client, told of results in the runner's order.
+// The clients of the storm model. Every decision is made by the code that real calls use: `decideRepeat`, with a
+// backoff, a budget and a breaker for each client, told of results in the runner's order.
 
 import type { Random } from '../kernel/index.js'
 import {

@@ -68,8 +68,9 @@ const ranges: Readonly<Record<string, Range>> = {
 const maxIntents = 5_000_000
 
 /**
- * Fills in the defaults, and refuses with `ARGUMENT_INVALID` what lies outside its limits, with `POLICY_INVALID` what is no policy, and with `SIMULATION_UNSUPPORTED` one that would hedge: the model has one attempt of
- * an intent out at a time.
+ * Fills in the defaults, and refuses with `ARGUMENT_INVALID` what lies outside its limits, with `POLICY_INVALID` what
+ * is no policy, and with `SIMULATION_UNSUPPORTED` one that would hedge: the model has one attempt of an intent out at a
+ * time.
  */
 export function stormSettings(options: StormOptions): StormSettings {
   if (!isObject(options)) throw new RepriseError('ARGUMENT_INVALID', 'The options are an object.')
@@ -153,10 +154,10 @@ export function capacityShareAt(settings: StormSettings, nowMs: number): number 
 }
 
 /**
- * The load below which the service heals by itself, in intents per second, in closed form: `capacity` divided by the calls
- * that each intent makes while all of them fail (Bronson et al., "Metastable Failures in Distributed Systems", HotOS 2021,
- * call it the hidden capacity). A token budget or a peer's quota is exhausted then and repeats nothing; a breaker is not
- * considered.
+ * The load below which the service heals by itself, in intents per second, in closed form: `capacity` divided by the
+ * calls that each intent makes while all of them fail (Bronson et al., "Metastable Failures in Distributed Systems",
+ * HotOS 2021, call it the hidden capacity). A token budget or a peer's quota is exhausted then and repeats nothing; a
+ * breaker is not considered.
  */
 export function hiddenCapacity({ policy, capacity, clients, guarded, peerBudget }: StormSettings): number {
   const { attempts, budget } = policy

@@ -1,5 +1,6 @@
-// The retry storm: intents arrive, time out behind a slow service, and are repeated while the service still works on what
-// nobody waits for. Discrete events in virtual time; after Bronson et al. (HotOS 2021) and Huang et al. (OSDI 2022).
+// The retry storm: intents arrive, time out behind a slow service, and are repeated while the service still works on
+// what nobody waits for. Discrete events in virtual time; after Bronson et al. (HotOS 2021) and Huang et al. (OSDI
+// 2022).
 
 import { type Random, seededRandom } from '../kernel/index.js'
 import { type StopReason, transient, type Verdict } from '../retry/index.js'

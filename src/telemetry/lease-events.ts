@@ -1,4 +1,5 @@
-// What leased operations and their upkeep report: one channel for the life of a claim, one for what sweeps and purges do.
+// What leased operations and their upkeep report: one channel for the life of a claim, one for what sweeps and purges
+// do.
 
 import { type EventChannel, eventChannel } from './channels.js'
 

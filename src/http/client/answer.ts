@@ -8,8 +8,8 @@ import { bytesOf } from './body.js'
 export type Reader<Value> = 'json' | 'text' | 'bytes' | ((response: Response) => Value | PromiseLike<Value>)
 
 /**
- * An answer, with what was read from it if it was a success (2xx). Read as JSON, the value of 204 and 205 is undefined, since
- * they have no body.
+ * An answer, with what was read from it if it was a success (2xx). Read as JSON, the value of 204 and 205 is undefined,
+ * since they have no body.
  */
 export type Answer<Value> =
   | { readonly ok: true; readonly response: Response; readonly value: Value }
@@ -18,8 +18,8 @@ export type Answer<Value> =
 const maxProblemBytes = 64 << 10
 
 /**
- * Reads the body of a success. Refuses with BODY_TOO_LARGE and, where it is not JSON, BODY_MALFORMED; both say which status the
- * server answered with.
+ * Reads the body of a success. Refuses with BODY_TOO_LARGE and, where it is not JSON, BODY_MALFORMED; both say which
+ * status the server answered with.
  */
 export async function readBody<Value>(response: Response, how: Reader<Value>, maxBytes: number): Promise<Value> {
   if (typeof how === 'function') return how(response)

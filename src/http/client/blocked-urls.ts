@@ -1,5 +1,5 @@
-// What fetch refuses before it sends anything. Refused here as well, before an attempt: the failure of fetch itself does not
-// say that nothing was sent, so that the outcome of a write would be unknown.
+// What fetch refuses before it sends anything. Refused here as well, before an attempt: the failure of fetch itself
+// does not say that nothing was sent, so that the outcome of a write would be unknown.
 
 // Fetch standard, 2.9 (port blocking).
 const blockedPorts = new Set(

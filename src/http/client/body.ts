@@ -1,5 +1,5 @@
-// Bodies: what is sent is fixed before the first attempt, so that every attempt sends the same bytes under the same key; and
-// what is read has a limit.
+// Bodies: what is sent is fixed before the first attempt, so that every attempt sends the same bytes under the same
+// key; and what is read has a limit.
 
 import { RepriseError } from '../../kernel/index.js'
 
@@ -49,8 +49,8 @@ export async function freezeBody(body: unknown, maxBytes: number): Promise<Froze
 }
 
 /**
- * Fixes the body of a Request, which is a stream whatever it was made from: up to the limit it is held in memory. A larger
- * one is sent once, what was read of it first. Rejects with the signal's reason when it aborts meanwhile.
+ * Fixes the body of a Request, which is a stream whatever it was made from: up to the limit it is held in memory. A
+ * larger one is sent once, what was read of it first. Rejects with the signal's reason when it aborts meanwhile.
  */
 export async function freezeStream(
   stream: ReadableStream<Uint8Array>,

@@ -128,16 +128,17 @@ export class ClientCall<Value> {
     return exchange(this.#request, attempt, { fetch, clock, trusts, repeats: this.#repeats, onSend }, trail)
   }
 
-  // What makes a repeat harmless was said of the origin that was asked. Another one may neither know the key, nor the tag, nor
-  // what the caller knows of the first; only keys are declared for origins by name.
+  // What makes a repeat harmless was said of the origin that was asked. Another one may neither know the key, nor the
+  // tag, nor what the caller knows of the first; only keys are declared for origins by name.
   #leavesGuard(next: string): boolean {
     const { url, method } = this.#request
     if (this.#guard === undefined || isSafe(method) || next === url.origin) return false
     return this.#guard.rung !== 'key' || !this.#known.honoursKeys(next)
   }
 
-  // A redirect led a request to an origin for which its guard does not hold, where its time ran out or it still is. This
-  // repeat is not made; what became of the other attempt is what the caller gets, since that one may have happened.
+  // A redirect led a request to an origin for which its guard does not hold, where its time ran out or it still is.
+  // This repeat is not made; what became of the other attempt is what the caller gets, since that one may have
+  // happened.
   #strayed(): RepriseError {
     const message = 'A redirect led to an origin for which the guard does not hold.'
     this.#stray ??= new RepriseError('ATTEMPT_FAILED', message)
@@ -178,8 +179,9 @@ export class ClientCall<Value> {
     return { ok: true, response, value: await readBody(response, how, this.#known.maxReadBytes) }
   }
 
-  // What was thrown, as a verdict. After a success there are two kinds: a body that broke off tells nobody what became of the
-  // request; one that is whole and cannot be understood does not make the success unknown, and no repeat will make it better.
+  // What was thrown, as a verdict. After a success there are two kinds: a body that broke off tells nobody what became
+  // of the request; one that is whole and cannot be understood does not make the success unknown, and no repeat will
+  // make it better.
   #blame(error: object, { isSuccess }: Trail): Verdict {
     const own = this.#known.classify(error)
     const usual = defaultClassifier(error)

@@ -1,6 +1,6 @@
-// fetch, with repeats where they are safe. What makes a repeat safe is found in the request itself: a method that reads or
-// is idempotent, a precondition, or a key that the origin honours. Without any of them only what provably did not happen is
-// repeated.
+// fetch, with repeats where they are safe. What makes a repeat safe is found in the request itself: a method that reads
+// or is idempotent, a precondition, or a key that the origin honours. Without any of them only what provably did not
+// happen is repeated.
 
 import { deadlineAfter, systemClock } from '../../kernel/index.js'
 import {
@@ -25,20 +25,21 @@ export type { HttpClientOptions } from './options.js'
 /** fetch, with repeats where they are safe. */
 export interface HttpClient {
   /**
-   * As fetch: resolves to the answer, whatever its status, and rejects with what fetch threw or with the signal's reason. The
-   * body is the caller's to read; a failure to read it is outside of the attempt, so use `read` for what matters.
+   * As fetch: resolves to the answer, whatever its status, and rejects with what fetch threw or with the signal's
+   * reason. The body is the caller's to read; a failure to read it is outside of the attempt, so use `read` for what
+   * matters.
    *
-   * Rejects with UNKNOWN_OUTCOME where nothing guards the request and no answer came, so that it may have happened. An answer
-   * such as 500 may also follow an effect; it is handed over as it is, and `history` says what was made of it.
+   * Rejects with UNKNOWN_OUTCOME where nothing guards the request and no answer came, so that it may have happened. An
+   * answer such as 500 may also follow an effect; it is handed over as it is, and `history` says what was made of it.
    */
   fetch(input: string | URL | Request, init?: CallInit): Promise<Response>
   /**
    * As `fetch`, and reads the body of a success within the attempt: a body that breaks off is a failed attempt. Read as
    * JSON, the value of 204 and 205 is undefined, since they have no body.
    *
-   * What is whole and cannot be understood is never repeated, and rejects as it is, also where nothing guards the request,
-   * since the server has said that it acted: BODY_MALFORMED, BODY_TOO_LARGE, a SyntaxError of your own function, and what
-   * your own classifier calls permanent.
+   * What is whole and cannot be understood is never repeated, and rejects as it is, also where nothing guards the
+   * request, since the server has said that it acted: BODY_MALFORMED, BODY_TOO_LARGE, a SyntaxError of your own
+   * function, and what your own classifier calls permanent.
    */
   read(input: string | URL | Request, how: 'json', init?: CallInit): Promise<Answer<unknown>>
   /** The same, for text. */
@@ -152,7 +153,8 @@ class Client {
 
   #policyFor(request: FixedRequest, guard: Guard | undefined, mayHedge: boolean): RetryPolicy {
     const target = this.#targetOf(request.url.origin)
-    // Two writes under one precondition at a time: one of them fails by the other's success, and nobody knows whose it was.
+    // Two writes under one precondition at a time: one of them fails by the other's success, and nobody knows whose it
+    // was.
     const hedges = mayHedge && guard?.rung !== 'conditional' && !hasPrecondition(request)
     if (!request.body.isRepeatable) return target.single
     return hedges ? target.repeating : target.unhedged

@@ -1,5 +1,5 @@
-// Read, change, write back if nobody else has changed it meanwhile. A write whose answer was lost is not decided anew before
-// it is known whose change the next 412 is about.
+// Read, change, write back if nobody else has changed it meanwhile. A write whose answer was lost is not decided anew
+// before it is known whose change the next 412 is about.
 
 import { keyHeader } from '../../identity/index.js'
 import {
@@ -19,20 +19,20 @@ import type { CallInit } from './request.js'
 /** How a resource is changed. */
 export interface ConditionalUpdateOptions<Value> {
   /**
-   * The new value, from the current one; undefined to leave it. Called again when somebody else changed the resource first, so
-   * it must decide from what it is given alone.
+   * The new value, from the current one; undefined to leave it. Called again when somebody else changed the resource
+   * first, so it must decide from what it is given alone.
    */
   readonly change: (current: Value) => Value | undefined | PromiseLike<Value | undefined>
   /**
-   * Whether the resource as it is now was written by us: for a resource that holds a write token, or members that the server
-   * sets. Undefined: cannot tell. Default: yes if it equals what was intended, else it cannot tell.
+   * Whether the resource as it is now was written by us: for a resource that holds a write token, or members that the
+   * server sets. Undefined: cannot tell. Default: yes if it equals what was intended, else it cannot tell.
    */
   readonly isOurs?: (current: Value, intended: Value) => boolean | undefined
   /** How often somebody else may come first. Default 5 rounds of reading and writing in all, at most 100. */
   readonly rounds?: number
   /**
-   * For every request, such as authorization; a deadline counts for all of them together. No key, also not as a header: each
-   * round writes other contents, and has a key of its own. Default: nothing.
+   * For every request, such as authorization; a deadline counts for all of them together. No key, also not as a header:
+   * each round writes other contents, and has a key of its own. Default: nothing.
    */
   readonly init?: Omit<CallInit, 'method' | 'body' | 'guard' | 'compare' | 'key' | 'step'>
   /** The media type that is written. Default `application/json`. */
@@ -52,13 +52,14 @@ export interface ConditionalUpdate<Value> {
 type Call = <Value>(url: string | URL, how: Reader<Value> | undefined, init: CallInit) => Promise<Answer<Value>>
 
 /**
- * GET, change, PUT with `If-Match`. After a 412 the change is decided anew on the new state, unless an earlier attempt may
- * have been the one that changed it: then, and also when the attempts run out, the resource is read and compared with what
- * was intended, which takes a minute at most where `init` has no deadline. What cannot be told apart ends in UNKNOWN_OUTCOME. Nothing of it is hedged, whatever the policy says, and
- * caches are asked to stay out of it (`cache: 'no-store'`).
+ * GET, change, PUT with `If-Match`. After a 412 the change is decided anew on the new state, unless an earlier attempt
+ * may have been the one that changed it: then, and also when the attempts run out, the resource is read and compared
+ * with what was intended, which takes a minute at most where `init` has no deadline. What cannot be told apart ends in
+ * UNKNOWN_OUTCOME. Nothing of it is hedged, whatever the policy says, and caches are asked to stay out of it (`cache:
+ * 'no-store'`).
  *
- * Refuses with ETAG_MISSING (a strong one is needed), HTTP_STATUS (another answer than expected), UPDATE_CONFLICT (the rounds
- * ran out), JSON_VALUE_UNSUPPORTED (the new value has no JSON) and, before anything is sent, ARGUMENT_INVALID.
+ * Refuses with ETAG_MISSING (a strong one is needed), HTTP_STATUS (another answer than expected), UPDATE_CONFLICT (the
+ * rounds ran out), JSON_VALUE_UNSUPPORTED (the new value has no JSON) and, before anything is sent, ARGUMENT_INVALID.
  */
 export async function conditionalUpdate<Value>(
   call: Call,
@@ -163,8 +164,8 @@ class Resource<Value> {
 
 const ours = ['method', 'body', 'guard', 'compare', 'key', 'step'] as const
 
-// What the update decides itself. A key least of all: one key for the different contents of two rounds would have the second
-// refused, or answered with what became of the first.
+// What the update decides itself. A key least of all: one key for the different contents of two rounds would have the
+// second refused, or answered with what became of the first.
 function demandNoneOfOurs(init: CallInit): void {
   const given = ours.find((name) => init[name] !== undefined)
   const field = new Headers(init.headers).has(keyHeader.name) ? `headers.${keyHeader.name.toLowerCase()}` : undefined

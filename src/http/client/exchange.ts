@@ -1,8 +1,8 @@
 // One attempt on the wire: the request, and the redirects that follow from it.
 //
 // Redirects of anything that is not a plain read are followed here and not by fetch, for three reasons: after the first
-// answer a refused connection no longer proves that nothing happened; a guard that holds for one origin need not hold for
-// the next; and headers for trusted origins must not travel on. The rules are those of the Fetch standard, 4.4.
+// answer a refused connection no longer proves that nothing happened; a guard that holds for one origin need not hold
+// for the next; and headers for trusted origins must not travel on. The rules are those of the Fetch standard, 4.4.
 
 import { attemptHeader, deadlineHeader, keyHeader, retryOwnerHeader } from '../../identity/index.js'
 import { type Clock, remainingMs } from '../../kernel/index.js'
@@ -47,8 +47,8 @@ export function newTrail(request: FixedRequest): Trail {
 const maxRedirects = 20
 const redirectStatuses = [301, 302, 303, 307, 308]
 const bodyHeaders = ['content-encoding', 'content-language', 'content-location', 'content-type', 'content-length']
-// They speak of the write that was answered, and of its resource. fetch keeps them; but our own success makes them false, so
-// that the read in its place would say 412, as if somebody else had come first.
+// They speak of the write that was answered, and of its resource. fetch keeps them; but our own success makes them
+// false, so that the read in its place would say 412, as if somebody else had come first.
 const preconditions = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']
 const secretHeaders = ['authorization', 'proxy-authorization', 'cookie', 'host']
 

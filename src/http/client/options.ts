@@ -9,21 +9,24 @@ export interface HttpClientOptions {
   /** The fetch that sends. Default: the global one. */
   readonly fetch?: typeof fetch
   /**
-   * How often, how long, and when to stop. Budget and breaker are refused in it, since they are made per origin, by the options
-   * below. Default: those of `retryPolicy`.
+   * How often, how long, and when to stop. Budget and breaker are refused in it, since they are made per origin, by the
+   * options below. Default: those of `retryPolicy`.
    */
   readonly policy?: Omit<RetryPolicyOptions, 'budget' | 'breaker'>
   /** Makes the budget of an origin. Default `tokenBudget()`; false: none, and 429 and 503 are not repeated. */
   readonly budget?: ((origin: string) => Budget) | false
   /** Makes the breaker of an origin. Default: none. */
   readonly breaker?: (origin: string) => Breaker
-  /** How many origins have a budget and a breaker of their own; the least recently used leaves first. 1 to 100,000, default 100. */
+  /**
+   * How many origins have a budget and a breaker of their own; the least recently used leaves first. 1 to 100,000,
+   * default 100.
+   */
   readonly maxOrigins?: number
   /** Origins that carry out an intent once for all requests with its key. Default: none; a key alone is no guard. */
   readonly honoursKeys?: Origins
   /**
-   * Reprise servers that may know attempt, deadline and ownership, and whose problems are believed: 409 and 503 that say
-   * `retryable` were refused before the handler ran. Default: none.
+   * Reprise servers that may know attempt, deadline and ownership, and whose problems are believed: 409 and 503 that
+   * say `retryable` were refused before the handler ran. Default: none.
    */
   readonly trusts?: Origins
   /** Origins that answer 408 and 503 only to what they have not begun to process. Default: none. */

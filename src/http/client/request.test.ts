@@ -143,8 +143,9 @@ describe('the members of a Request', () => {
     referrerPolicy: 'origin',
   }
 
-  // The fetch of Node 24 (undici 7) loses the referrer of a Request even where nothing stands beside it. There, what the Fetch
-  // standard says (5.4, the constructor) is expected in its place: only an init that says something takes it away.
+  // The fetch of Node 24 (undici 7) loses the referrer of a Request even where nothing stands beside it. There, what
+  // the Fetch standard says (5.4, the constructor) is expected in its place: only an init that says something takes it
+  // away.
   const forgotten = (init: object) => {
     const { referrer, referrerPolicy } = given
     const isForgotten = new Request(new Request(url, given as RequestInit)).referrer !== referrer

@@ -15,13 +15,16 @@ import { type FrozenBody, freezeBody, freezeStream } from './body.js'
 
 /** What one call can be told beyond what fetch can. */
 export interface CallOptions {
-  /** The key of the intent. Default: that of the guard, of an `Idempotency-Key` header, or a new one. Sent with unsafe methods. */
+  /**
+   * The key of the intent. Default: that of the guard, of an `Idempotency-Key` header, or a new one. Sent with unsafe
+   * methods.
+   */
   readonly key?: string
   /** The name of this call within the current intent, from whose key its own is derived. Default: not derived. */
   readonly step?: string
   /**
-   * Why a repeat is harmless, where method, precondition and key do not say so. Its key, if it has one, is the one that is
-   * sent; ARGUMENT_INVALID when another one is given beside it.
+   * Why a repeat is harmless, where method, precondition and key do not say so. Its key, if it has one, is the one that
+   * is sent; ARGUMENT_INVALID when another one is given beside it.
    */
   readonly guard?: Guard
   /** How long the call may take, all attempts together. Default: what the policy says. */
@@ -29,8 +32,8 @@ export interface CallOptions {
   /** Filled with a record of each failed attempt. */
   readonly history?: AttemptRecord[]
   /**
-   * After a 412 that follows an attempt which may have succeeded: whose success was it? It has until the deadline, or a minute
-   * where there is none; then its signal aborts. Default: nobody can tell, and the outcome is unknown.
+   * After a 412 that follows an attempt which may have succeeded: whose success was it? It has until the deadline, or a
+   * minute where there is none; then its signal aborts. Default: nobody can tell, and the outcome is unknown.
    */
   readonly compare?: (signal: AbortSignal) => PromiseLike<Comparison<Response>> | Comparison<Response>
 }
@@ -98,8 +101,8 @@ export async function fixRequest(
 }
 
 /**
- * Why a repeat of this request is harmless; undefined when nothing says so. A precondition comes first, since after a lost
- * answer its 412 must not be taken for somebody else's change.
+ * Why a repeat of this request is harmless; undefined when nothing says so. A precondition comes first, since after a
+ * lost answer its 412 must not be taken for somebody else's change.
  *
  * @param honoursKeys Whether the origin is declared to honour keys.
  * @param compare Tells our own success from somebody else's after a failed precondition.
@@ -118,8 +121,8 @@ export function guardOf(
 }
 
 /**
- * Whether a request that is not a read has a precondition that our own success makes false: `If-Match: *` stays true, and so
- * does another tag in If-None-Match.
+ * Whether a request that is not a read has a precondition that our own success makes false: `If-Match: *` stays true,
+ * and so does another tag in If-None-Match.
  */
 export function hasPrecondition({ method, headers }: Pick<FixedRequest, 'method' | 'headers'>): boolean {
   if (isSafe(method)) return false
@@ -146,8 +149,8 @@ function keyOf(given: string | undefined, step: string | undefined, guarding: Ke
   return parseKey(guarding)
 }
 
-// What an init can say, read from a Request. As in the Fetch standard (5.4, the constructor), another init beside it makes it
-// a new request: no page's navigation, and from nobody.
+// What an init can say, read from a Request. As in the Fetch standard (5.4, the constructor), another init beside it
+// makes it a new request: no page's navigation, and from nobody.
 function membersOf(request: Request, isChanged: boolean): RequestInit {
   const { method, headers, redirect, signal, cache, credentials, integrity, keepalive } = request
   // Nobody but a page may navigate, and nobody may say so in an init.

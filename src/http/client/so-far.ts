@@ -1,5 +1,5 @@
-// What is known of a call while its attempts go on: which of them may have happened, whether one of them was redirected out
-// of reach of the guard, and which refused answers may still be handed over.
+// What is known of a call while its attempts go on: which of them may have happened, whether one of them was redirected
+// out of reach of the guard, and which refused answers may still be handed over.
 
 import { letGo } from './body.js'
 
@@ -12,7 +12,9 @@ export class CallSoFar {
   readonly #refused = new Set<Response>()
   #latestMaybe: Response | undefined
 
-  /** An attempt begins. Answers that asked for it have served their turn, but for the one that may come after an effect. */
+  /**
+   * An attempt begins. Answers that asked for it have served their turn, but for the one that may come after an effect.
+   */
   begin(): void {
     this.#begun += 1
     this.#release(this.#latestMaybe)

@@ -1,4 +1,5 @@
-// The lease of one run: it checks before each call that the claim still stands, and keeps account of what may have left.
+// The lease of one run: it checks before each call that the claim still stands, and keeps account of what may have
+// left.
 
 import { derive, type Key } from '../../identity/index.js'
 import { type Clock, type Deadline, RepriseError, remainingMs } from '../../kernel/index.js'

@@ -43,8 +43,8 @@ export interface Recover<in Input = never, out Result = unknown, out Code extend
 /**
  * The receiver honours the derived key: the operation is run again, and the receiver tells a repeat from a new request.
  *
- * @param window How long the receiver remembers a key, counted from when it was first sent. Later than that nobody runs it
- * again: a person settles it.
+ * @param window How long the receiver remembers a key, counted from when it was first sent. Later than that nobody runs
+ * it again: a person settles it.
  *
  * @example
  * ```ts
@@ -59,8 +59,8 @@ export function rerunKeyed(window: Duration): Recover<unknown, never, never> {
 }
 
 /**
- * Somebody can be asked what happened. The answer is given by {@link happened}, {@link failedFinally},
- * {@link didNotHappen} or {@link stillUnknown}. Mind what is still on its way: say `didNotHappen()` only where the effect
+ * Somebody can be asked what happened. The answer is given by {@link happened}, {@link failedFinally}, {@link
+ * didNotHappen} or {@link stillUnknown}. Mind what is still on its way: say `didNotHappen()` only where the effect
  * cannot arrive any more.
  *
  * @example

@@ -41,8 +41,8 @@ export class Order {
   /** How many objects are out of order, each after those inside it. */
   objectCount = 0
   // Of each member: where it starts in the text (at the quote of its name), where its name ends, the weights of its
-  // name's first bytes, and the number of the first object in disorder inside it. It ends, and so do these objects, where
-  // the next member begins.
+  // name's first bytes, and the number of the first object in disorder inside it. It ends, and so do these objects,
+  // where the next member begins.
   readonly #members = {
     starts: new Int32Array(firstRoom),
     nameEnds: new Int32Array(firstRoom),

@@ -116,8 +116,8 @@ export function sleep(duration: Duration, options: SleepOptions = {}): Promise<v
 const listenersOf = new WeakMap<AbortSignal, Set<() => void>>()
 
 /**
- * Calls `listener` once, when the signal aborts. The function it returns ends that. All who wait for one signal share one
- * listener, which the last one removes: Node warns of more than ten listeners on one signal, and a service may have
+ * Calls `listener` once, when the signal aborts. The function it returns ends that. All who wait for one signal share
+ * one listener, which the last one removes: Node warns of more than ten listeners on one signal, and a service may have
  * hundreds of calls under one.
  */
 export function whenAborted(signal: AbortSignal, listener: () => void): () => void {

@@ -46,12 +46,12 @@ export interface HttpProblem {
  * | 501, 505, 506, 508, 510, 511 | permanent | maybe |
  * | other 5xx: unknown ones count as 500 (RFC 9110, 15) | transient | maybe |
  *
- * A 409 or 412 says that *this* attempt changed nothing, and is marked as a conflict: after an earlier `maybe` it may be
- * the trace of our own success, which has to be compared with what was intended; a status cannot tell.
+ * A 409 or 412 says that *this* attempt changed nothing, and is marked as a conflict: after an earlier `maybe` it may
+ * be the trace of our own success, which has to be compared with what was intended; a status cannot tell.
  *
- * 429, 503 and 529 are marked as overload. `Retry-After` and `retry-after-ms` give the wait, the longer one if both
- * are there. `x-should-retry` and `stripe-should-retry`: `false` forbids a repeat, `true` makes it worthwhile; neither
- * says what happened. Malformed values are ignored.
+ * 429, 503 and 529 are marked as overload. `Retry-After` and `retry-after-ms` give the wait, the longer one if both are
+ * there. `x-should-retry` and `stripe-should-retry`: `false` forbids a repeat, `true` makes it worthwhile; neither says
+ * what happened. Malformed values are ignored.
  */
 export function httpVerdict(facts: HttpFacts): Verdict | undefined {
   const { status, problem } = facts

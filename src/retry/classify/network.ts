@@ -1,8 +1,9 @@
-// Failures of the network, as Node and undici (the engine of Node's fetch) report them, split into before and after sending.
+// Failures of the network, as Node and undici (the engine of Node's fetch) report them, split into before and after
+// sending.
 //
 // `no` needs proof that no byte of the request left: the system call that failed (nothing is written before connect has
-// returned), a check of the certificate (made before the request is written), or a count of the bytes written. Codes that
-// have two meanings, ECONNRESET above all, are `maybe` unless the error itself carries the proof.
+// returned), a check of the certificate (made before the request is written), or a count of the bytes written. Codes
+// that have two meanings, ECONNRESET above all, are `maybe` unless the error itself carries the proof.
 //
 // The verdict is on the exchange the error came from. fetch follows redirects by default, so the exchange that was
 // refused may be the second one, after the first had its effect: for what must not be repeated, use the HTTP client, or
@@ -59,7 +60,8 @@ function isProvenUnsent(code: string, facts: ErrorFacts): boolean {
   if (code === 'UND_ERR_SOCKET') return (facts['socket'] as ErrorFacts | undefined)?.['bytesWritten'] === 0
   // Node adds the address to a reset only where the other side left during the TLS handshake.
   if (code === 'ECONNRESET') return 'localAddress' in facts && 'host' in facts
-  // Node cancels streams that have no number yet with the error of their session. One that did not connect has sent nothing.
+  // Node cancels streams that have no number yet with the error of their session. One that did not connect has sent
+  // nothing.
   if (code === 'ERR_HTTP2_STREAM_CANCEL') return isUnconnected(facts['cause'] as ErrorFacts | undefined)
   // RFC 9113, 8.7: a refused stream was not processed, whatever the method.
   return code === 'ERR_HTTP2_STREAM_ERROR' && `${facts['message']}`.endsWith('NGHTTP2_REFUSED_STREAM')
@@ -73,8 +75,8 @@ function isUnconnected(cause: ErrorFacts | undefined): boolean {
 }
 
 /**
- * Aborts and time-outs by the names the platform gives them. An abort is the caller's own wish and is not repeated. Neither
- * says whether the other side had already acted.
+ * Aborts and time-outs by the names the platform gives them. An abort is the caller's own wish and is not repeated.
+ * Neither says whether the other side had already acted.
  */
 export const abortClassifier: Classifier = /* @__PURE__ */ alongCauses(({ name, code, message }) => {
   // Browsers say no more than this, in their own words: Chromium, Firefox, Safari.

@@ -108,7 +108,9 @@ interface Failures<Result> {
   suppressed: readonly unknown[]
   /** Whether the budget has been told of this call: it counts once, however many of its attempts report. */
   isCounted: boolean
-  /** In a hedged call: whether the budget has said yes to a repeat that is not sent yet. Failures until then share it. */
+  /**
+   * In a hedged call: whether the budget has said yes to a repeat that is not sent yet. Failures until then share it.
+   */
   isPaid: boolean
   /** The latest wait that was a step of the backoff, in ms. */
   delayMs: number
@@ -295,7 +297,8 @@ export class Call<Result> implements LimitedCall {
       this.refused('signal')
       throw this.left(reason)
     }
-    // Only now it is true that there was such a wait. Set in this way, since the record may be frozen by whoever has it.
+    // Only now it is true that there was such a wait. Set in this way, since the record may be frozen by whoever has
+    // it.
     Reflect.set(failures.records.at(-1) as AttemptRecord, 'delayMs', decision.delayMs)
     // The wait may have taken longer than it should, where the event loop was blocked.
     if (!this.isUseful()) {
@@ -442,8 +445,8 @@ export class Call<Result> implements LimitedCall {
     )
   }
 
-  // Looking at the world has until the deadline, or a minute where there is none. It can fail as well: then it cannot tell,
-  // and its error is kept beside the one that matters.
+  // Looking at the world has until the deadline, or a minute where there is none. It can fail as well: then it cannot
+  // tell, and its error is kept beside the one that matters.
   private async look<Found>(look: (signal: AbortSignal) => PromiseLike<Found> | Found): Promise<Found | undefined> {
     const { settings, deadline, signal, failures } = this
     const { clock } = settings
@@ -487,7 +490,10 @@ function layerOf(settings: PolicySettings, guard: Guard | undefined): Layer | un
   return guard !== undefined && settings.rules.attempts > 1 ? settings : undefined
 }
 
-/** A verdict that a body returned. Without a value there is nothing to hand to the caller: it is as if it had been thrown. */
+/**
+ * A verdict that a body returned. Without a value there is nothing to hand to the caller: it is as if it had been
+ * thrown.
+ */
 export function returnedFailure<Result>({ verdict: said, value }: ReturnedVerdict<unknown>): Failure<Result> {
   const verdict = soundVerdict(said)
   if (value !== undefined || verdict.help === 'discard') return { returned: true, verdict, value: value as Result }

@@ -34,7 +34,8 @@ class Hedges<Result> {
 
   start(): void {
     const { signal } = this.#call
-    // While attempts are out, each of them hears of the abort by itself. A wait for the next one ends before the deadline.
+    // While attempts are out, each of them hears of the abort by itself. A wait for the next one ends before the
+    // deadline.
     if (signal !== undefined) {
       this.#leaveSignal = whenAborted(signal, () => {
         if (this.#running.size === 0) this.#finish(() => this.#reject(this.#call.left(signal.reason)))

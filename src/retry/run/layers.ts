@@ -1,5 +1,5 @@
-// One layer repeats. A retry inside a retry of the same intent multiplies, so the inner one makes a single attempt, except
-// for failures that provably had no effect, and unless it is told to repeat on its own.
+// One layer repeats. A retry inside a retry of the same intent multiplies, so the inner one makes a single attempt,
+// except for failures that provably had no effect, and unless it is told to repeat on its own.
 
 import { type OpenScope, scopeKind } from '../../kernel/index.js'
 import { retryLayers } from '../../telemetry/index.js'
@@ -26,9 +26,9 @@ export interface Layer {
 
 const layers = scopeKind<Layers>('reprise.retry')
 
-// Entering async context has a price, so first attempts do without it in a process with a single policy, and in policies
-// that are declared to be innermost. What they call at once is seen all the same, through a variable; and repeats, which
-// are rare and slow anyway, enter context in any case.
+// Entering async context has a price, so first attempts do without it in a process with a single policy, and in
+// policies that are declared to be innermost. What they call at once is seen all the same, through a variable; and
+// repeats, which are rare and slow anyway, enter context in any case.
 let known = 0
 let aroundAtOnce: Layers | undefined
 // How many scopes are open; while there are none, nobody has to look.

@@ -1,8 +1,8 @@
 // How long a call waits for an attempt: until its time-out, the deadline of the call, or the caller's abort.
 //
 // The attempts of a policy usually end in the order in which they began, since their time-outs are equally long. So one
-// timer, set for the oldest, serves all that are out; setting and clearing one for each attempt would cost twice the rest
-// of a call. What ends before one that began earlier gets a timer of its own.
+// timer, set for the oldest, serves all that are out; setting and clearing one for each attempt would cost twice the
+// rest of a call. What ends before one that began earlier gets a timer of its own.
 
 import {
   afterMicrotasks,
@@ -21,7 +21,10 @@ export interface LimitedCall {
   deadlineError(): unknown
 }
 
-/** The wait for one attempt, from its beginning until {@link Wait.end}. Its place in the list belongs to {@link Timeouts}. */
+/**
+ * The wait for one attempt, from its beginning until {@link Wait.end}. Its place in the list belongs to {@link
+ * Timeouts}.
+ */
 export class Wait {
   /** When it is over, in monotonic ms; Infinity if no time limits it. */
   dueMs: number = Number.POSITIVE_INFINITY
@@ -115,8 +118,8 @@ export class Timeouts {
     else newer.older = older
     wait.older = undefined
     wait.newer = undefined
-    // A timer keeps the process alive, so it goes when nobody is out; but after the microtasks at hand, so that calls in a
-    // row share it.
+    // A timer keeps the process alive, so it goes when nobody is out; but after the microtasks at hand, so that calls
+    // in a row share it.
     if (this.#oldest !== undefined || this.#restPlanned) return
     this.#restPlanned = true
     afterMicrotasks(this.#rest)

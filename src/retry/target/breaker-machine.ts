@@ -65,8 +65,8 @@ export const firstState: MachineState = {
 }
 
 /**
- * The state after an event. `enter` was granted if the state is closed, or has changed. A report with the pass of another
- * generation changes nothing.
+ * The state after an event. `enter` was granted if the state is closed, or has changed. A report with the pass of
+ * another generation changes nothing.
  */
 export function step(
   machine: Machine,
@@ -105,8 +105,8 @@ export function step(
   if (mode !== 'closed' || event === 'ignored') return state
   const next = remembered(machine, at(machine, state, nowMs), event === 'failed' ? 1 : 0)
   const calls = total(next.evidence, 0)
-  // The quotient of whole numbers is rounded as a decimal text is, so 7 of 100 reach 0.07; a product would not. A success
-  // never opens it, even if only now enough calls are known.
+  // The quotient of whole numbers is rounded as a decimal text is, so 7 of 100 reach 0.07; a product would not. A
+  // success never opens it, even if only now enough calls are known.
   const trips =
     event === 'failed' && calls >= machine.minimumCalls && total(next.evidence, 1) / calls >= machine.failureRatio
   return trips ? opened() : next

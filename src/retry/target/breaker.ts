@@ -27,7 +27,9 @@ export interface BreakerOptions {
    * breaker closes again (not full jitter, which may be no time at all). Default `'10s'`.
    */
   readonly openFor?: Duration | Backoff
-  /** Calls let in while half-open, all of which must succeed to close it; the first failure opens it again. Default 1. */
+  /**
+   * Calls let in while half-open, all of which must succeed to close it; the first failure opens it again. Default 1.
+   */
   readonly probes?: number
   /** Chance for the jitter of `openFor`. Default: the system's. */
   readonly random?: Random
@@ -83,8 +85,8 @@ export type BreakerData =
     })
 
 /**
- * The state of a breaker as a plain value, to be kept or handed to another process. Times are relative, because monotonic
- * time is one process's own. Half-open is saved as open with nothing remaining: a probe is due.
+ * The state of a breaker as a plain value, to be kept or handed to another process. Times are relative, because
+ * monotonic time is one process's own. Half-open is saved as open with nothing remaining: a probe is due.
  */
 export interface BreakerSnapshot {
   /** Whether calls are let in. */
@@ -100,8 +102,9 @@ export interface BreakerSnapshot {
 }
 
 /**
- * Decides whether a target may be called. Times are monotonic ms. Each entry is reported once, by `succeeded`, `failed` or
- * `ignored`, with the pass it was given; the report of a call that entered before the last change of state is ignored.
+ * Decides whether a target may be called. Times are monotonic ms. Each entry is reported once, by `succeeded`, `failed`
+ * or `ignored`, with the pass it was given; the report of a call that entered before the last change of state is
+ * ignored.
  */
 export interface Breaker {
   /** The breaker as plain data, without its state. */

@@ -36,7 +36,9 @@ export interface RatioBudgetData {
 /** A budget as plain data; see {@link tokenBudget} and {@link ratioBudget}. */
 export type BudgetData = TokenBudgetData | RatioBudgetData
 
-/** Decides whether a repeat may be sent. Times are monotonic ms from 0 on; one that goes back counts as the latest seen. */
+/**
+ * Decides whether a repeat may be sent. Times are monotonic ms from 0 on; one that goes back counts as the latest seen.
+ */
 export interface Budget {
   /** The budget as plain data, without its level. */
   readonly data: BudgetData
@@ -45,13 +47,15 @@ export interface Budget {
   /**
    * An attempt succeeded.
    *
-   * @param isRepeat Whether an earlier attempt of the same call has reported, so that the call is counted already. Default false.
+   * @param isRepeat Whether an earlier attempt of the same call has reported, so that the call is counted already.
+   * Default false.
    */
   succeeded(nowMs: number, isRepeat?: boolean): void
   /**
    * An attempt failed in a way that a repeat may cure, or the server forbade a repeat. Nothing else counts (A6).
    *
-   * @param isRepeat Whether an earlier attempt of the same call has reported, so that the call is counted already. Default false.
+   * @param isRepeat Whether an earlier attempt of the same call has reported, so that the call is counted already.
+   * Default false.
    */
   failed(nowMs: number, isRepeat?: boolean): void
   /** Whether one repeat or hedge may be sent now; `true` takes it from the budget. */
@@ -61,8 +65,8 @@ export interface Budget {
 /** Settings of {@link tokenBudget}, with the names of gRPC. */
 export interface TokenBudgetOptions {
   /**
-   * Tokens at the start, and at most: 0.001 to 1,000; decimals beyond the third are ignored. Up to 2, the first failure leaves no
-   * more than half, and nothing is ever repeated. Default 10.
+   * Tokens at the start, and at most: 0.001 to 1,000; decimals beyond the third are ignored. Up to 2, the first failure
+   * leaves no more than half, and nothing is ever repeated. Default 10.
    */
   readonly maxTokens?: number
   /** Tokens gained by a success, at least 0.001; decimals beyond the third are ignored. Default 0.1. */
@@ -163,7 +167,8 @@ export function ratioBudget(options: RatioBudgetOptions = {}): Budget {
     }
     return ratio * total(pairs, 0) + (floorPerSecond * windowMs) / 1000 - total(pairs, 1)
   }
-  // Only results add calls, one for each call: what never reports (a hedge that lost, a wait that was left) changes nothing.
+  // Only results add calls, one for each call: what never reports (a hedge that lost, a wait that was left) changes
+  // nothing.
   const result = (nowMs: number, isRepeat = false): void => {
     shareAt(nowMs)
     if (!isRepeat) pairs = added(pairs, 1, 0)
@@ -183,7 +188,10 @@ export function ratioBudget(options: RatioBudgetOptions = {}): Budget {
   }
 }
 
-/** The budget that the data describes, new and with a balance of its own. Refuses data that cannot be with `POLICY_INVALID`. */
+/**
+ * The budget that the data describes, new and with a balance of its own. Refuses data that cannot be with
+ * `POLICY_INVALID`.
+ */
 export function budgetFrom(data: BudgetData): Budget {
   demandObject(data, 'budget')
   if (data.kind === 'token') {

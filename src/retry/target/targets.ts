@@ -9,8 +9,8 @@ export interface PerTargetOptions {
 }
 
 /**
- * Makes one thing per target and hands the same one out again: `const budgetOf = perTarget(() => tokenBudget())`. A target
- * that left and comes back starts anew.
+ * Makes one thing per target and hands the same one out again: `const budgetOf = perTarget(() => tokenBudget())`. A
+ * target that left and comes back starts anew.
  */
 export function perTarget<T>(make: (target: string) => T, options: PerTargetOptions = {}): (target: string) => T {
   demandOnly(options, 'targets', 'maxTargets')

@@ -94,7 +94,8 @@ export class StatementRunner implements RecordRunner {
     const { signal, urgent = false } = limits
     const left = leftMs(limits, clock)
     if (left <= 0) throw tooLate()
-    // The pool has its own queue, in which nobody overtakes: what is urgent keeps its place there for as long as it can.
+    // The pool has its own queue, in which nobody overtakes: what is urgent keeps its place there for as long as it
+    // can.
     const waitMs = urgent ? left : Math.min(connectionWaitMs, left)
     try {
       return await connections.take(defined({ waitMs, signal }))

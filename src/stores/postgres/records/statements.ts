@@ -1,5 +1,5 @@
-// What PostgreSQL says in its own way about records: values as part of the text, for statements that share a message with
-// BEGIN or COMMIT, and an outcome that fails where its claim is gone.
+// What PostgreSQL says in its own way about records: values as part of the text, for statements that share a message
+// with BEGIN or COMMIT, and an outcome that fails where its claim is gone.
 
 import type { Expected, RecordDraft, RecordOutcome } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
@@ -59,9 +59,9 @@ export function outcomeCells(id: StoredKey, token: string, outcome: RecordOutcom
 }
 
 /**
- * Writes an outcome into a claim of this transaction, and fails where that is not there: what follows in the same message
- * is not reached then. The row is met by its unique index, as a claim meets it, so there is nothing to plan; one that had
- * to be inserted, or is somebody else's, is the failure.
+ * Writes an outcome into a claim of this transaction, and fails where that is not there: what follows in the same
+ * message is not reached then. The row is met by its unique index, as a claim meets it, so there is nothing to plan;
+ * one that had to be inserted, or is somebody else's, is the failure.
  */
 export function outcomeText({ statements }: RecordTables, cells: OutcomeCells): string {
   const { id, token, state, codec, value, rememberedMs } = cells

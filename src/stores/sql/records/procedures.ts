@@ -1,8 +1,8 @@
-// What the five methods of the port do, statement by statement, once for all SQL stores. Each is a generator that yields
-// statements and is given their answers, so that a driver without promises runs it as well as one with them.
+// What the five methods of the port do, statement by statement, once for all SQL stores. Each is a generator that
+// yields statements and is given their answers, so that a driver without promises runs it as well as one with them.
 //
-// Where the engine can write inside WITH, a call is one statement and needs no transaction around it. Where it cannot, it
-// is a few statements inside a transaction that reads what is committed, or that has the lock of the whole store.
+// Where the engine can write inside WITH, a call is one statement and needs no transaction around it. Where it cannot,
+// it is a few statements inside a transaction that reads what is committed, or that has the lock of the whole store.
 
 import {
   type AuditNote,

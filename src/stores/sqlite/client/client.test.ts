@@ -1,4 +1,5 @@
-// The client of a transaction under a query builder, and what it refuses. Drizzle needs better-sqlite3 beside it: see test/stores/sqlite/drizzle.test.ts.
+// The client of a transaction under a query builder, and what it refuses. Drizzle needs better-sqlite3 beside it: see
+// test/stores/sqlite/drizzle.test.ts.
 
 import { type Generated, Kysely, SqliteDialect } from 'kysely'
 import Database from 'libsql'

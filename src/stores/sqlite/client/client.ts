@@ -1,4 +1,5 @@
-// The client that a query builder is bound to: shaped like better-sqlite3, and unable to begin, end or outlive the transaction.
+// The client that a query builder is bound to: shaped like better-sqlite3, and unable to begin, end or outlive the
+// transaction.
 
 import type { HandleLife, SynchronousSavepointSteps } from '../../../atomicity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
@@ -19,8 +20,8 @@ export interface SqliteClientTransaction<Values extends readonly unknown[], Resu
 }
 
 /**
- * The client of one transaction, synchronous as the drivers are. It fits Kysely’s `SqliteDialect` as it is, and works under `drizzle-orm/better-sqlite3`,
- * whose type asks for all of better-sqlite3: `drizzle(client as never)`.
+ * The client of one transaction, synchronous as the drivers are. It fits Kysely’s `SqliteDialect` as it is, and works
+ * under `drizzle-orm/better-sqlite3`, whose type asks for all of better-sqlite3: `drizzle(client as never)`.
  */
 export interface SqliteClient {
   /** Whether it can be used. */
@@ -46,7 +47,10 @@ export function clientOf(handle: SqliteHandle, life: HandleLife, turns: Savepoin
   return new Client(handle, life, turns, act)
 }
 
-/** What better-sqlite3 and libsql have beside it, each with the reason why it is refused: a call of a member that is missing would only say that it is no function. */
+/**
+ * What better-sqlite3 and libsql have beside it, each with the reason why it is refused: a call of a member that is
+ * missing would only say that it is no function.
+ */
 const refusedMembers: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     ['aggregate', 'authorizer', 'function', 'loadExtension', 'table', 'unsafeMode'].map((name) => [
@@ -136,7 +140,8 @@ export function actOn(handle: SqliteHandle, life: HandleLife, turns: SavepointTu
       return work()
     } catch (error) {
       const shown = readOnly ? readOnlyError(error) : error
-      // Some errors end the transaction on their own (disk full, I/O, OR ROLLBACK); what came after would commit by itself.
+      // Some errors end the transaction on their own (disk full, I/O, OR ROLLBACK); what came after would commit by
+      // itself.
       if (isStillOpen(handle)) life.failed(shown)
       else life.poison(shown)
       throw shown
@@ -175,7 +180,8 @@ function readOnlyError(error: unknown): unknown {
   return new RepriseError('TRANSACTION_READ_ONLY', 'The transaction was declared read-only.', { cause: error })
 }
 
-// Another savepoint is open that this code is not part of: what it wrote would be undone with it. Waiting is for those who can await.
+// Another savepoint is open that this code is not part of: what it wrote would be undone with it. Waiting is for those
+// who can await.
 function refuseOutOfTurn(turns: SavepointTurns): void {
   if (turns.turn() === undefined) return
   throw new RepriseError(

@@ -36,7 +36,8 @@ const lookingAlone: ReadonlySet<string> = new Set([
   'user_version',
 ])
 
-// Texts that were looked at and may be prepared; programs have few of them, and looking costs as much as running a small one.
+// Texts that were looked at and may be prepared; programs have few of them, and looking costs as much as running a
+// small one.
 const mayBePrepared = new Set<string>()
 const mostRemembered = 500
 const longestRemembered = 2_000
@@ -66,7 +67,10 @@ export function refuseInside(text: string): void {
   }
 }
 
-/** Refuses more than one statement with ARGUMENT_INVALID: drivers differ in whether they run, refuse or silently skip the rest. */
+/**
+ * Refuses more than one statement with ARGUMENT_INVALID: drivers differ in whether they run, refuse or silently skip
+ * the rest.
+ */
 function refuseSeveral(text: string): void {
   const statements = statementsOf(text, sqliteDialect)
   // The body of a trigger holds semicolons of its own.

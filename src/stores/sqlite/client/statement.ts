@@ -42,7 +42,10 @@ export interface SqliteClientStatement {
   raw(toggle?: boolean): this
   /** The first column alone from now on. Default of the switch: true. */
   pluck(toggle?: boolean): this
-  /** All whole numbers as bigint from now on; otherwise those beyond 2^53 alone, which a number could not hold. Default of the switch: true. */
+  /**
+   * All whole numbers as bigint from now on; otherwise those beyond 2^53 alone, which a number could not hold. Default
+   * of the switch: true.
+   */
   safeIntegers(toggle?: boolean): this
   /** The columns of its rows. */
   columns(): readonly { readonly name: string }[]
@@ -157,7 +160,8 @@ function boundValues(values: readonly unknown[]): readonly SqliteValue[] {
   })
 }
 
-// libsql leaves a statement with RETURNING unfinished when it is run for its effect, and COMMIT is then refused: its rows are read instead.
+// libsql leaves a statement with RETURNING unfinished when it is run for its effect, and COMMIT is then refused: its
+// rows are read instead.
 function runFor(
   handle: SqliteHandle,
   statement: SqliteHandleStatement,
