@@ -136,7 +136,7 @@ function thousandths(value: number): number {
  * ```ts
  * import { ratioBudget, retryPolicy } from 'reprise/retry'
  *
- * const policy = retryPolicy({ budget: ratioBudget({ ratio: 0.1, window: '10s' }) }) // at most one repeat per ten calls
+ * const policy = retryPolicy({ budget: ratioBudget({ ratio: 0.1, window: '10s' }) }) // one repeat per ten calls
  * ```
  */
 export function ratioBudget(options: RatioBudgetOptions = {}): Budget {
