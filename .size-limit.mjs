@@ -9,8 +9,8 @@ import { entryPointsOf } from './tools/entry-points.mjs'
 
 const limits = {
   '.': '22.2 kB',
-  './atomicity': '5.7 kB',
-  './effect-guard': '2.1 kB',
+  './atomicity': '6.2 kB',
+  './effect-guard': '2.6 kB',
   './grpc': '12.8 kB',
   './http/client': '27.5 kB',
   './http/core': '38.8 kB',

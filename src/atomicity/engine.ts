@@ -62,10 +62,11 @@ export interface Session<Handle> {
   readonly beginsAtOnce?: true
   /**
    * Inserts the claim of a key, the unique index deciding. Answers `claimed`, or the record that is there when the
-   * transaction that holds the key committed. Waits for one that is still open, at most the lock wait of the settings,
+   * transaction that holds the key committed, or undefined where that record was gone again when it was read: then the
+   * claim is to be made once more. Waits for a transaction that is still open, at most the lock wait of the settings,
    * then fails with the engine's lock time-out.
    */
-  claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> | 'claimed' | Stored
+  claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored | undefined> | 'claimed' | Stored | undefined
   /**
    * Makes the claim one's own in place of a committed record whose memory has ended. False: it is no longer the one
    * that was read. Waits for a transaction that is changing it, so the answer also tells what became of that one.

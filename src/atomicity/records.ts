@@ -114,7 +114,10 @@ export interface Purged {
 export interface Records {
   /** Reads one record, as it is committed. */
   read(id: StoredKey, limits: RecordLimits): Promise<Seen>
-  /** Inserts a claim; the unique index decides. Not written: somebody has the key, and `record` is what is there. */
+  /**
+   * Inserts a claim; the unique index decides. Not written: somebody has the key, and `record` is what is there, or
+   * undefined where that is gone again: then the caller inserts once more.
+   */
   insert(id: StoredKey, draft: RecordDraft, limits: RecordLimits): Promise<Written>
   /**
    * Changes a record if its version, token and fence are still those of the one that was read; `null` removes it. The

@@ -74,8 +74,8 @@ export interface ReturnedVerdict<V = undefined> {
   readonly value: V | undefined
 }
 
-/** Whether the value answers both questions. */
-export function isVerdict(value: unknown): value is Verdict {
+// Whether the value answers both questions.
+function isVerdict(value: unknown): value is Verdict {
   const { help, happened } = Object(value) as Partial<Verdict>
   const isAnswered = help === 'transient' || help === 'permanent' || help === 'discard'
   return isAnswered && (happened === 'no' || happened === 'maybe')

@@ -2,10 +2,10 @@
 // one where it was once seen to end well although its work threw.
 
 import type { StoredKey } from '../../identity/index.js'
+import { RepriseError } from '../../kernel/index.js'
 import { seenIn } from '../sql/index.js'
 import type { CallbackDatabase } from './database.js'
 import { type CallbackOptions, sendOn } from './options.js'
-import { rolledBackSilently } from './refusals.js'
 
 /** What a look needs. */
 export interface CommitCheckParts<Tx> extends Pick<CallbackOptions<Tx>, 'transaction' | 'query'> {
@@ -52,4 +52,13 @@ export class CommitCheck<Tx> {
     )
     return found
   }
+}
+
+// The transaction function has not committed what it said it had.
+function rolledBackSilently(): RepriseError {
+  return new RepriseError(
+    'TRANSACTION_ENDED_ELSEWHERE',
+    'The transaction function ended well, and what its work wrote is not there: it has rolled back. Nothing was stored.',
+    { details: { option: 'transaction' } },
+  )
 }

@@ -1,7 +1,7 @@
 // A transaction function turned inside out: its work hands out what it was called with, and then waits to be told how
 // to end.
 
-import { type Clock, RepriseError } from '../../kernel/index.js'
+import { type Clock, inTime, RepriseError } from '../../kernel/index.js'
 
 /**
  * What the work is rejected with when the transaction is to be rolled back. It is nobody's failure, and is swallowed
@@ -72,14 +72,12 @@ export class InvertedTransaction<Tx> {
 
   /** Waits until the work is called, at most `waitMs`; gives it up after that with POOL_EXHAUSTED. */
   begunWithin(waitMs: number, clock: Clock): Promise<Tx> {
-    return new Promise((resolve, reject) => {
-      const cancel = clock.setTimer(Math.max(1, waitMs), () => {
-        this.abandon()
-        const message = `The transaction function did not call its work within ${Math.ceil(waitMs)} ms.`
-        reject(new RepriseError('POOL_EXHAUSTED', message, { details: { waitMs } }))
-      })
-      this.#begun.then(resolve, reject).finally(cancel)
-    })
+    const expired = (): RepriseError => {
+      this.abandon()
+      const message = `The transaction function did not call its work within ${Math.ceil(waitMs)} ms.`
+      return new RepriseError('POOL_EXHAUSTED', message, { details: { waitMs } })
+    }
+    return inTime({ clock, limitMs: Math.max(1, waitMs), expired }, this.#begun)
   }
 
   /** Lets the work return, and waits for what the function makes of it. Rejected with the function's error. */

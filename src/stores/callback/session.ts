@@ -33,8 +33,7 @@ import { type CallbackPort, type CallbackTransaction, callbackHandle } from './h
 import { InvertedTransaction } from './inversion.js'
 import { type CallbackOptions, sendOn } from './options.js'
 import { whileBusy } from './records/file-lock.js'
-import { aborted, endedElsewhere, notClaimed, over } from './refusals.js'
-import { CallbackWire } from './wire.js'
+import { aborted, CallbackWire, endedElsewhere, notClaimed, over } from './wire.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Tx> extends Pick<CallbackOptions<Tx>, 'transaction' | 'query'> {
@@ -108,7 +107,7 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
     return callbackHandle(this, controls)
   }
 
-  async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> {
+  async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored | undefined> {
     const { statements } = this.#context.database
     this.#claimed = 'theirs'
     const found = await performAsync(claimed(statements, id, draft), this.#opened.own)

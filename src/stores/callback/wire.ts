@@ -7,7 +7,6 @@ import { LockTimeoutError, type Query, type SqlAnswer } from '../sql/index.js'
 import { signsOf } from './classification.js'
 import type { CallbackDatabase, LocalSettings } from './database.js'
 import { type CallbackOptions, rowsOf, type Send, sendOn } from './options.js'
-import { over } from './refusals.js'
 
 /** What the statements of a transaction need. */
 export interface WireParts<Tx> extends Pick<CallbackOptions<Tx>, 'query'> {
@@ -116,4 +115,28 @@ function notInside(): RepriseError {
   const message =
     'The statements of query do not run inside the transaction: use what work was called with, not the pool.'
   return new RepriseError('ARGUMENT_INVALID', message, { details: { option: 'query' } })
+}
+
+/** An error came before the work was allowed to return. */
+export function aborted(cause: unknown): RepriseError {
+  const message = 'A statement of the transaction failed before its work was allowed to return; nothing was stored.'
+  return new RepriseError('TRANSACTION_ABORTED', message, { cause })
+}
+
+/** The handle is of the past. */
+export function over(): RepriseError {
+  return new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')
+}
+
+/** Somebody else has the key. */
+export function notClaimed(): RepriseError {
+  return new RepriseError('MARKER_INVALID', 'The key is not claimed by this transaction; nothing may be done under it.')
+}
+
+/** Something else has ended the transaction. */
+export function endedElsewhere(): RepriseError {
+  return new RepriseError(
+    'TRANSACTION_ENDED_ELSEWHERE',
+    'The transaction was ended by something other than its owner; what ran after that ran outside of it.',
+  )
 }

@@ -16,7 +16,7 @@ export interface Connections {
 }
 
 /** What is known of the server process behind a connection. */
-export interface Backend {
+interface Backend {
   readonly pid: string
   /** When the process was started, in µs since 1970. */
   readonly start: string

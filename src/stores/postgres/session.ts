@@ -68,9 +68,6 @@ type SentClaim =
   | { readonly id: StoredKey; readonly token: string; readonly inserted: boolean }
   | { readonly error: unknown }
 
-/** A row that comes and goes between two statements is looked for this often. */
-const mostRounds = 4
-
 /** A session on a connection. */
 export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound>>, StatementPort, SqlExecutor {
   readonly dialect: SqlDialect = postgresDialect
@@ -178,26 +175,22 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     return Array.isArray(answer) ? answer.at(fromEnd)?.rowCount : (answer as PostgresAnswer).rowCount
   }
 
-  async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored> {
-    const { tables } = this.#context.statements
-    for (let round = 1; round <= mostRounds; round++) {
-      const sent = this.#sent
-      this.#sent = undefined
-      let inserted: boolean
-      if (sent === undefined || 'error' in sent) inserted = await this.#insert(id, draft, sent)
-      else if (sent.id === id && sent.token === draft.token) inserted = sent.inserted
-      else throw new RepriseError('MARKER_INVALID', 'Another claim than this one was sent with BEGIN.')
-      if (inserted) {
-        this.#key = { id, token: draft.token }
-        this.#wire.lockWaitMs = this.#lockWaitMs
-        return 'claimed'
-      }
-      this.#key = 'theirs'
-      const { rows } = await this.#wire.send(readText(tables, literals.text(id)), undefined)
-      const record = recordOf(rows[0])
-      if (record !== undefined) return { record, nowMs: Number(rows[0]?.['now_ms']) }
+  async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored | undefined> {
+    const sent = this.#sent
+    this.#sent = undefined
+    let inserted: boolean
+    if (sent === undefined || 'error' in sent) inserted = await this.#insert(id, draft, sent)
+    else if (sent.id === id && sent.token === draft.token) inserted = sent.inserted
+    else throw new RepriseError('MARKER_INVALID', 'Another claim than this one was sent with BEGIN.')
+    if (inserted) {
+      this.#key = { id, token: draft.token }
+      this.#wire.lockWaitMs = this.#lockWaitMs
+      return 'claimed'
     }
-    throw new RepriseError('ROW_UNSETTLED', `The record came and went ${mostRounds} times while it was claimed.`)
+    this.#key = 'theirs'
+    const { rows } = await this.#wire.send(readText(this.#context.statements.tables, literals.text(id)), undefined)
+    const record = recordOf(rows[0])
+    return record === undefined ? undefined : { record, nowMs: Number(rows[0]?.['now_ms']) }
   }
 
   // Sends the claim, or throws what the one that was sent with BEGIN failed with.

@@ -25,7 +25,7 @@ export {
   hasEnd,
   recordMigrationName,
 } from './records/migration.js'
-export { claimed, type Procedure, perform, performAsync, reclaimed, unsettled } from './records/procedures.js'
+export { claimed, type Procedure, perform, performAsync, reclaimed } from './records/procedures.js'
 export { leftMs, type RecordRunner, SqlRecords, tooLate } from './records/records.js'
 export {
   isOurFormat,
@@ -50,4 +50,4 @@ export {
 export { sqlRows } from './rows.js'
 export { type SavepointTurns, savepointTurns } from './savepoint-turns.js'
 export { listOfValues, refuseTransactionStatements, statementsOf, transactionStatementIn } from './statements.js'
-export { type Binding, Values } from './values.js'
+export type { Binding } from './values.js'

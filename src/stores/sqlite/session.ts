@@ -70,7 +70,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
     return this.#whileBusy(waitMs, () => this.#handle.exec(text), controls)?.then(begun) ?? begun()
   }
 
-  claim(id: StoredKey, draft: RecordDraft): 'claimed' | Stored {
+  claim(id: StoredKey, draft: RecordDraft): 'claimed' | Stored | undefined {
     return this.#act(() => {
       const found = perform(claimed(this.#context.statements, id, draft), this.#send)
       if (found === 'claimed') this.#claimed = { id, token: draft.token }

@@ -236,14 +236,15 @@ function bodyFailed(error: unknown): never {
 }
 
 /**
- * A record is there: its outcome is the answer, or its memory has ended and it is taken over, in which case the unique
- * index or its version decides who does. Undefined: the key is ours.
+ * A record is in the way, or was: its outcome is the answer, or its memory has ended and it is taken over, in which case
+ * the unique index or its version decides who does; one that is gone again leaves the key to be claimed once more. The
+ * result undefined: the key is ours.
  */
 async function meetRecord<Handle>(
   session: Session<Handle>,
   { keyed, signal, reserveMs }: CallSettings,
   limits: StepLimits,
-  first: Stored,
+  first: Stored | undefined,
 ): Promise<{ readonly value: unknown } | undefined> {
   if (keyed === undefined) return undefined
   const { id, draft } = keyed
@@ -253,10 +254,11 @@ async function meetRecord<Handle>(
     const tooLate = (): unknown => deadlinePassed('in its body', reserveMs)
     return isPromiseLike(answer) ? limits.wait(answer, limits.workEndsAtMs, tooLate) : answer
   }
-  let claimed: 'claimed' | Stored = first
+  let claimed: 'claimed' | Stored | undefined = first
   for (let round = 1; round <= mostClaimRounds; round++) {
     if (round > 1) claimed = await within(() => session.claim(id, draft))
     if (claimed === 'claimed') return undefined
+    if (claimed === undefined) continue
     const found = keyed.meet(claimed)
     if ('replay' in found) return { value: found.replay }
     const { takeOver } = found

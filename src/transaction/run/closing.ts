@@ -143,6 +143,8 @@ async function closeIn<Handle extends TransactionControls>(
   const { id, draft } = keyed
   const claimed = await session.claim(id, draft)
   if (claimed === 'claimed') return { outcome: 'aborted' }
+  // Somebody's record was there and is gone again: whose it was nobody can tell, so it is looked at once more.
+  if (claimed === undefined) return { outcome: 'unknown', errors: [] }
   const met = metBy(keyed, claimed)
   const ours = claimed.record.token === draft.token
   if ('replay' in met) return { outcome: 'committed', stored: { value: met.replay }, ours }

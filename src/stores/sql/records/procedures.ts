@@ -19,7 +19,6 @@ import {
   type Written,
 } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
-import { RepriseError } from '../../../kernel/index.js'
 import type { SqlAnswer } from '../executor.js'
 import { Values } from '../values.js'
 import { checkRows, namedRecords, seenIn, selection, storableMs } from './rows.js'
@@ -58,25 +57,19 @@ export function proceduresOf(statements: RecordStatements): RecordProcedures {
   return statements.dialect.writesInWith ? new OneStatement(statements) : new StepByStep(statements)
 }
 
-/** A record that comes and goes between two statements is looked for this often. */
-const mostRounds = 4
-
-/** The claim of a transaction: made, or the record that is there. */
+/** The claim of a transaction: made, or the record that is there. Undefined: that was gone when it was read. */
 export function* claimed(
   statements: RecordStatements,
   id: StoredKey,
   draft: RecordDraft,
-): Procedure<'claimed' | Stored> {
+): Procedure<'claimed' | Stored | undefined> {
   const { advanceFence } = statements.tables
-  for (let round = 1; round <= mostRounds; round++) {
-    if (draft.leaseMs !== undefined && advanceFence !== undefined) yield counting(advanceFence)
-    // Most keys are new, and the index says so: a look before it would be one statement more for each of them.
-    const { rowCount } = yield statements.claim(id, draft)
-    if (rowCount === 1) return 'claimed'
-    const { record, nowMs } = seenIn((yield statements.read(id)).rows[0])
-    if (record !== undefined) return { record, nowMs }
-  }
-  throw unsettled()
+  if (draft.leaseMs !== undefined && advanceFence !== undefined) yield counting(advanceFence)
+  // Most keys are new, and the index says so: a look before it would be one statement more for each of them.
+  const { rowCount } = yield statements.claim(id, draft)
+  if (rowCount === 1) return 'claimed'
+  const { record, nowMs } = seenIn((yield statements.read(id)).rows[0])
+  return record === undefined ? undefined : { record, nowMs }
 }
 
 /** Whether the claim of a transaction could take the place of a record that was read. */
@@ -89,11 +82,6 @@ export function* reclaimed(
   const { advanceFence } = statements.tables
   if (draft.leaseMs !== undefined && advanceFence !== undefined) yield counting(advanceFence)
   return (yield statements.reclaim(id, over, draft)).rowCount === 1
-}
-
-/** The error of a record that would not stay as it was seen. */
-export function unsettled(): RepriseError {
-  return new RepriseError('ROW_UNSETTLED', `The record came and went ${mostRounds} times while it was claimed.`)
 }
 
 // The write, its note and the answer are parts of one WITH. All of them see the rows as they were before the statement,
@@ -112,12 +100,10 @@ class OneStatement implements RecordProcedures {
     const values = this.#values()
     const insert = this.#statements.claimText(claimCells(id, draft, values), this.#clock)
     const text = this.#answered(`done AS (${insert} RETURNING *)`, values.text(id))
-    for (let round = 1; round <= mostRounds; round++) {
-      const answer = writtenIn(yield { text, values: values.list })
-      // Neither written nor seen: it came after the statement had begun, so only the next one sees it.
-      if (answer.written || answer.record !== undefined) return answer
-    }
-    throw unsettled()
+    const answer = writtenIn(yield { text, values: values.list })
+    if (answer.written || answer.record !== undefined) return answer
+    // The record came after the statement had begun, so only the next one sees it.
+    return { ...seenIn((yield this.#statements.read(id)).rows[0]), written: false }
   }
 
   *swap(id: StoredKey, over: Expected, change: RecordChange | null, note?: AuditNote): Procedure<Written> {
@@ -220,14 +206,10 @@ class StepByStep implements RecordProcedures {
 
   *insert(id: StoredKey, draft: RecordDraft): Procedure<Written> {
     const { text, values } = this.#statements.claim(id, draft)
-    for (let round = 1; round <= mostRounds; round++) {
-      const there = seenIn((yield this.#statements.read(id)).rows[0])
-      if (there.record !== undefined) return { ...there, written: false }
-      if (draft.leaseMs !== undefined) yield* this.#advanceFence()
-      const answer = yield* this.#written(id, { text: text + this.#answer, values })
-      if (answer.written || answer.record !== undefined) return answer
-    }
-    throw unsettled()
+    const there = seenIn((yield this.#statements.read(id)).rows[0])
+    if (there.record !== undefined) return { ...there, written: false }
+    if (draft.leaseMs !== undefined) yield* this.#advanceFence()
+    return yield* this.#written(id, { text: text + this.#answer, values })
   }
 
   *swap(id: StoredKey, over: Expected, change: RecordChange | null, note?: AuditNote): Procedure<Written> {
