@@ -27,13 +27,11 @@ export function demandKnown(
 }
 
 /** An object without its undefined members: a member that may be undefined becomes an optional one. */
-export type Defined<Given extends object> = Flat<
-  { [Name in keyof Given as undefined extends Given[Name] ? never : Name]: Given[Name] } & {
-    [Name in keyof Given as undefined extends Given[Name] ? Name : never]?: Exclude<Given[Name], undefined>
-  }
->
-
-type Flat<Shape> = { [Name in keyof Shape]: Shape[Name] }
+export type Defined<Given extends object> = {
+  [Name in keyof Given as undefined extends Given[Name] ? never : Name]: Given[Name]
+} & {
+  [Name in keyof Given as undefined extends Given[Name] ? Name : never]?: Exclude<Given[Name], undefined>
+}
 
 /** A new object with the own members that are not undefined. */
 export function defined<Given extends object>(given: Given): Defined<Given> {
@@ -49,5 +47,5 @@ export function pick<Options extends object, Name extends keyof Options>(
   for (const name of names) {
     if (options[name] !== undefined) picked[name] = options[name]
   }
-  return picked as Defined<Pick<Options, Name>>
+  return picked as object as Defined<Pick<Options, Name>>
 }

@@ -122,10 +122,10 @@ export const formLaws = [
   { name: 'module-size', why: 'a module is understood as a whole', find: moduleSize },
   { name: 'module-contract', why: 'a module is entered by its contract', find: moduleContract },
   { name: 'first-comment', why: 'a reader knows at once what a file is for', find: firstComment },
+  { name: 'comment-width', why: 'comments are wrapped, so that they are read', find: commentWidth },
 ]
 
 /** What is printed and fails nothing: eyes judge it. @type {readonly Law[]} */
 export const formHints = [
   { name: 'file-size', why: `files over ${usualLines} lines may be two concepts`, find: fileSize },
-  { name: 'comment-width', why: 'comments are wrapped, so that they are read', find: commentWidth },
 ]
