@@ -236,9 +236,9 @@ function bodyFailed(error: unknown): never {
 }
 
 /**
- * A record is in the way, or was: its outcome is the answer, or its memory has ended and it is taken over, in which case
- * the unique index or its version decides who does; one that is gone again leaves the key to be claimed once more. The
- * result undefined: the key is ours.
+ * A record is in the way, or was: its outcome is the answer, or its memory has ended and it is taken over, in which
+ * case the unique index or its version decides who does; one that is gone again leaves the key to be claimed once more.
+ * The result undefined: the key is ours.
  */
 async function meetRecord<Handle>(
   session: Session<Handle>,
