@@ -57,7 +57,7 @@ describe('defined', () => {
 
   it('makes optional what may be undefined', () => {
     const given: { a: number | undefined; b: string; c?: boolean | undefined } = { a: 1, b: 'b' }
-    expectTypeOf(defined(given)).toEqualTypeOf<{ a?: number; b: string; c?: boolean }>()
+    expectTypeOf(defined(given)).branded.toEqualTypeOf<{ a?: number; b: string; c?: boolean }>()
   })
 })
 
@@ -73,7 +73,7 @@ describe('pick', () => {
     const picked = pick(options, ['attempts', 'deadline'])
     expect(Object.entries(picked)).toEqual([['attempts', 3]])
     expect(Object.keys(pick({ name: 'a' } as Options, ['attempts', 'name']))).toEqual(['name'])
-    expectTypeOf(picked).toEqualTypeOf<{ readonly attempts?: number; readonly deadline?: string }>()
-    expectTypeOf(pick(options, ['name'])).toEqualTypeOf<{ readonly name: string }>()
+    expectTypeOf(picked).branded.toEqualTypeOf<{ readonly attempts?: number; readonly deadline?: string }>()
+    expectTypeOf(pick(options, ['name'])).branded.toEqualTypeOf<{ readonly name: string }>()
   })
 })

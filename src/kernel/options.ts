@@ -27,16 +27,11 @@ export function demandKnown(
 }
 
 /** An object without its undefined members: a member that may be undefined becomes an optional one. */
-export type Defined<Given extends object> = Flat<
-  {
-    [Name in keyof Given as undefined extends Given[Name] ? never : Name]: Given[Name]
-  } & {
-    [Name in keyof Given as undefined extends Given[Name] ? Name : never]?: Exclude<Given[Name], undefined>
-  }
->
-
-/** An intersection as one object type, which reads better in errors and hints. */
-type Flat<Members> = { [Name in keyof Members]: Members[Name] }
+export type Defined<Given extends object> = {
+  [Name in keyof Given as undefined extends Given[Name] ? never : Name]: Given[Name]
+} & {
+  [Name in keyof Given as undefined extends Given[Name] ? Name : never]?: Exclude<Given[Name], undefined>
+}
 
 /** A new object with the own members that are not undefined. */
 export function defined<Given extends object>(given: Given): Defined<Given> {
