@@ -82,9 +82,10 @@ export function repeatable(why: string): Guard {
 /** How a conditional write tells its own earlier success from somebody else's. */
 export interface ConditionalOptions<Result = unknown> {
   /**
-   * Called when the precondition failed after an attempt that may have succeeded: reads back, and compares a write
-   * token or the intended representation. Undefined when it cannot tell; the outcome is then unknown. It has until the
-   * deadline, or a minute where there is none; then its signal aborts, and it could not tell. Default: it cannot tell.
+   * Called when the precondition failed after an attempt that may have succeeded: reads back, and looks for a write
+   * token, since others may have written an equal value. Undefined when it cannot tell; the outcome is then unknown.
+   * It has until the deadline, or a minute where there is none; then its signal aborts, and it could not tell.
+   * Default: it cannot tell.
    */
   readonly compare?: (signal: AbortSignal) => PromiseLike<Comparison<Result>> | Comparison<Result>
 }

@@ -34,6 +34,11 @@ export interface VerdictExtra {
    * A precondition failed (412, a version that moved on): after a `maybe` this may be our own success. Default false.
    */
   readonly conflict?: boolean
+  /**
+   * Another request of the same intent is at work (409 in flight): it says nothing about the health of the other side,
+   * so that neither breaker nor budget counts it as a failure. Default false.
+   */
+  readonly inFlight?: boolean
 }
 
 /** The two answers about one failed attempt, and the word for why. */

@@ -148,26 +148,31 @@ export class ClientCall<Value> {
 
   async #judge(response: Response, { origin }: Trail): Promise<Verdict | undefined> {
     const { trusts, classify, clock, refusesEarly } = this.#known
-    if (response.status < 400) return undefined
-    const problem = trusts(origin) ? await problemIn(response) : undefined
+    const { status, headers } = response
+    if (status < 400) return undefined
+    const isTrusted = trusts(origin)
+    const honoursKeys = this.#isKeyed(origin)
+    const problem = isTrusted || honoursKeys ? await problemIn(response) : undefined
     const own = classify(response)
     if (own !== undefined) return own
     const verdict = httpVerdict({
-      status: response.status,
-      header: (name) => response.headers.get(name),
+      status,
+      header: (name) => headers.get(name),
       nowMs: clock.wallMs(),
       refusesBeforeProcessing: refusesEarly(origin),
-      ...(problem && { problem }),
+      honoursKeys,
+      // An origin that honours keys is believed on those alone.
+      ...(problem && { problem: isTrusted ? problem : { ...problem, retryable: false } }),
     })
-    // Where keys are honoured, 409 is also the answer while the first request with the key is being carried out.
-    const isInFlight = response.status === 409 && this.#mayBeInFlight(origin) && verdict !== undefined
-    return isInFlight ? { ...verdict, help: 'transient', conflict: false } : verdict
+    // Servers that do not say so answer 409, too, while the first request with the key is being carried out.
+    const mayBeInFlight = honoursKeys && this.#guard?.rung !== 'conditional' && this.#soFar.mayHaveHappened
+    if (status !== 409 || !mayBeInFlight || verdict === undefined) return verdict
+    return { ...verdict, help: 'transient', conflict: false, inFlight: true }
   }
 
-  #mayBeInFlight(origin: string): boolean {
-    const rung = this.#guard?.rung
-    const isKeyed = rung === 'key' || (rung !== 'conditional' && this.#known.honoursKeys(origin))
-    return isKeyed && this.#request.key !== undefined && this.#soFar.mayHaveHappened
+  // Whether the request has a key, and its receiver is declared to honour it.
+  #isKeyed(origin: string): boolean {
+    return this.#request.key !== undefined && (this.#guard?.rung === 'key' || this.#known.honoursKeys(origin))
   }
 
   async #taken(response: Response, trail: Trail): Promise<Answer<Value>> {

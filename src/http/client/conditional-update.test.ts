@@ -9,6 +9,7 @@ import { type HttpClientOptions, httpClient } from './index.js'
 interface Account {
   readonly balance: number
   readonly by?: string
+  readonly token?: string
 }
 
 type Fault = 'lost-answer' | 'lost-request' | 'none'
@@ -71,6 +72,12 @@ const client = (options: HttpClientOptions = {}) =>
   httpClient({ ...options, policy: { backoff: constantDelay(1), ...options.policy } })
 const deposit = ({ balance, ...rest }: Account): Account => ({ ...rest, balance: balance + 10 })
 
+/** A deposit with a token that nobody else writes. */
+const marked = {
+  change: (current: Account): Account => ({ ...deposit(current), token: 'ours-1' }),
+  isOurs: ({ token }: Account): boolean => token === 'ours-1',
+}
+
 describe('conditionalUpdate', () => {
   it('reads, changes and writes under the tag', async () => {
     const { url, effects, requests, state } = await account([])
@@ -123,7 +130,7 @@ describe('conditionalUpdate', () => {
     }
     const slow = httpClient({ fetch: hanging, policy: { clock, backoff: constantDelay(0) } })
     let error: unknown
-    const update = slow.conditionalUpdate('http://127.0.0.1/', { change: deposit }).catch((reason: unknown) => {
+    const update = slow.conditionalUpdate('http://127.0.0.1/', marked).catch((reason: unknown) => {
       error = reason
     })
     while (!comparing) {
@@ -185,14 +192,43 @@ describe('conditionalUpdate', () => {
     let decided = 0
     const change = (current: Account) => {
       decided++
-      return deposit(current)
+      return marked.change(current)
     }
-    const update = await client().conditionalUpdate(url, { change })
+    const update = await client().conditionalUpdate(url, { ...marked, change })
     expect(update).toMatchObject({ changed: true, value: { balance: 110 } })
     expect(decided).toBe(1)
     expect(effects).toHaveLength(1)
-    expect(state()).toEqual({ balance: 110 })
+    expect(state()).toMatchObject({ balance: 110 })
     expect(requests.map(({ method }) => method)).toEqual(['GET', 'PUT', 'PUT', 'GET'])
+  })
+
+  it.each([
+    ['without a write token nobody can tell', undefined, 0],
+    ['a write token tells that it was not ours, and the change is decided anew', marked.isOurs, 1],
+  ])('a stranger’s equal value after a lost request is not taken for our write: %s', async (_name, isOurs, ours) => {
+    const world = await account(['lost-request'])
+    let puts = 0
+    const meddling: typeof fetch = (input, init) => {
+      // Somebody else makes the same change before our repeat arrives.
+      if (init?.method === 'PUT' && ++puts === 2) world.interfere({ balance: 110 })
+      return fetch(input, init)
+    }
+    const { change } = isOurs === undefined ? { change: deposit } : marked
+    const asked = client({ fetch: meddling }).conditionalUpdate(world.url, { change, ...(isOurs && { isOurs }) })
+    if (isOurs === undefined) {
+      await expect(asked).rejects.toBeInstanceOf(UnknownOutcomeError)
+      // Nothing is read that could tell nothing.
+      expect(world.requests.map(({ method }) => method)).toEqual(['GET', 'PUT', 'PUT'])
+    } else {
+      expect(await asked).toEqual({ changed: true, value: { balance: 120, token: 'ours-1' }, rounds: 2 })
+    }
+    expect(world.effects).toHaveLength(ours)
+  })
+
+  it('does not decide anew while its own write may still arrive: the tag is the old one', async () => {
+    const world = await account(['lost-request', 'lost-request', 'lost-request'])
+    await expect(client().conditionalUpdate(world.url, marked)).rejects.toBeInstanceOf(UnknownOutcomeError)
+    expect(world.requests.map(({ method }) => method)).toEqual(['GET', 'PUT', 'PUT', 'PUT', 'GET'])
   })
 
   it('a write that is answered 303 is made once, and not taken for somebody else’s', async () => {
@@ -264,9 +300,7 @@ describe('conditionalUpdate', () => {
       if (init?.method !== 'PUT' || lost.effects.length === 0) return fetch(input, init)
       return new Response(null, { status: 502 })
     }
-    expect(await client({ fetch: down }).conditionalUpdate(lost.url, { change: deposit })).toMatchObject({
-      changed: true,
-    })
+    expect(await client({ fetch: down }).conditionalUpdate(lost.url, marked)).toMatchObject({ changed: true })
     expect(lost.effects).toHaveLength(1)
 
     const gone = await account(['lost-request', 'lost-request', 'lost-request'])

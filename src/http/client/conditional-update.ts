@@ -2,14 +2,7 @@
 // before it is known whose change the next 412 is about.
 
 import { keyHeader } from '../../identity/index.js'
-import {
-  type Clock,
-  canonicalJsonOf,
-  deadlineAfter,
-  demandKnown,
-  isRepriseError,
-  RepriseError,
-} from '../../kernel/index.js'
+import { type Clock, deadlineAfter, demandKnown, isRepriseError, RepriseError } from '../../kernel/index.js'
 import { type AttemptRecord, type Comparison, UnknownOutcomeError } from '../../retry/index.js'
 import type { Answer, Reader } from './answer.js'
 import { letGo } from './body.js'
@@ -24,8 +17,9 @@ export interface ConditionalUpdateOptions<Value> {
    */
   readonly change: (current: Value) => Value | undefined | PromiseLike<Value | undefined>
   /**
-   * Whether the resource as it is now was written by us: for a resource that holds a write token, or members that the
-   * server sets. Undefined: cannot tell. Default: yes if it equals what was intended, else it cannot tell.
+   * Whether the resource as it is now was written by us, by something that nobody else writes: a write token in it, or
+   * a version that only we set. An equal value is no proof, since somebody else may have made the same change.
+   * Undefined: cannot tell. Default: it cannot tell, and a write whose answer was lost ends in UNKNOWN_OUTCOME.
    */
   readonly isOurs?: (current: Value, intended: Value) => boolean | undefined
   /** How often somebody else may come first. Default 5 rounds of reading and writing in all, at most 100. */
@@ -53,10 +47,10 @@ type Call = <Value>(url: string | URL, how: Reader<Value> | undefined, init: Cal
 
 /**
  * GET, change, PUT with `If-Match`. After a 412 the change is decided anew on the new state, unless an earlier attempt
- * may have been the one that changed it: then, and also when the attempts run out, the resource is read and compared
- * with what was intended, which takes a minute at most where `init` has no deadline. What cannot be told apart ends in
- * UNKNOWN_OUTCOME. Nothing of it is hedged, whatever the policy says, and caches are asked to stay out of it (`cache:
- * 'no-store'`).
+ * may have been the one that changed it: then, and also when the attempts run out, the resource is read and `isOurs` is
+ * asked, which takes a minute at most where `init` has no deadline. Without `isOurs`, where it cannot tell, and where
+ * the tag is still the old one, so that our write may yet arrive, it ends in UNKNOWN_OUTCOME. Nothing of it is hedged,
+ * whatever the policy says, and caches are asked to stay out of it (`cache: 'no-store'`).
  *
  * Refuses with ETAG_MISSING (a strong one is needed), HTTP_STATUS (another answer than expected), UPDATE_CONFLICT (the
  * rounds ran out), JSON_VALUE_UNSUPPORTED (the new value has no JSON) and, before anything is sent, ARGUMENT_INVALID.
@@ -97,10 +91,10 @@ class Resource<Value> {
   readonly #url: string | URL
   readonly #init: CallInit
   readonly #contentType: string
-  readonly #isOurs: (current: Value, intended: Value) => boolean | undefined
+  readonly #isOurs: ConditionalUpdateOptions<Value>['isOurs']
 
   constructor(call: Call, clock: Clock, url: string | URL, options: ConditionalUpdateOptions<Value>) {
-    const { isOurs = isEqual, init = {}, contentType = 'application/json' } = options
+    const { isOurs, init = {}, contentType = 'application/json' } = options
     const { deadline } = init
     demandNoneOfOurs(init)
     this.#call = call
@@ -132,11 +126,15 @@ class Resource<Value> {
     const headers = new Headers(this.#init.headers)
     headers.set('if-match', tag)
     headers.set('content-type', this.#contentType)
+    const isOurs = this.#isOurs
     const compare = async (): Promise<Comparison<Response>> => {
+      if (isOurs === undefined) return undefined
       const { deadline = deadlineAfter(maxCompareMs, this.#clock) } = this.#init
       const { response, value } = await this.read({ deadline })
-      const ours = this.#isOurs(value, intended)
-      return ours === undefined ? undefined : ours ? { ours, value: response } : { ours }
+      const ours = isOurs(value, intended)
+      if (ours) return { ours, value: response }
+      // Under the old tag our write may still arrive, after whatever would be decided now.
+      return ours === undefined || response.headers.get('etag') === tag ? undefined : { ours }
     }
     const history: AttemptRecord[] = this.#init.history ?? []
     const earlier = history.length
@@ -182,15 +180,6 @@ function jsonOf(value: unknown): string {
   throw new RepriseError('JSON_VALUE_UNSUPPORTED', 'The changed value has no JSON, so there is nothing to write.', {
     details: { kind: typeof value },
   })
-}
-
-// Another state may be somebody else's in place of ours, or on top of it: only equality says something.
-function isEqual(current: unknown, intended: unknown): true | undefined {
-  try {
-    return canonicalJsonOf(current) === canonicalJsonOf(JSON.parse(JSON.stringify(intended))) || undefined
-  } catch {
-    return undefined
-  }
 }
 
 function unexpected({ status }: Response): RepriseError {

@@ -62,7 +62,10 @@ describe('httpVerdict by status', () => {
 
   it('a retryable problem of a Reprise server makes 409 and 503 transient and no', () => {
     const problem = { type: 'https://reprise.example/problems/in-flight', retryable: true }
-    expect(verdictOn(409, {}, { problem })).toEqual({ help: 'transient', happened: 'no', why: 'http-409' })
+    const refused = { help: 'transient', happened: 'no', why: 'http-409' }
+    expect(verdictOn(409, {}, { problem })).toEqual({ ...refused, inFlight: true })
+    const type = 'https://reprise.example/problems/outcome-unknown'
+    expect(verdictOn(409, {}, { problem: { ...problem, type } })).toEqual(refused)
     expect(verdictOn(503, {}, { problem })).toMatchObject({ help: 'transient', happened: 'no', overload: true })
     expect(verdictOn(500, {}, { problem })).toMatchObject({ happened: 'maybe' })
     expect(verdictOn(422, {}, { problem })).toMatchObject({ help: 'permanent' })
@@ -74,6 +77,26 @@ describe('httpVerdict by status', () => {
       expect(verdictOn(503, {}, { problem: other })).toMatchObject({ happened: 'maybe' })
       expect(verdictOn(409, {}, { problem: other })).toMatchObject({ help: 'permanent' })
     }
+  })
+})
+
+describe('a 409 where keys are honoured', () => {
+  const problem = { type: 'urn:reprise:problem:in-flight' }
+  const inFlight = { help: 'transient', happened: 'no', why: 'http-409', inFlight: true }
+  const conflict = { help: 'permanent', happened: 'no', why: 'http-409', conflict: true }
+
+  it('is in flight where it asks to come back, or says so', () => {
+    const after = { 'retry-after': '2' }
+    expect(verdictOn(409, after, { honoursKeys: true })).toEqual({ ...inFlight, retryAfterMs: 2_000 })
+    expect(verdictOn(409, {}, { honoursKeys: true, problem })).toEqual(inFlight)
+  })
+
+  it('is a conflict where it says nothing, where keys are not honoured, and where the status is another', () => {
+    expect(verdictOn(409, {}, { honoursKeys: true })).toEqual(conflict)
+    expect(verdictOn(409, { 'retry-after': 'soon' }, { honoursKeys: true })).toEqual(conflict)
+    expect(verdictOn(409, { 'retry-after': '2' })).toEqual({ ...conflict, retryAfterMs: 2_000 })
+    expect(verdictOn(409, {}, { problem })).toEqual(conflict)
+    expect(verdictOn(412, { 'retry-after': '2' }, { honoursKeys: true, problem })).not.toHaveProperty('inFlight')
   })
 })
 

@@ -19,8 +19,13 @@ export interface HttpFacts {
   /** The origin is declared to answer 408 and 503 only to requests that it has not begun to process. Default false. */
   readonly refusesBeforeProcessing?: boolean
   /**
-   * The problem (RFC 9457) in the body, already parsed. Give it only where the origin is known to be a Reprise server:
-   * there, a 409 or 503 that says `retryable` was refused before the handler ran. Default: none.
+   * The request carried a key that the origin is declared to honour: a 409 with `Retry-After`, or with the problem
+   * `in-flight` of a Reprise server, says that another request with the key is at work. Default false.
+   */
+  readonly honoursKeys?: boolean
+  /**
+   * The problem (RFC 9457) in the body, already parsed. Give `retryable` only where the origin is known to be a Reprise
+   * server: there, a 409 or 503 that says so was refused before the handler ran. Default: none.
    */
   readonly problem?: HttpProblem
 }
@@ -41,13 +46,15 @@ export interface HttpProblem {
  * | 421, 425, 429 | transient | no |
  * | 408, 503 | transient | maybe; no where the origin refuses before processing |
  * | 409 and 503 with a retryable problem of a Reprise server | transient | no |
+ * | 409 in flight, where keys are honoured | transient | no |
  * | other 4xx up to 451 | permanent | no |
  * | 452 to 499: not registered, such as a proxy's 499 | permanent | maybe |
  * | 501, 505, 506, 508, 510, 511 | permanent | maybe |
  * | other 5xx: unknown ones count as 500 (RFC 9110, 15) | transient | maybe |
  *
  * A 409 or 412 says that *this* attempt changed nothing, and is marked as a conflict: after an earlier `maybe` it may
- * be the trace of our own success, which has to be compared with what was intended; a status cannot tell.
+ * be the trace of our own success, which has to be compared with what was intended; a status cannot tell. One that says
+ * that another request with the key is at work is no conflict, and marked as in flight.
  *
  * 429, 503 and 529 are marked as overload. `Retry-After` and `retry-after-ms` give the wait, the longer one if both are
  * there. `x-should-retry` and `stripe-should-retry`: `false` forbids a repeat, `true` makes it worthwhile; neither says
@@ -58,11 +65,15 @@ export function httpVerdict(facts: HttpFacts): Verdict | undefined {
   if (!(status >= 400 && status <= 599)) return undefined
   const header = (name: string) => facts.header(name)
   const isBusy = status === 503 || status === 429 || status === 529
+  const waitMs = Math.max(readRetryAfter(header('retry-after'), facts.nowMs) ?? -1, inMs(header('retry-after-ms')))
+  const isTold = /[:/#]in-flight$/.test(problem?.type ?? '')
+  const isInFlight =
+    status === 409 && ((isTold && problem?.retryable) || (facts.honoursKeys && (isTold || waitMs >= 0)))
   const isRefusal =
-    (status === 503 || status === 409) && problem?.retryable && (problem.type ?? 'about:blank') !== 'about:blank'
+    isInFlight ||
+    ((status === 503 || status === 409) && problem?.retryable && (problem.type ?? 'about:blank') !== 'about:blank')
   const isEarly = status === 503 || status === 408 ? facts.refusesBeforeProcessing : status < 452
   const should = [header('x-should-retry'), header('stripe-should-retry')]
-  const waitMs = Math.max(readRetryAfter(header('retry-after'), facts.nowMs) ?? -1, inMs(header('retry-after-ms')))
   return {
     help: isRefusal || should.includes('true') || transientStatus.test(`${status}`) ? 'transient' : 'permanent',
     happened: isRefusal || isEarly ? 'no' : 'maybe',
@@ -70,6 +81,7 @@ export function httpVerdict(facts: HttpFacts): Verdict | undefined {
     ...(waitMs >= 0 && { retryAfterMs: waitMs }),
     ...(isBusy && { overload: true }),
     ...((status === 412 || status === 409) && !isRefusal && { conflict: true }),
+    ...(isInFlight && { inFlight: true }),
     ...(should.includes('false') && { doNotRepeat: true }),
   }
 }

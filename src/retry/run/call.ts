@@ -330,7 +330,8 @@ export class Call<Result> implements LimitedCall {
     failures.verdict = failure.verdict ?? soundVerdict(settings.classify((failure as { error: unknown }).error))
     // At its deadline a hedged call fails once, however many attempts it ends.
     const isSame = this.isHedged && isSameDeadline(failure, failures.latest)
-    if (failures.verdict.help === 'transient' && !isSame) breaker?.failed(pass, nowMs)
+    const { help, inFlight } = failures.verdict
+    if (help === 'transient' && !inFlight && !isSame) breaker?.failed(pass, nowMs)
     else breaker?.ignored(pass)
     failures.latest = failure
     const mayBeOurs = failures.verdict.conflict && failures.latestMaybe !== undefined && guard?.rung === 'conditional'
@@ -373,7 +374,7 @@ export class Call<Result> implements LimitedCall {
     const { settings, guard, deadline, failures } = this
     const { verdict } = failures
     const { rules, random } = settings
-    if (!isTold && (verdict.help === 'transient' || verdict.doNotRepeat)) {
+    if (!isTold && !verdict.inFlight && (verdict.help === 'transient' || verdict.doNotRepeat)) {
       rules.budget?.failed(nowMs, failures.isCounted)
       failures.isCounted = true
     }
@@ -390,10 +391,11 @@ export class Call<Result> implements LimitedCall {
       remainingMs: deadline === undefined ? Number.POSITIVE_INFINITY : deadline.expiresAtMs - nowMs,
       nowMs,
       withoutBackoff: this.isHedged,
-      isPaid: failures.isPaid,
+      // The attempt that is at work will most likely answer before another is sent, so that one is paid for when it is.
+      isPaid: failures.isPaid || (this.isHedged && verdict.inFlight === true),
     }
     const decision = decideRepeat(rules, facts, random)
-    if (this.isHedged && decision.again) failures.isPaid = true
+    if (this.isHedged && decision.again && !verdict.inFlight) failures.isPaid = true
     return decision
   }
 
