@@ -11,6 +11,7 @@ export type {
   Trace,
   TransactionControls,
 } from './engine.js'
+export { codesIn, type ErrorCodes, errorsIn } from './error-codes.js'
 export type { Finding } from './finding.js'
 export { TransactionHandle } from './handle.js'
 export { type HandleLife, handleLife, type SavepointSteps, type SynchronousSavepointSteps } from './handle-life.js'

@@ -14,7 +14,14 @@ export interface TransactionAttemptEvent {
   readonly help: 'transient' | 'permanent'
   /** The code or sign by which it was classified. */
   readonly sign: string
-  /** Whether somebody should be woken. */
+  /** The SQLSTATE that the server answered with; absent where it gave none. */
+  readonly sqlState?: string
+  /**
+   * The code of the driver, of the engine or of the network: `ECONNRESET`, `SQLITE_BUSY`, `ER_LOCK_DEADLOCK`, `P2034`;
+   * absent where there is none beside the SQLSTATE.
+   */
+  readonly driverCode?: string
+  /** Whether somebody should be woken: also where the outcome stayed unknown. */
   readonly alarm: boolean
   /** The wait before the next attempt, in ms; absent when there is none. */
   readonly delayMs?: number

@@ -1,9 +1,9 @@
 // What happened on the way: one record for each attempt that failed, found through the error that came of it.
 
-import type { Phase, Ruling } from '../atomicity/index.js'
+import type { ErrorCodes, Phase, Ruling } from '../atomicity/index.js'
 
 /** An attempt at a transaction that did not commit, or not for all we knew. */
-export interface FailedTransaction {
+export interface FailedTransaction extends ErrorCodes {
   /** Which attempt; the first is 1. */
   readonly attempt: number
   readonly phase: Phase

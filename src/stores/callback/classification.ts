@@ -3,6 +3,7 @@
 
 import {
   type ClassificationRow,
+  errorsIn,
   type Phase,
   type Ruling,
   type RulingWord,
@@ -12,7 +13,6 @@ import {
 } from '../../atomicity/index.js'
 import { isRepriseError } from '../../kernel/index.js'
 import { callbackTable } from './classification-table.js'
-import { errorsIn } from './inversion.js'
 
 /** The table, for documents and reports. */
 export const callbackClassification: readonly ClassificationRow[] = callbackTable

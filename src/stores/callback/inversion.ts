@@ -1,6 +1,7 @@
 // A transaction function turned inside out: its work hands out what it was called with, and then waits to be told how
 // to end.
 
+import { errorsIn } from '../../atomicity/index.js'
 import { type Clock, inTime, RepriseError } from '../../kernel/index.js'
 
 /**
@@ -123,22 +124,6 @@ async function settlementOf<Tx>(
     return { well: false, error }
   }
 }
-
-/** An error and those inside it, outermost first: ORMs wrap what the driver said, each under a name of its own. */
-export function* errorsIn(error: unknown): Generator<Readonly<Record<string, unknown>>> {
-  const waiting: unknown[] = [error]
-  for (let looked = 0; looked < mostInside && waiting.length > 0; looked++) {
-    const next = waiting.shift()
-    if (typeof next !== 'object' || next === null) continue
-    const found = next as Readonly<Record<string, unknown>>
-    yield found
-    waiting.push(...wrappers.map((name) => found[name]))
-  }
-}
-
-const mostInside = 24
-// TypeORM, Sequelize, and the language itself.
-const wrappers = ['driverError', 'original', 'parent', 'cause'] as const
 
 function holdsRolledBack(error: unknown): boolean {
   for (const found of errorsIn(error)) if (found instanceof RolledBack) return true

@@ -1,15 +1,17 @@
 // One attempt at a transaction: a connection, a fresh transaction, the caller's body, COMMIT. The attempt knows at
 // every moment in which phase it is.
 
-import type {
-  BeginSettings,
-  Engine,
-  Phase,
-  Ruling,
-  Session,
-  Stored,
-  Trace,
-  TransactionControls,
+import {
+  type BeginSettings,
+  codesIn,
+  type Engine,
+  type ErrorCodes,
+  type Phase,
+  type Ruling,
+  type Session,
+  type Stored,
+  type Trace,
+  type TransactionControls,
 } from '../../atomicity/index.js'
 import {
   afterMicrotasks,
@@ -50,6 +52,8 @@ export interface FailedAttempt<Result> {
   /** What the caller is to see if this was the last attempt. */
   readonly error: unknown
   readonly ruling: Ruling
+  /** The codes of the error that the ruling goes by. */
+  readonly codes: ErrorCodes
   /** Errors of cleaning up. */
   readonly suppressed: readonly unknown[]
   readonly trace: Trace | undefined
@@ -178,10 +182,13 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
     fault = reach('transaction.before-commit')
     if (fault !== undefined) await fault
 
+    // A body that kept the event loop busy is through before its timer rings. COMMIT is not sent without time for its
+    // answer: what can still be told for certain is not made unknown.
+    const commitMs = limits.leftMs()
+    if (commitMs <= 0) throw tooLate()
     progress.result = { value, afterCommit: controls.hooks }
     progress.phase = 'committing'
     const commit = session.commit()
-    const commitMs = limits.leftMs()
     // COMMIT's own time ends before the reserve. A signal does not end the wait for it: its outcome is awaited.
     const { durability } = isPromiseLike(commit)
       ? await limits.wait(commit, workEndsAtMs, () => new CommitTimedOut(commitMs), false)
@@ -274,7 +281,7 @@ async function attemptFailed<Handle extends TransactionControls, Result>(
   thrown: unknown,
 ): Promise<FailedAttempt<Result>> {
   const error = thrown instanceof BodyFailed ? thrown.thrown : thrown
-  const { ruling, shown } = ruleOn(engine, settings, { phase, poisoned: session?.poisoned, claimed, thrown, error })
+  const { ruling, shown, by } = ruleOn(engine, settings, { phase, poisoned: session?.poisoned, claimed, thrown, error })
   const suppressed: unknown[] = []
   if (session !== undefined) {
     session.poison(error)
@@ -285,7 +292,16 @@ async function attemptFailed<Handle extends TransactionControls, Result>(
     if (sound) suppressed.push(...(await rollBack(session, settings)))
     else session.release('discard')
   }
-  return { committed: false, phase, error: shown, ruling, suppressed, trace: session?.trace, result }
+  return {
+    committed: false,
+    phase,
+    error: shown,
+    ruling,
+    codes: codesIn(by),
+    suppressed,
+    trace: session?.trace,
+    result,
+  }
 }
 
 /**

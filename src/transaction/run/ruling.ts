@@ -23,6 +23,8 @@ export interface AttemptFailure {
 export interface FailureRuling {
   readonly ruling: Ruling
   readonly shown: unknown
+  /** The error of the engine or of its driver that it goes by; undefined: there was none. */
+  readonly by: unknown
 }
 
 /** Rules on a failure. */
@@ -36,7 +38,9 @@ export function ruleOn<Handle extends TransactionControls>(
   if (keyed?.blocked === undefined || failure.claimed || !ruled.ruling.blocked) return ruled
   // Who waits for a key may have enough of it before the attempts are used up.
   const ended = keyed.blocked(ruled.shown)
-  return ended === undefined ? ruled : { ruling: { ...ruled.ruling, help: 'permanent' }, shown: ended.refusal }
+  return ended === undefined
+    ? ruled
+    : { ...ruled, ruling: { ...ruled.ruling, help: 'permanent' }, shown: ended.refusal }
 }
 
 // The first error of the engine decides, also where the body swallowed it or threw another one in its place.
@@ -46,10 +50,14 @@ function ruleByEngine<Handle extends TransactionControls>(
   { phase, poisoned, thrown, error }: AttemptFailure,
 ): FailureRuling {
   if (phase === 'committing') return ruleOnCommit(engine, settings, error)
-  if (thrown instanceof Swallowed) return { ruling: engine.classify(thrown.first, phase), shown: thrown.toError() }
-  if (poisoned !== undefined) return { ruling: engine.classify(poisoned.error, phase), shown: error }
-  if (thrown instanceof BodyFailed) return { ruling: bodyRuling(settings, error), shown: error }
-  return { ruling: engine.classify(error, phase), shown: error }
+  if (thrown instanceof Swallowed) {
+    return { ruling: engine.classify(thrown.first, phase), shown: thrown.toError(), by: thrown.first }
+  }
+  if (poisoned === undefined && thrown instanceof BodyFailed) {
+    return { ruling: bodyRuling(settings, error), shown: error, by: undefined }
+  }
+  const by = poisoned === undefined ? error : poisoned.error
+  return { ruling: engine.classify(by, phase), shown: error, by }
 }
 
 // What only read has nothing that could have happened, so there is nothing to find out either.
@@ -64,6 +72,7 @@ function ruleOnCommit<Handle extends TransactionControls>(
   return {
     ruling: harmless ? { ...ownRuling('read-only-commit', 'committing'), sign: ruling.sign } : ruling,
     shown: timedOut ? error.toError() : error,
+    by: error,
   }
 }
 

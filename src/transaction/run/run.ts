@@ -66,9 +66,9 @@ export async function runTransaction<Handle extends TransactionControls, Result>
     }
     const resolved = end.ruling.outcome === 'aborted' ? undefined : await resolve(engine, settings, end)
     if (resolved?.outcome === 'committed') return committedAfterAll(engine.name, settings, end, resolved)
-    const { phase, ruling, error, suppressed } = end
+    const { phase, ruling, error, suppressed, codes } = end
     const found = defined({ resolved: resolved?.outcome })
-    const failure: FailedTransaction = { attempt: number, phase, ruling, error, suppressed, ...found }
+    const failure: FailedTransaction = { attempt: number, phase, ruling, ...codes, error, suppressed, ...found }
     if (resolved?.outcome === 'unknown') {
       failures.push(failure)
       announce(engine.name, failure, 'unknown')
@@ -168,7 +168,7 @@ async function pause(settings: CallSettings, delayMs: number, failures: readonly
 
 function announce(domain: string, failure: FailedTransaction, stop: GivenUp | undefined): void {
   if (!transactionAttempt.hasSubscribers) return
-  const { attempt, phase, ruling, delayMs } = failure
+  const { attempt, phase, ruling, sqlState, driverCode, delayMs } = failure
   transactionAttempt.publish({
     domain,
     attempt,
@@ -176,8 +176,9 @@ function announce(domain: string, failure: FailedTransaction, stop: GivenUp | un
     outcome: ruling.outcome,
     help: ruling.help,
     sign: ruling.sign,
-    alarm: ruling.alarm,
-    ...defined({ delayMs, stop }),
+    // An outcome that stayed unknown is an intent that somebody has to settle.
+    alarm: ruling.alarm || stop === 'unknown',
+    ...defined({ sqlState, driverCode, delayMs, stop }),
   })
 }
 
