@@ -1,4 +1,4 @@
-// The front door: the names most programs need. Each room has a door of its own with the rest.
+// The main entry point: the names most programs need. Each module has an entry point of its own with the rest.
 
 export {
   contentKey,

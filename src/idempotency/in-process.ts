@@ -18,7 +18,7 @@ import { inFlight, mismatch } from './errors.js'
 export interface Visitor {
   /** The fingerprint of the content; undefined: nothing is compared. */
   readonly fingerprint: string | undefined
-  /** Whether it would rather be refused than wait. */
+  /** Whether it is refused instead of waiting. */
   readonly refusesDuplicates: boolean
   /** How many may wait for the same key already. */
   readonly mostWaiting: number
@@ -45,9 +45,8 @@ interface Flight<Told> {
   waiters: Set<Waiter<Told>>
 }
 
-// Who would rather be refused waits this long, in ms, until the store has told the leader whose the key is: it may be
-// finished, and then both are given its outcome. Not for longer: a store that is slow to answer does not make the
-// leader any less at work.
+// In refuse mode, wait at most this long, in ms, for the store to say who holds the key: if the key is finished, both
+// get its outcome. No longer, because a slow store does not change that the leader is at work.
 const shortWaitMs = 250
 
 // Of all flights for which nobody waits; never added to.
@@ -92,7 +91,7 @@ export class InProcessQueue<Told> {
     return this.#wait(flight, visitor)
   }
 
-  /** The leader has claimed the key: whoever waits with other content, or would rather not wait, is refused now. */
+  /** The leader has claimed the key: waiters with other content, or in refuse mode, are refused now. */
   claimed(id: StoredKey, leader: Visitor): void {
     const flight = this.#flights.get(id)
     if (flight?.leader !== leader || flight.claimed) return
@@ -145,7 +144,7 @@ export class InProcessQueue<Told> {
   }
 }
 
-// Other content is told before anything else: waiting would not help it.
+// Refuse different content first: waiting would not help.
 function whyNotWait({ leader }: { readonly leader: Visitor }, visitor: Visitor): RepriseError | undefined {
   if (leader.fingerprint !== visitor.fingerprint) return mismatch()
   return visitor.refusesDuplicates ? inFlight({ waitedMs: 0 }) : undefined

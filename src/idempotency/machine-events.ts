@@ -124,7 +124,6 @@ export type Decision =
       /** When another try makes sense, in ms from now; absent where time alone changes nothing. */
       readonly retryInMs?: number
     }
-  /** Write. */
   | { readonly act: 'write'; readonly change: RecordChange; readonly note?: Omit<AuditNote, 'actor'> }
   /** Remove the record: the key is free. */
   | { readonly act: 'remove' }

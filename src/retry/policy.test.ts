@@ -78,15 +78,15 @@ describe('a policy', () => {
 // With the module loaded anew: the first use of the one-line form in a process is one inside another.
 it('one-line retries inside one another make as many calls as the outer one says', async () => {
   vi.resetModules()
-  const room = await import('./index.js')
-  const { constantDelay } = room
+  const retrying = await import('./index.js')
+  const { constantDelay } = retrying
   const options = {
-    classify: () => room.transient('flaky', 'maybe'),
+    classify: () => retrying.transient('flaky', 'maybe'),
     backoff: constantDelay(0),
     budget: false,
   } as const
   const body = vi.fn(() => Promise.reject(new Error('flaky')))
-  const nested = room.retry(room.readOnly(), () => room.retry(room.readOnly(), body, options), options)
+  const nested = retrying.retry(retrying.readOnly(), () => retrying.retry(retrying.readOnly(), body, options), options)
   await expect(nested).rejects.toThrow('flaky')
   expect(body).toHaveBeenCalledTimes(3)
 })

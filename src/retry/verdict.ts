@@ -87,8 +87,8 @@ function isVerdict(value: unknown): value is Verdict {
 }
 
 /**
- * What a classifier or a body said, as a verdict. Both are the user's: what is no verdict counts as none, and only `no`
- * is no.
+ * What a classifier or a body said, as a verdict. Both are the user's code: anything that is not a verdict is ignored,
+ * and only `no` means that nothing happened.
  */
 export function soundVerdict(said: Verdict | undefined): Verdict {
   if (said === undefined || isVerdict(said)) return said ?? unclassified

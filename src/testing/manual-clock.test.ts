@@ -226,7 +226,7 @@ describe('manualClock', () => {
   )
 })
 
-describe('the door', () => {
+describe('the entry point', () => {
   it('offers the seeded random of the kernel', () => {
     expect(seededRandom).toBe(kernelSeededRandom)
   })

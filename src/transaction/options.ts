@@ -1,4 +1,4 @@
-// What a transaction can be told, and what it is told by default.
+// Options of a transaction, and their defaults.
 
 import type { Isolation } from '../atomicity/index.js'
 import type { Key, Scope } from '../identity/index.js'

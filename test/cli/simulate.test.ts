@@ -117,10 +117,10 @@ describe('reprise', () => {
   it('runs policies of one’s own: JSON and modules', async () => {
     const json = await reprise('simulate', 'storm', '--seconds', '5', '--policy', join(fixtures, 'six-attempts.json'))
     expect(json.out).toContain('6 attempts, backoff full 100..5000 ms, no budget')
-    const door = pathToFileURL(join(folder, 'retry', 'index.js')).href
+    const entryPoint = pathToFileURL(join(folder, 'retry', 'index.js')).href
     await writeFile(
       join(folder, 'policy.mjs'),
-      `import { equalJitter, retryPolicy } from '${door}'\nexport default retryPolicy({ attempts: 5, backoff: equalJitter() })\n`,
+      `import { equalJitter, retryPolicy } from '${entryPoint}'\nexport default retryPolicy({ attempts: 5, backoff: equalJitter() })\n`,
     )
     const module = await reprise('simulate', 'storm', '--seconds', '5', '--policy', 'policy.mjs')
     expect(module.out).toContain('5 attempts, backoff equal 50..2000 ms, token budget 10/0.1')

@@ -63,6 +63,15 @@ async function servePayments(load, url) {
   return { port: address.port, end }
 }
 
+/**
+ * Of the same work done a few times, the one that entered least: on a busy machine a timer may ring that would not have.
+ * @param {import('./coverage.mjs').Entered[]} all
+ */
+function smallest(all) {
+  const size = (/** @type {import('./coverage.mjs').Entered} */ entered) => [...entered.values()].flat().length
+  return all.reduce((least, entered) => (size(entered) < size(least) ? entered : least))
+}
+
 /** A body for a policy that fails so often before it succeeds, each time before anything was sent. */
 function failing(/** @type {number} */ times) {
   let left = times
@@ -83,18 +92,19 @@ export async function walkCalls(root, url) {
   const { mintKey } = await load('identity/index.js')
   const payments = await servePayments(load, url)
   const coverage = await startCoverage(root)
-  const walked = async (/** @type {string} */ name, /** @type {() => Promise<unknown>} */ work) => ({
-    name,
-    entered: await coverage.enteredBy(work),
-  })
+  const walked = async (/** @type {string} */ name, /** @type {(round: number) => Promise<unknown>} */ work) => {
+    const all = []
+    for (let round = 0; round < 5; round++) all.push(await coverage.enteredBy(() => work(round)))
+    return { name, entered: smallest(all) }
+  }
   try {
     const policy = retryPolicy({ attempts: 3, backoff: fullJitter({ baseMs: 1, capMs: 2 }) })
     const key = mintKey()
     await postPayment(payments.port, 'warm')
     await policy.run(keyed(key), failing(0))
     return [
-      await walked('keyed POST', () => postPayment(payments.port, 'first')),
-      await walked('keyed POST, replayed', () => postPayment(payments.port, 'first')),
+      await walked('keyed POST', (round) => postPayment(payments.port, `key-${round}`)),
+      await walked('keyed POST, replayed', (round) => postPayment(payments.port, `key-${round}`)),
       await walked('policy.run, success', () => policy.run(keyed(key), failing(0))),
       await walked('policy.run, one failure', () => policy.run(keyed(key), failing(1))),
     ]

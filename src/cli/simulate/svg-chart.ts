@@ -20,7 +20,7 @@ interface ChartPanel {
   readonly lines: readonly ChartLine[]
 }
 
-/** A chart. */
+/** What a chart shows: its titles, its axes and its panels of lines. */
 export interface Chart {
   readonly title: string
   /** Lines under the heading, at most two. */

@@ -44,7 +44,6 @@ export interface AtomicOperation<Handle, Input> {
   readonly domain: OperationDomain
   /** Runs its transactions. */
   readonly transact: KeyedTransactions<Handle>
-  /** The body. */
   readonly run: (tx: Handle, input: Input) => unknown
 }
 
@@ -53,8 +52,8 @@ const noOptions: CallOptions = {}
 // No claim has this token: a call that has not drafted one looks at a record that cannot be its own.
 const undrafted: RecordDraft = { mode: 'atomic', token: '' }
 
-// The unique index lets nobody through, so that a short wait, in ms, tells that somebody is there; not so short that
-// the store's own short locks are mistaken for it.
+// The unique index blocks duplicates, so a short wait, in ms, shows that another call holds the key. It is longer than
+// the store's own short locks, which would be mistaken for that.
 const shortWaitMs = 25
 
 /** One call. Made, it has refused an input or options that are not valid. */
@@ -309,8 +308,7 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
   }
 }
 
-// A body that makes a final failure of whatever it catches must not make one of a store that was contended or down: the
-// attempts are used up, nothing else.
+// Do not store a final failure if the last attempt failed transiently, even if `terminal` maps every error.
 function wasTransient(error: unknown): boolean {
   return transactionHistoryOf(error)?.attempts.at(-1)?.ruling.help === 'transient'
 }

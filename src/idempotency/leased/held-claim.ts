@@ -30,8 +30,8 @@ export type ClaimEnd =
 export type EndEvent = Unowned<Exclude<OwnerEvent, { readonly kind: 'renew' }>>
 type Unowned<Event> = Event extends unknown ? Omit<Event, 'token' | 'fence'> : never
 
-// What was done is told to the store also after the lease: nobody takes the claim over before the margin has passed,
-// and whoever does is told apart by token and fence.
+// The outcome is still written after the lease ends: nobody takes the claim over before the margin has passed, and
+// token and fence tell a later owner apart.
 const leastGraceMs = 1_000
 const mostGraceMs = 5_000
 

@@ -92,7 +92,6 @@ export interface Plan {
   readonly ask: ((call: ResolveCall<unknown>) => unknown) | undefined
   /** Judges what a call threw. */
   readonly classify: Classifier
-  /** The body. */
   readonly run: (lease: Lease, input: unknown) => unknown
   readonly answers: LeasedAnswers
 }

@@ -135,7 +135,7 @@ export class Call<Result> implements LimitedCall {
 
   /**
    * @param isOwned Whether a layer around this one repeats.
-   * @param isHedged Whether several attempts may be out at a time, and the next goes without a wait of our own.
+   * @param isHedged Whether several attempts may be out at a time; the next one is sent without a backoff delay.
    */
   constructor(
     settings: PolicySettings,

@@ -20,7 +20,7 @@ function row(sign: string, name: string, words: Words, why: string): Classificat
 
 const prisma = 'Prisma’s own code, thrown by the test in its shape: '
 
-/** All rows. */
+/** What each error means that an ORM hands through or makes of its own. */
 export const callbackTable: readonly ClassificationRow[] = [
   row('40001', 'serialization_failure', again, 'A definite abort; comes at COMMIT too.'),
   row('40P01', 'deadlock_detected', again, 'A definite abort.'),

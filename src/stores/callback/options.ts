@@ -70,7 +70,7 @@ export interface CallbackOptions<Tx> extends TransactionDefaults {
   /**
    * Begins a transaction, calls `work` once with what its statements run on, commits when `work` resolves and rolls
    * back when it rejects; settles when that is done, and not before: `(work, { isolation }) =>
-   * dataSource.transaction(levels[isolation], work)`. One that repeats on its own is told no: Reprise repeats.
+   * dataSource.transaction(levels[isolation], work)`. Turn off the ORM's own retries: Reprise repeats.
    */
   readonly transaction: (work: (tx: Tx) => Promise<void>, settings: CallbackSettings) => PromiseLike<unknown>
   /**

@@ -49,7 +49,7 @@ export interface SessionContext<Tx> extends Pick<CallbackOptions<Tx>, 'transacti
   wired: boolean
 }
 
-/** One transaction. */
+/** One transaction of the user's transaction function, driven from outside by the runner's steps. */
 export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, CallbackPort<Tx> {
   readonly trace: undefined = undefined
   readonly dialect: SqlDialect

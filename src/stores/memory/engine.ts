@@ -17,11 +17,10 @@ import { MemoryRecords } from './records.js'
 import { MemorySession } from './session.js'
 import { Tables } from './tables.js'
 
-/** The engine. */
+/** Transactions on tables and records in memory, one writer at a time. */
 export class MemoryEngine implements Engine<MemoryTransaction> {
   readonly manifest: typeof memoryManifest = memoryManifest
   readonly name: string
-  /** The tables. */
   readonly tables: Tables = new Tables()
   readonly records: MemoryRecords
   readonly #turns: Turns

@@ -32,7 +32,7 @@ function unproducible(sign: string, name: string, words: Words, why: string, not
   return { sign, name, ...words, why, evidence: { notProducible } }
 }
 
-/** All rows. */
+/** What each SQLSTATE, and each sign of the driver, means for the transaction it happened in. */
 export const postgresTable: readonly ClassificationRow[] = [
   row(
     '40001',

@@ -163,8 +163,8 @@ export class TransactionClient {
     return this.#port.send(copy, valuesOf(values))
   }
 
-  // Who gives a callback, or what answers by itself, does not look at the promise: the transaction must not go on as if
-  // the statement had been run.
+  // With a callback or a submittable nobody awaits the promise: the transaction must not go on as if the statement had
+  // been run.
   #unheard(why: string): RepriseError {
     const refusal = unsupported(why)
     this.#port.life.poison(refusal)

@@ -108,9 +108,7 @@ export interface MigrationLimits {
 
 /** Time and chance, for the pauses. */
 export interface MigrationMeans {
-  /** Time. */
   readonly clock: Clock
-  /** Chance. */
   readonly random: Random
 }
 

@@ -18,9 +18,7 @@ export type SqliteEngineOptions<Bound> = Pick<SqliteOptions<Bound>, 'name'> &
   Partial<Loose<Pick<SqliteOptions<Bound>, 'open' | 'file' | 'prefix' | 'readers' | 'queue'>>> & {
     /** Makes what the body works with. */
     readonly bind: Bind<Bound>
-    /** Time. */
     readonly clock: Clock
-    /** Chance. */
     readonly random: Random
     /** The longest wait for a turn, in ms. Default 1,000. */
     readonly connectionWaitMs?: number
@@ -36,7 +34,6 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   readonly prefix: string
   /** The names of Reprise's tables. */
   readonly tables: SqliteTables
-  /** All connections. */
   readonly connections: Connections
   readonly records: SqlRecords
   readonly #statements: RecordStatements

@@ -5,7 +5,7 @@
 
 import { RepriseError } from '../../kernel/index.js'
 
-/** One message. */
+/** One message of the protocol, as it stood in the stream. */
 export interface Frame {
   /** The type byte as a character; empty for a client's first message. */
   readonly type: string

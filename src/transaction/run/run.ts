@@ -97,7 +97,7 @@ async function resolve<Handle extends TransactionControls, Result>(
     unresolved === undefined
       ? { outcome: 'unknown', errors: [] }
       : await resolveOutcome(engine, unresolved, settings, settings.keyed)
-  // A commit before the body had returned is none of ours: its result would be nobody's.
+  // If it committed before the body returned, we have no result to hand out: report unknown.
   const orphan = looked.outcome === 'committed' && looked.stored === undefined && end.result === undefined
   const found: Resolved = orphan ? { outcome: 'unknown', errors: [] } : looked
   if (transactionResolved.hasSubscribers) {

@@ -1,4 +1,4 @@
-// Drizzle on the transaction's client, built by the door that its users take: drizzle-orm/better-sqlite3, with
+// Drizzle on the transaction's client, built by the entry point that its users take: drizzle-orm/better-sqlite3, with
 // better-sqlite3 itself below.
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -26,13 +26,13 @@ it('works on the transaction, is undone with it, and has transactions of its own
   // Inside of the folder, where its import of better-sqlite3 finds the package.
   const bundle = mkdtempSync(join(drivers.folder, 'node_modules', '.drizzle-'))
   try {
-    const doors = {
+    const entryPoints = {
       sqlite: join(root, 'src/stores/sqlite/index.ts'),
       drizzle: 'drizzle-orm/better-sqlite3',
       tables: 'drizzle-orm/sqlite-core',
       conditions: 'drizzle-orm',
     }
-    await bundleInto(bundle, doors, { external: ['better-sqlite3'] })
+    await bundleInto(bundle, entryPoints, { external: ['better-sqlite3'] })
     const child = start('drizzle.mjs', [bundle, drivers.folder, freshFile()], [drivers.node])
     const [report = ''] = await child.rest()
     const notes = ['a0', 'a1', 'b0', 'b1', 'd0', 'd1']

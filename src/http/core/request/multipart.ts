@@ -4,7 +4,6 @@
 export interface Part {
   /** Its fields, names in lower case, in the order of their names. */
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** Its content. */
   readonly body: Uint8Array
 }
 

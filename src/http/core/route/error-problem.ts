@@ -1,5 +1,5 @@
-// Which problem an error of the layer, or of its store, comes to. What a handler threw of its own accord comes to none:
-// the framework answers that as it always does.
+// Maps errors of Reprise and its stores to problem answers. Errors thrown by the handler are not mapped: the framework
+// answers those as it always does.
 
 import { type ErrorCode, isRepriseError } from '../../../kernel/index.js'
 import { type FailedTransaction, transactionHistoryOf } from '../../../transaction/index.js'

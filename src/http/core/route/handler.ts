@@ -81,7 +81,7 @@ export interface HandlerCall<Native, Input> {
   readonly callerAttempt: number | undefined
 }
 
-/** What a run is told of its route. */
+/** Route settings that a handler run needs. */
 export interface HandlerSettings<Native, Input> {
   readonly parse?: (request: HttpRequest, native: Native) => Input | PromiseLike<Input>
   readonly answerOf?: (error: unknown) => Answered | undefined

@@ -89,10 +89,10 @@ export interface RouteOptions<Native, Input>
   readonly mintedBy?: string
 }
 
-/** What a route is told whose marker, effect and answer commit together. */
+/** Options of an atomic route. */
 export interface AtomicRouteOptions<Native, Input> extends RouteOptions<Native, Input>, TransactionOptions {}
 
-/** What a route is told whose effect lies outside the store. */
+/** Options of a leased route. */
 export interface LeasedRouteOptions<Native, Input>
   extends RouteOptions<Native, Input>,
     Pick<LeasedOptions<Arrival<Native, Input>, Answer, 'answer'>, 'margin' | 'allowance' | 'classify' | 'lookAfter'> {

@@ -113,10 +113,7 @@ export function routeSettings<Native, Input>(
   }
 }
 
-/**
- * Refuses, where the route is written and not at its first request, what is no place to keep claims in, and what is no
- * handler.
- */
+/** Refuses a first argument that is not a store, or a handler that is not a function, when the route is defined. */
 export function demandParts(place: unknown, members: readonly string[], handler: unknown): void {
   const parts = Object(place) as Record<string, unknown>
   if (members.some((name) => parts[name] === undefined))

@@ -7,7 +7,6 @@ import { signsOf } from '../classification.js'
 export interface FileLockLimits {
   /** The longest wait, in ms. */
   readonly waitMs: number
-  /** Time. */
   readonly clock: Clock
 }
 

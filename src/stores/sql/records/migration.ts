@@ -3,7 +3,6 @@
 
 /** The types of an engine. */
 export interface ColumnTypes {
-  /** Text. */
   readonly text: string
   /** A whole number of 32 bits. */
   readonly integer: string

@@ -13,9 +13,7 @@ export interface SqliteClientTransaction<Values extends readonly unknown[], Resu
   (...values: Values): Result
   /** The same: how the surrounding transaction was begun is decided. */
   deferred(...values: Values): Result
-  /** The same. */
   immediate(...values: Values): Result
-  /** The same. */
   exclusive(...values: Values): Result
 }
 

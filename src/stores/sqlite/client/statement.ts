@@ -26,7 +26,6 @@ export interface SqliteRunResult {
 
 /** A prepared statement, as better-sqlite3 has it. Values come one by one or as one list; named values are refused. */
 export interface SqliteClientStatement {
-  /** The text. */
   readonly source: string
   /** Whether it gives rows. */
   readonly reader: boolean
@@ -34,7 +33,6 @@ export interface SqliteClientStatement {
   run(...values: readonly unknown[]): SqliteRunResult
   /** Its first row, or undefined. Where the driver cannot be trusted with one row (libsql), all are read. */
   get(...values: readonly unknown[]): unknown
-  /** Its rows. */
   all(...values: readonly unknown[]): unknown[]
   /** Its rows, one by one. They are read at once: a statement left half read would hold up COMMIT. */
   iterate(...values: readonly unknown[]): IterableIterator<unknown>

@@ -8,7 +8,6 @@ import { isBusy } from './driver.js'
 export interface BusyLimits {
   /** The longest wait, in ms; then the driver's own error is thrown. */
   readonly waitMs: number
-  /** Time. */
   readonly clock: Clock
   /** Chance, so that two processes do not ask in step. */
   readonly random: Random

@@ -18,15 +18,12 @@ export interface ConnectionsOptions {
   readonly queue: number
   /** The quoted name of the table that is written to after a commit that failed. */
   readonly metaTable: string
-  /** Time. */
   readonly clock: Clock
-  /** Chance. */
   readonly random: Random
 }
 
 /** A connection that is out, with the turn that came with it. */
 export interface Taken {
-  /** The connection. */
   readonly handle: SqliteHandle
   /** Gives it back: `keep` it, `drop` it, or `condemn` all: a COMMIT failed in a way that leaves frames in the log. */
   giveBack(fate: 'keep' | 'drop' | 'condemn'): void

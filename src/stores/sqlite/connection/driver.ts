@@ -21,13 +21,11 @@ export interface SqliteHandle {
 export interface SqliteHandleStatement {
   /** Runs it for its effect. */
   run(...values: never[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint }
-  /** Its rows. */
   all(...values: never[]): unknown[]
   /** Its first row. */
   get(...values: never[]): unknown
   /** Whether it gives rows; better-sqlite3 and libsql. */
   readonly reader?: boolean
-  /** Its columns. */
   columns?(): readonly { readonly name: string }[]
   /** Rows as lists; better-sqlite3 and libsql. */
   raw?(toggle?: boolean): unknown

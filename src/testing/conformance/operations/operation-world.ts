@@ -29,7 +29,7 @@ export interface Order {
 /** Who shares the keys. */
 export const tests: Scope = scope('conformance')
 
-/** An order. */
+/** An order under a key of this name. */
 export const order = (name: string, amount = 5): Order => ({ key: name as Key, amount })
 
 /** Which record an order has. */

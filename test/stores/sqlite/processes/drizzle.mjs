@@ -1,4 +1,4 @@
-// Drizzle by its own door on better-sqlite3, bound to transactions in both ways that it takes a client: prints what it
+// Drizzle by its own entry point for better-sqlite3, bound to transactions in both ways that it takes a client: prints what it
 // saw, and what is in the file.
 
 import { createRequire } from 'node:module'
