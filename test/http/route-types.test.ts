@@ -1,6 +1,8 @@
 // What a route infers from its domain, its principal and its parse, without a cast; the compiler is what tests it.
 
+import { fileURLToPath } from 'node:url'
 import type { Pool } from 'pg'
+import ts from 'typescript'
 import { expect, expectTypeOf, it } from 'vitest'
 import { atomicRoute, invalid, leasedRoute, type Route, reply } from '../../src/http/core/index.js'
 import { hold, type Lease } from '../../src/idempotency/index.js'
@@ -41,6 +43,63 @@ it('infers tx from the domain, native from the principal and input from parse', 
   )
   expect(db.operations().map(({ name }) => name)).toEqual(['a', 'b', 'c'])
 })
+
+it('knows how many names a principal has, and gives them to the handler', () => {
+  const db = memory({ name: 'shop' })
+  const who = ({ user = '' }: Native): [string, string] => ['tenant', user]
+  atomicRoute(db, { name: 'a', principal: ({ user }: Native) => ['tenant', user ?? ''] }, ({ principal: names }) => {
+    const [tenant, user] = names
+    expectTypeOf(names).toEqualTypeOf<readonly [string, string]>()
+    return reply(200, { tenant: tenant.length, user: user.length })
+  })
+  atomicRoute(db, { name: 'b', principal }, ({ principal: names }) => {
+    expectTypeOf(names).toEqualTypeOf<readonly [string]>()
+    return reply(200, names[0].length)
+  })
+  const isKnown = async ({ user }: Native) => (user === undefined ? undefined : (['tenant', user] as const))
+  leasedRoute(db, { name: 'c', principal: isKnown, recover: hold() }, ({ principal: names }) => {
+    expectTypeOf(names).toEqualTypeOf<readonly ['tenant', string]>()
+    return reply(200, names[1])
+  })
+  // Options that stand alone: a list of names is one whose length is not known.
+  const options = { name: 'd', principal: (native: Native) => who(native).map((name) => name) }
+  atomicRoute(db, options, ({ principal: names }) => {
+    expectTypeOf(names).toEqualTypeOf<readonly [string, ...string[]]>()
+    return reply(200, names)
+  })
+  expect(db.operations().length).toBe(4)
+})
+
+it('says in a readable line that a handler returns no answer', { timeout: 120_000 }, () => {
+  const text = `import { atomicRoute } from '../../src/http/core/index.js'
+import { memory } from '../../src/stores/memory/index.js'
+atomicRoute(memory({ name: 'shop' }), { name: 'a', principal: () => 'ada' }, async () => ({ paid: true }))
+`
+  const [first, ...more] = complaintsAbout(text)
+  expect(more).toEqual([])
+  const lines = first?.split('\n') ?? []
+  expect(lines[0]).toBe("Type 'Promise<{ paid: boolean; }>' is not assignable to type 'Answered | Promise<Answered>'.")
+  // The rest says why, and nothing of how promises are made.
+  expect(lines.join(' ')).not.toMatch(/onfulfilled|TResult|PromiseLike/)
+  expect(lines.length).toBeLessThan(7)
+})
+
+// What the compiler says of a file beside this one.
+function complaintsAbout(text: string): readonly string[] {
+  const name = fileURLToPath(new URL('complaint.ts', import.meta.url))
+  const { config } = ts.readConfigFile(fileURLToPath(new URL('../../tsconfig.json', import.meta.url)), ts.sys.readFile)
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, '.')
+  const settings = { ...options, incremental: false, noEmit: true, skipLibCheck: true }
+  const host = ts.createCompilerHost(settings)
+  const { getSourceFile, fileExists } = host
+  host.fileExists = (file) => file === name || fileExists(file)
+  host.getSourceFile = (file, language) =>
+    file === name ? ts.createSourceFile(file, text, language) : getSourceFile(file, language)
+  const program = ts.createProgram([name], settings, host)
+  return program
+    .getSemanticDiagnostics(program.getSourceFile(name))
+    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
+}
 
 it('takes the domains of every store as they are', () => {
   // Never called: what is of interest is that it compiles.

@@ -31,5 +31,6 @@ export { HttpRequest, invalid, type RequestFacts } from './request/http-request.
 export { type AtomicHandler, type AtomicHandlerCall, atomicRoute, type RouteDomain } from './route/atomic.js'
 export { Arrival, type ArrivalParts, type HandlerCall } from './route/handler.js'
 export { type LeasedHandler, type LeasedHandlerCall, leasedRoute } from './route/leased.js'
-export type { AtomicRouteOptions, LeasedRouteOptions, Principal, RouteOptions } from './route/options.js'
+export type { AtomicRouteOptions, LeasedRouteOptions, RouteOptions } from './route/options.js'
+export type { Principal, PrincipalNames } from './route/principal.js'
 export type { Route } from './route/route.js'

@@ -10,6 +10,7 @@ import {
   type LeasedHandler,
   type LeasedRouteOptions,
   leasedRoute,
+  type Principal,
   type Route,
   type RouteDomain,
 } from '../core/index.js'
@@ -36,10 +37,10 @@ export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
  * const app = express().post('/payments', pay)
  * ```
  */
-export function idempotent<Handle, Input = undefined>(
+export function idempotent<Handle, Input = undefined, Who extends Principal = Principal>(
   db: RouteDomain<Handle>,
-  options: AtomicRouteOptions<Request, Input>,
-  handler: AtomicHandler<Request, Handle, Input>,
+  options: AtomicRouteOptions<Request, Input, Who>,
+  handler: AtomicHandler<Request, Handle, Input, Who>,
 ): RequestHandler {
   return handlerOf(atomicRoute(db, options, handler))
 }
@@ -65,10 +66,10 @@ export function idempotent<Handle, Input = undefined>(
  * const app = express().post('/charges', charge)
  * ```
  */
-export function idempotentLeased<Input = undefined>(
+export function idempotentLeased<Input = undefined, Who extends Principal = Principal>(
   store: RecordStore,
-  options: LeasedRouteOptions<Request, Input>,
-  handler: LeasedHandler<Request, Input>,
+  options: LeasedRouteOptions<Request, Input, Who>,
+  handler: LeasedHandler<Request, Input, Who>,
 ): RequestHandler {
   return handlerOf(leasedRoute(store, options, handler))
 }

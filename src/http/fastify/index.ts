@@ -11,6 +11,7 @@ import {
   type LeasedHandler,
   type LeasedRouteOptions,
   leasedRoute,
+  type Principal,
   type Route,
   type RouteDomain,
 } from '../core/index.js'
@@ -61,10 +62,10 @@ Object.assign(repriseIdempotency, {
  * app.post('/payments', pay)
  * ```
  */
-export function idempotent<Handle, Input = undefined>(
+export function idempotent<Handle, Input = undefined, Who extends Principal = Principal>(
   db: RouteDomain<Handle>,
-  options: AtomicRouteOptions<FastifyRequest, Input>,
-  handler: AtomicHandler<FastifyRequest, Handle, Input>,
+  options: AtomicRouteOptions<FastifyRequest, Input, Who>,
+  handler: AtomicHandler<FastifyRequest, Handle, Input, Who>,
 ): FastifyHandler {
   return handlerOf(atomicRoute(db, options, handler))
 }
@@ -73,10 +74,10 @@ export function idempotent<Handle, Input = undefined>(
  * A route whose effect lies outside the store, under a lease. What the handler throws goes to the error handler.
  * Refuses like {@link leasedRoute}.
  */
-export function idempotentLeased<Input = undefined>(
+export function idempotentLeased<Input = undefined, Who extends Principal = Principal>(
   store: RecordStore,
-  options: LeasedRouteOptions<FastifyRequest, Input>,
-  handler: LeasedHandler<FastifyRequest, Input>,
+  options: LeasedRouteOptions<FastifyRequest, Input, Who>,
+  handler: LeasedHandler<FastifyRequest, Input, Who>,
 ): FastifyHandler {
   return handlerOf(leasedRoute(store, options, handler))
 }

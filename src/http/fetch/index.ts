@@ -10,6 +10,7 @@ import {
   type LeasedHandlerCall,
   type LeasedRouteOptions,
   leasedRoute,
+  type Principal,
   type Route,
   type RouteDomain,
   readFetchBody,
@@ -57,12 +58,17 @@ export type FetchHandler<Context extends readonly unknown[]> = (
  * })
  * ```
  */
-export function idempotent<Handle, Input = undefined, Context extends readonly unknown[] = readonly unknown[]>(
+export function idempotent<
+  Handle,
+  Input = undefined,
+  Context extends readonly unknown[] = readonly unknown[],
+  Who extends Principal = Principal,
+>(
   db: RouteDomain<Handle>,
-  { params, ...options }: AtomicRouteOptions<Request, Input> & FetchOptions<Context>,
-  handler: (call: WithRequest<AtomicHandlerCall<Request, Handle, Input>>) => Answered | PromiseLike<Answered>,
+  { params, ...options }: AtomicRouteOptions<Request, Input, Who> & FetchOptions<Context>,
+  handler: (call: WithRequest<AtomicHandlerCall<Request, Handle, Input, Who>>) => Answered | Promise<Answered>,
 ): FetchHandler<Context> {
-  const route = atomicRoute<Request, Handle, Input>(db, options, (call) =>
+  const route = atomicRoute<Request, Handle, Input, Who>(db, options, (call) =>
     handler({ ...call, request: call.request.toRequest() }),
   )
   return handlerOf(route, params)
@@ -72,12 +78,16 @@ export function idempotent<Handle, Input = undefined, Context extends readonly u
  * A route whose effect lies outside the store, under a lease. Rejects with what the handler threw that is no answer.
  * Refuses like {@link leasedRoute}.
  */
-export function idempotentLeased<Input = undefined, Context extends readonly unknown[] = readonly unknown[]>(
+export function idempotentLeased<
+  Input = undefined,
+  Context extends readonly unknown[] = readonly unknown[],
+  Who extends Principal = Principal,
+>(
   store: RecordStore,
-  { params, ...options }: LeasedRouteOptions<Request, Input> & FetchOptions<Context>,
-  handler: (call: WithRequest<LeasedHandlerCall<Request, Input>>) => Answered | PromiseLike<Answered>,
+  { params, ...options }: LeasedRouteOptions<Request, Input, Who> & FetchOptions<Context>,
+  handler: (call: WithRequest<LeasedHandlerCall<Request, Input, Who>>) => Answered | Promise<Answered>,
 ): FetchHandler<Context> {
-  const route = leasedRoute<Request, Input>(store, options, (call) =>
+  const route = leasedRoute<Request, Input, Who>(store, options, (call) =>
     handler({ ...call, request: call.request.toRequest() }),
   )
   return handlerOf(route, params)

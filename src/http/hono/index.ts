@@ -12,6 +12,7 @@ import {
   type LeasedRouteOptions,
   leasedRoute,
   limited,
+  type Principal,
   type RequestFacts,
   type Route,
   type RouteDomain,
@@ -41,10 +42,10 @@ export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
  * const app = new Hono().post('/payments', pay)
  * ```
  */
-export function idempotent<Handle, Input = undefined, Environment extends Env = Env>(
+export function idempotent<Handle, Input = undefined, Environment extends Env = Env, Who extends Principal = Principal>(
   db: RouteDomain<Handle>,
-  options: AtomicRouteOptions<Context<Environment>, Input>,
-  handler: AtomicHandler<Context<Environment>, Handle, Input>,
+  options: AtomicRouteOptions<Context<Environment>, Input, Who>,
+  handler: AtomicHandler<Context<Environment>, Handle, Input, Who>,
 ): Handler<Environment> {
   return handlerOf(atomicRoute(db, withExceptions(options), handler))
 }
@@ -53,10 +54,10 @@ export function idempotent<Handle, Input = undefined, Environment extends Env = 
  * A route whose effect lies outside the store, under a lease. Errors as in {@link idempotent}. Refuses like
  * {@link leasedRoute}.
  */
-export function idempotentLeased<Input = undefined, Environment extends Env = Env>(
+export function idempotentLeased<Input = undefined, Environment extends Env = Env, Who extends Principal = Principal>(
   store: RecordStore,
-  options: LeasedRouteOptions<Context<Environment>, Input>,
-  handler: LeasedHandler<Context<Environment>, Input>,
+  options: LeasedRouteOptions<Context<Environment>, Input, Who>,
+  handler: LeasedHandler<Context<Environment>, Input, Who>,
 ): Handler<Environment> {
   return handlerOf(leasedRoute(store, withExceptions(options), handler))
 }

@@ -12,6 +12,7 @@ import {
   type LeasedHandler,
   type LeasedRouteOptions,
   leasedRoute,
+  type Principal,
   type Route,
   type RouteDomain,
   reply,
@@ -39,10 +40,10 @@ export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
  * const app = new Koa().use(pay)
  * ```
  */
-export function idempotent<Handle, Input = undefined>(
+export function idempotent<Handle, Input = undefined, Who extends Principal = Principal>(
   db: RouteDomain<Handle>,
-  options: AtomicRouteOptions<Context, Input>,
-  handler: AtomicHandler<Context, Handle, Input>,
+  options: AtomicRouteOptions<Context, Input, Who>,
+  handler: AtomicHandler<Context, Handle, Input, Who>,
 ): Middleware {
   return middlewareOf(atomicRoute(db, withExposed(options), handler))
 }
@@ -51,10 +52,10 @@ export function idempotent<Handle, Input = undefined>(
  * A route whose effect lies outside the store, under a lease. Errors as in {@link idempotent}. Refuses like
  * {@link leasedRoute}.
  */
-export function idempotentLeased<Input = undefined>(
+export function idempotentLeased<Input = undefined, Who extends Principal = Principal>(
   store: RecordStore,
-  options: LeasedRouteOptions<Context, Input>,
-  handler: LeasedHandler<Context, Input>,
+  options: LeasedRouteOptions<Context, Input, Who>,
+  handler: LeasedHandler<Context, Input, Who>,
 ): Middleware {
   return middlewareOf(leasedRoute(store, withExposed(options), handler))
 }

@@ -9,6 +9,7 @@ import {
   type LeasedHandler,
   type LeasedRouteOptions,
   leasedRoute,
+  type Principal,
   type Route,
   type RouteDomain,
 } from '../core/index.js'
@@ -48,19 +49,19 @@ export type NodeListener = (request: IncomingMessage, response: ServerResponse) 
  * const server = createServer(pay)
  * ```
  */
-export function idempotent<Handle, Input = undefined>(
+export function idempotent<Handle, Input = undefined, Who extends Principal = Principal>(
   db: RouteDomain<Handle>,
-  { onError, ...options }: AtomicRouteOptions<IncomingMessage, Input> & NodeOptions,
-  handler: AtomicHandler<IncomingMessage, Handle, Input>,
+  { onError, ...options }: AtomicRouteOptions<IncomingMessage, Input, Who> & NodeOptions,
+  handler: AtomicHandler<IncomingMessage, Handle, Input, Who>,
 ): NodeListener {
   return listenerOf(atomicRoute(db, options, handler), onError)
 }
 
 /** A route whose effect lies outside the store, under a lease. Refuses like {@link leasedRoute}. */
-export function idempotentLeased<Input = undefined>(
+export function idempotentLeased<Input = undefined, Who extends Principal = Principal>(
   store: RecordStore,
-  { onError, ...options }: LeasedRouteOptions<IncomingMessage, Input> & NodeOptions,
-  handler: LeasedHandler<IncomingMessage, Input>,
+  { onError, ...options }: LeasedRouteOptions<IncomingMessage, Input, Who> & NodeOptions,
+  handler: LeasedHandler<IncomingMessage, Input, Who>,
 ): NodeListener {
   return listenerOf(leasedRoute(store, options, handler), onError)
 }

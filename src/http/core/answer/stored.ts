@@ -19,8 +19,8 @@ export interface AnswerJson {
 }
 
 /**
- * Whether answers of a status are stored by default: 2xx, 3xx, and 4xx but for 401, 403, 408, 412, 421, 423, 425, 428
- * and 429.
+ * Whether answers of a status are stored by default: 2xx and 3xx, which always are, and 4xx but for 401, 403, 408, 412,
+ * 421, 423, 425, 428 and 429.
  */
 export function storesStatus(status: number): boolean {
   return status >= 200 && status < 500 && !temporary.has(status)

@@ -222,3 +222,13 @@ it('counts the fields that a rule leaves, and no others', () => {
   expect(text('x')).not.toBe(text('x', '/b'))
   expect(contentRule({})).toEqual({})
 })
+
+it('counts a part with fields of megabytes by a digest, and tells such parts apart', () => {
+  const print = (mark: string, name: string): string => {
+    const body = `--${mark}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\nx\r\n--${mark}--\r\n`
+    return printOf({ type: `multipart/form-data; boundary=${mark}`, body })
+  }
+  const long = 'n'.repeat(2_000_000)
+  expect(print('a', long)).toBe(print('b', long))
+  expect(print('a', long)).not.toBe(print('a', `${long}n`))
+})

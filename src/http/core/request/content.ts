@@ -19,7 +19,8 @@ export function requestContent(request: HttpRequest, bytes: Uint8Array): Content
   const head = `"method":${JSON.stringify(method)},"path":${JSON.stringify(path)},"query":${query},"type":${type}`
   let body: string | undefined
   if (mediaType === 'application/json' || mediaType.endsWith('+json')) body = jsonMember(bytes, head.length)
-  else if (mediaType.startsWith('multipart/')) body = partsMember(request.header('content-type') ?? '', bytes)
+  else if (mediaType.startsWith('multipart/'))
+    body = partsMember(request.header('content-type') ?? '', bytes, head.length)
   return { json: `{${head},${body ?? `"bytes":${JSON.stringify(sha256(bytes))}`}}` }
 }
 
@@ -45,8 +46,16 @@ function jsonMember(bytes: Uint8Array, headLength: number): string | undefined {
   const inline = canonical(bytes, mostInlineDepth)
   const whole = inline === 'too-deep' ? canonical(bytes, widest.maxDepth) : inline
   if (whole === undefined || whole === 'too-deep') return undefined
-  const fits = inline === whole && Buffer.byteLength(whole) + headLength * 3 <= mostInlineBytes
-  return fits ? `"json":${whole}` : `"digest":${JSON.stringify(sha256(whole))}`
+  return inline === whole ? member('json', whole, headLength) : digestOf(whole)
+}
+
+// Beside a head of so many characters, each of which may take three bytes.
+function member(name: 'json' | 'parts', text: string, headLength: number): string {
+  return Buffer.byteLength(text) + headLength * 3 <= mostInlineBytes ? `"${name}":${text}` : digestOf(text)
+}
+
+function digestOf(text: string): string {
+  return `"digest":${JSON.stringify(sha256(text))}`
 }
 
 function canonical(bytes: Uint8Array, maxDepth: number): string | 'too-deep' | undefined {
@@ -58,9 +67,10 @@ function canonical(bytes: Uint8Array, maxDepth: number): string | 'too-deep' | u
   }
 }
 
-function partsMember(contentType: string, bytes: Uint8Array): string | undefined {
+// Bodies count by their digests, and their fields as they are: those can be long, too.
+function partsMember(contentType: string, bytes: Uint8Array, headLength: number): string | undefined {
   const parts = readParts(contentType, bytes)?.map(({ headers, body }) => [headers, sha256(body)])
-  return parts === undefined ? undefined : `"parts":${JSON.stringify(parts)}`
+  return parts === undefined ? undefined : member('parts', JSON.stringify(parts), headLength)
 }
 
 function queryJson(search: string): string {

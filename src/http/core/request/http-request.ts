@@ -7,7 +7,7 @@ import { problem, problemBase } from '../problems.js'
 
 /** The facts of a request, as they arrived, whatever its framework calls them. */
 export interface RequestFacts {
-  /** The method, in capitals. */
+  /** The method, in any case: some clients send `patch` as it was written. */
   readonly method: string
   /** Path and query as they arrived, before any router rewrote them: `/payments?account=7`. */
   readonly target: string
@@ -42,7 +42,7 @@ export class HttpRequest {
   constructor(facts: RequestFacts, bytes: Uint8Array) {
     const { method, target, params } = facts
     const pathEnd = target.indexOf('?')
-    this.method = method
+    this.method = method.toUpperCase()
     this.target = target
     this.path = pathEnd < 0 ? target : target.slice(0, pathEnd)
     this.search = pathEnd < 0 ? '' : target.slice(pathEnd + 1)

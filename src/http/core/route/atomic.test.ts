@@ -157,6 +157,48 @@ it.each([
   expect(await send(unkeyed, { key: undefined })).toMatchObject({ status, text: 'no' })
 })
 
+it.each([200, 201, 204, 302])('stores a success %i whatever `stores` says of other statuses', async (status) => {
+  const { route, effects } = routeWorld()
+  const asked: number[] = []
+  const stores = (given: number): boolean => {
+    asked.push(given)
+    return given === 402
+  }
+  const charges = route({ stores }, async ({ tx, request }) => {
+    await effect(tx)
+    return reply((request.json() as { status: number }).status)
+  })
+  const [key, poor] = [mintKey(), mintKey()]
+  for (const replayed of [undefined, 'true']) {
+    const answer = await send(charges, { key, body: JSON.stringify({ status }) })
+    expect([answer.status, answer.headers['idempotent-replayed']]).toEqual([status, replayed])
+    expect(effects()).toBe(1)
+  }
+  expect((await send(charges, { key: poor, body: '{"status":404}' })).status).toBe(404)
+  expect((await send(charges, { key: poor, body: '{"status":402}' })).status).toBe(402)
+  expect((await send(charges, { key: poor, body: '{"status":402}' })).headers['idempotent-replayed']).toBe('true')
+  expect(asked.every((given) => given >= 400 && given < 500)).toBe(true)
+})
+
+it('takes a key with a method in lower case, as for one in capitals', async () => {
+  const { route, effects } = routeWorld()
+  const charges = route()
+  const key = mintKey()
+  expect((await send(charges, { key, method: 'patch' })).status).toBe(201)
+  expect((await send(charges, { key, method: 'PATCH' })).headers['idempotent-replayed']).toBe('true')
+  expect(await send(charges, { key: undefined, method: 'patch' })).toMatchObject({ problem: 'key-missing' })
+  expect(effects()).toBe(1)
+})
+
+it('answers a caller whose name is no text that can be kept', async () => {
+  const { route, effects } = routeWorld()
+  const charges = route()
+  for (const user of ['ada\ud800', 'a'.repeat(5_000)]) {
+    expect(await send(charges, { user })).toMatchObject({ status: 401, problem: 'unauthenticated' })
+  }
+  expect(effects()).toBe(0)
+})
+
 it('hands what a handler threw of its own accord to the framework, with nothing stored', async () => {
   const { db, route, effects } = routeWorld()
   const own: unknown[] = [

@@ -7,6 +7,7 @@ import { type TransactionOptions, transactionOptionNames } from '../../../transa
 import { type Answer, type Answered, discard } from '../answer/answer.js'
 import { type Arrival, type HandlerCall, handlerRun } from './handler.js'
 import type { AtomicRouteOptions } from './options.js'
+import type { Principal } from './principal.js'
 import { roomFor } from './quota.js'
 import { HttpRoute, type Route } from './route.js'
 import { demandParts, operationOptions, routeSettings } from './settings.js'
@@ -21,7 +22,8 @@ export interface RouteDomain<Handle> extends Pick<Operations<Handle>, 'operation
 }
 
 /** What a handler gets whose route is atomic. */
-export interface AtomicHandlerCall<Native, Handle, Input> extends HandlerCall<Native, Input> {
+export interface AtomicHandlerCall<Native, Handle, Input, Who extends Principal = Principal>
+  extends HandlerCall<Native, Input, Who> {
   /** The open transaction: what is written through it commits with the answer, or not at all. */
   readonly tx: Handle
 }
@@ -30,9 +32,9 @@ export interface AtomicHandlerCall<Native, Handle, Input> extends HandlerCall<Na
  * A handler whose route is atomic. It may run several times, each time in a fresh transaction and with a fresh request;
  * its answer leaves after COMMIT.
  */
-export type AtomicHandler<Native, Handle, Input> = (
-  call: AtomicHandlerCall<Native, Handle, Input>,
-) => Answered | PromiseLike<Answered>
+export type AtomicHandler<Native, Handle, Input, Who extends Principal = Principal> = (
+  call: AtomicHandlerCall<Native, Handle, Input, Who>,
+) => Answered | Promise<Answered>
 
 /**
  * A route in a domain. Returned answers are stored with what the handler wrote, if their status is one that is stored;
@@ -40,10 +42,10 @@ export type AtomicHandler<Native, Handle, Input> = (
  * OPERATION_INVALID (`details.option` says which), OPERATION_DEFINED_TWICE, SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON
  * or DURATION_INVALID.
  */
-export function atomicRoute<Native, Handle, Input = undefined>(
+export function atomicRoute<Native, Handle, Input = undefined, Who extends Principal = Principal>(
   db: RouteDomain<Handle>,
-  options: AtomicRouteOptions<Native, Input>,
-  handler: AtomicHandler<Native, Handle, Input>,
+  options: AtomicRouteOptions<Native, Input, Who>,
+  handler: AtomicHandler<Native, Handle, Input, Who>,
 ): Route<Native> {
   demandParts(db, ['operation', 'transact'], handler)
   const settings = routeSettings(options, transactionOptionNames)

@@ -15,6 +15,7 @@ it.each([
   ['BODY_TOO_LARGE', before, { name: 'body-too-large' }],
   ['BODY_CUT', before, { name: 'request-invalid', retryable: true }],
   ['KEY_TOO_OLD', before, { name: 'key-too-old' }],
+  ['SCOPE_INVALID', before, { name: 'unauthenticated' }],
   ['FINGERPRINT_INVALID', before, { name: 'record-unusable' }],
   ['RECORD_FORMAT_NEWER', before, { name: 'record-unusable', status: 503, retryable: true }],
   ['OUTCOME_TOO_LARGE', before, { name: 'answer-not-kept' }],
@@ -72,7 +73,6 @@ it('leaves what is no refusal of the layer to the framework: mistakes, and what 
     'TRANSACTION_NESTED',
     'OPERATION_REENTERED',
     'BODY_CONSUMED',
-    'SCOPE_INVALID',
     'SQLITE_DRIVER_MISSING',
   ] as const) {
     expect(errorProblem(of(code), before)).toBeUndefined()

@@ -85,6 +85,12 @@ export function errorProblem(error: unknown, request: FailedRequest): NamedProbl
       retryable: true,
     }
   }
+  // Of the names that authentication found, since all else in a scope is the route's own.
+  if (code === 'SCOPE_INVALID') {
+    const detail =
+      'The name of the caller is not well-formed text of a length that can be kept. Nothing was carried out.'
+    return { name: 'unauthenticated', detail }
+  }
   const name = byCode[code]
   // The commit of a transaction is only sent where the handler ran; of a lease, the error says whether it did.
   if (name === 'outcome-unknown') return unknownOutcome(code === 'UNKNOWN_OUTCOME' || details['ran'] === true, request)

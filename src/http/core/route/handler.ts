@@ -6,6 +6,7 @@ import { isPromiseLike, isRepriseError } from '../../../kernel/index.js'
 import { type Answer, AnswerError, type Answered, answerOf, finish } from '../answer/answer.js'
 import { requestContent } from '../request/content.js'
 import { HttpRequest, type RequestFacts } from '../request/http-request.js'
+import type { Principal, PrincipalNames } from './principal.js'
 
 /** What is fixed about a request when it arrives. */
 export interface ArrivalParts<Native, Input> {
@@ -38,7 +39,7 @@ export class Arrival<Native, Input> {
     this.native = parts.native
     this.principal = parts.principal
     this.key = parts.key
-    this.method = parts.facts.method
+    this.method = parts.head.method
     this.callerAttempt = parts.callerAttempt
     this.parts = parts
   }
@@ -66,15 +67,15 @@ export function arrivalIdentity<Native, Input>(name: string): ArrivalIdentity<Na
 }
 
 /** What a handler gets with every run, beside its transaction or its lease. */
-export interface HandlerCall<Native, Input> {
+export interface HandlerCall<Native, Input, Who extends Principal = Principal> {
   /** The request, fresh for this run. */
   readonly request: HttpRequest
   /** What `parse` made of it, for this run. */
   readonly input: Input
   /** The framework's own request. It is the same in every run: read it, and leave it as it is. */
   readonly native: Native
-  /** On whose behalf the request is made. */
-  readonly principal: readonly [string, ...string[]]
+  /** On whose behalf the request is made: the names that the option `principal` gave. */
+  readonly principal: PrincipalNames<Who>
   /** The intent's key; undefined where it has none. */
   readonly key: Key | undefined
   /** Which call of the intent this is, as the caller says; undefined: it does not say. */
@@ -83,10 +84,10 @@ export interface HandlerCall<Native, Input> {
 
 /** Route settings that a handler run needs. */
 export interface HandlerSettings<Native, Input> {
-  readonly parse?: (request: HttpRequest, native: Native) => Input | PromiseLike<Input>
+  readonly parse?: (request: HttpRequest, native: Native) => Input | Promise<Input>
   readonly answerOf?: (error: unknown) => Answered | undefined
-  /** Whether answers of a status are stored. */
-  readonly stores: (status: number) => boolean
+  /** The statuses from 400 to 499 that are stored. Those below always are, those above never. */
+  readonly storedRefusals: ReadonlySet<number>
   /** The most bytes of an answer's body that are kept. */
   readonly largestAnswer: number
   /** What the `type` of problems begins with. */
@@ -101,10 +102,10 @@ export interface HandlerSettings<Native, Input> {
  */
 export function handlerRun<Native, Input, Held>(
   settings: HandlerSettings<Native, Input>,
-  handler: (call: never) => Answered | PromiseLike<Answered>,
+  handler: (call: never) => Answered | Promise<Answered>,
   held: 'tx' | 'lease',
 ): (given: Held, arrival: Arrival<Native, Input>) => Promise<Answer> {
-  const { parse, largestAnswer, stores } = settings
+  const { parse, largestAnswer, storedRefusals } = settings
   return async (given, { parts }) => {
     const { facts, bytes, native, principal, key, callerAttempt } = parts
     let answer: Answer
@@ -119,7 +120,8 @@ export function handlerRun<Native, Input, Held>(
     } catch (error) {
       throw await errorToThrow(error, settings)
     }
-    if (answer.status < 500 && stores(answer.status) === true) return answer
+    // A success that left while its effect is rolled back would be a lie.
+    if (answer.status < 400 || storedRefusals.has(answer.status)) return answer
     throw thrownBy('handler', new AnswerError(answer))
   }
 }
@@ -131,8 +133,9 @@ async function errorToThrow<Native, Input>(error: unknown, settings: HandlerSett
     const answer = answerIn(error, settings)
     // Whatever was said of it, what failed in the server is not remembered.
     if (answer === undefined || answer.status >= 500) return thrownBy('handler', error)
-    const kept = (error instanceof AnswerError ? error.kept : undefined) ?? settings.stores(answer.status)
-    if (kept !== true) return thrownBy('handler', error)
+    const kept = error instanceof AnswerError ? error.kept : undefined
+    if (!(kept ?? (answer.status < 400 || settings.storedRefusals.has(answer.status))))
+      return thrownBy('handler', error)
     const failure = fail('answer', await finish(answer, settings.largestAnswer))
     return new OperationFailedError(failure, { cause: error })
   } catch (mistake) {

@@ -13,18 +13,22 @@ import { type Answer, type Answered, answerOf, discard, finish } from '../answer
 import { type AnswerJson, type AnswerLimits, fromJson, toJson } from '../answer/stored.js'
 import { type Arrival, type HandlerCall, handlerRun } from './handler.js'
 import type { LeasedRouteOptions } from './options.js'
+import type { Principal } from './principal.js'
 import { roomFor } from './quota.js'
 import { HttpRoute, type Route } from './route.js'
 import { demandParts, invalidOption, operationOptions, routeSettings } from './settings.js'
 
 /** What a handler gets whose route is leased. */
-export interface LeasedHandlerCall<Native, Input> extends HandlerCall<Native, Input> {
+export interface LeasedHandlerCall<Native, Input, Who extends Principal = Principal>
+  extends HandlerCall<Native, Input, Who> {
   /** The claim under which it works: external calls go through `lease.effect(step, call)`. */
   readonly lease: Lease
 }
 
 /** A handler whose route is leased. */
-export type LeasedHandler<Native, Input> = (call: LeasedHandlerCall<Native, Input>) => Answered | PromiseLike<Answered>
+export type LeasedHandler<Native, Input, Who extends Principal = Principal> = (
+  call: LeasedHandlerCall<Native, Input, Who>,
+) => Answered | Promise<Answered>
 
 const handedOn = ['margin', 'allowance', 'classify', 'lookAfter', 'deadline'] as const
 
@@ -33,10 +37,10 @@ const handedOn = ['margin', 'allowance', 'classify', 'lookAfter', 'deadline'] as
  * free only where nothing can have been sent; otherwise the outcome is unknown, and recovered as declared. A key is
  * always required. Refuses like `leased`.
  */
-export function leasedRoute<Native, Input = undefined>(
+export function leasedRoute<Native, Input = undefined, Who extends Principal = Principal>(
   store: RecordStore,
-  options: LeasedRouteOptions<Native, Input>,
-  handler: LeasedHandler<Native, Input>,
+  options: LeasedRouteOptions<Native, Input, Who>,
+  handler: LeasedHandler<Native, Input, Who>,
 ): Route<Native> {
   demandParts(store, ['records'], handler)
   const settings = routeSettings(options, ['lease', 'recover', ...handedOn])

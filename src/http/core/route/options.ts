@@ -8,15 +8,13 @@ import type { Answer, Answered } from '../answer/answer.js'
 import type { AnswerJson, storesStatus } from '../answer/stored.js'
 import type { HttpRequest } from '../request/http-request.js'
 import type { Arrival } from './handler.js'
+import type { Principal } from './principal.js'
 
 /**
- * On whose behalf a request is made: one name, or several, most general first. Undefined: nobody, and the request is
- * refused with 401.
+ * What all routes are told. `Native` is the framework's own request, `Input` what `parse` makes of one, `Who` what
+ * `principal` returns.
  */
-export type Principal = string | readonly [string, ...string[]] | undefined
-
-/** What all routes are told. `Native` is the framework's own request. */
-export interface RouteOptions<Native, Input>
+export interface RouteOptions<Native, Input, Who extends Principal = Principal>
   extends Pick<OperationOptions<never, never>, 'retryHorizon' | 'oldestKey' | 'wait' | 'reversibility'> {
   /**
    * Names the route in its store: 1 to 128 letters, digits and `_ . : / -`, a letter first. It is part of what a key is
@@ -27,13 +25,13 @@ export interface RouteOptions<Native, Input>
    * On whose behalf a request is made, as authentication found out before. Mandatory: with method and route it says who
    * may share a key; without it a stranger with the same key would get somebody else's answer.
    */
-  readonly principal: (native: Native, request: HttpRequest) => Principal | PromiseLike<Principal>
+  readonly principal: (native: Native, request: HttpRequest) => Who | Promise<Who>
   /**
    * Reads what the handler needs from the request, before anything is claimed, so that the refusal of a wrong shape is
    * never stored: throw `invalid(400, …)`. Called again for every further run of the handler. Default: the handler
    * reads the request by itself.
    */
-  readonly parse?: (request: HttpRequest, native: Native) => Input | PromiseLike<Input>
+  readonly parse?: (request: HttpRequest, native: Native) => Input | Promise<Input>
   /**
    * Whether a key is required. Default true. Where it is not, a request without one is carried out as if there were no
    * layer.
@@ -53,7 +51,11 @@ export interface RouteOptions<Native, Input>
   readonly duplicates?: 'refuse' | 'wait'
   /** How many duplicates of one key may wait in this process; one more is refused with 409. Default 1,000. */
   readonly waiters?: number
-  /** Whether answers of a status are stored. Default {@link storesStatus}. A 5xx is never stored. */
+  /**
+   * Whether answers of a status from 400 to 499 are stored: true or false, asked once for each of them when the route
+   * is written. A success (2xx, 3xx) always is, since its effect commits with it; a 5xx never. Default
+   * {@link storesStatus}.
+   */
   readonly stores?: (status: number) => boolean
   /** Fields that are repeated beyond `replayedFields`. Default: none. */
   readonly replayHeaders?: readonly string[]
@@ -90,11 +92,13 @@ export interface RouteOptions<Native, Input>
 }
 
 /** Options of an atomic route. */
-export interface AtomicRouteOptions<Native, Input> extends RouteOptions<Native, Input>, TransactionOptions {}
+export interface AtomicRouteOptions<Native, Input, Who extends Principal = Principal>
+  extends RouteOptions<Native, Input, Who>,
+    TransactionOptions {}
 
 /** Options of a leased route. */
-export interface LeasedRouteOptions<Native, Input>
-  extends RouteOptions<Native, Input>,
+export interface LeasedRouteOptions<Native, Input, Who extends Principal = Principal>
+  extends RouteOptions<Native, Input, Who>,
     Pick<LeasedOptions<Arrival<Native, Input>, Answer, 'answer'>, 'margin' | 'allowance' | 'classify' | 'lookAfter'> {
   /**
    * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. What `fn` finds

@@ -17,7 +17,7 @@ import { problem } from '../problems.js'
 import { HttpRequest, type RequestFacts } from '../request/http-request.js'
 import { errorProblem, isTransientAbort, type NamedProblem } from './error-problem.js'
 import { Arrival, answerIn, HandlerError, thrower } from './handler.js'
-import type { Principal } from './options.js'
+import type { Principal } from './principal.js'
 import type { HasRoom } from './quota.js'
 import type { RouteSettings } from './settings.js'
 

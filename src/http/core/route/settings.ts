@@ -2,7 +2,15 @@
 
 import type { OperationOptions, ValueCodec } from '../../../idempotency/index.js'
 import { type KeyFieldOptions, parseKeyField } from '../../../identity/index.js'
-import { defined, demandKnown, durationMs, isRepriseError, pick, RepriseError } from '../../../kernel/index.js'
+import {
+  defined,
+  demandKnown,
+  durationMs,
+  isPromiseLike,
+  isRepriseError,
+  pick,
+  RepriseError,
+} from '../../../kernel/index.js'
 import type { Answer } from '../answer/answer.js'
 import {
   type AnswerJson,
@@ -99,7 +107,7 @@ export function routeSettings<Native, Input>(
   if (liveKeys !== undefined) whole('liveKeys', liveKeys, 1_000_000, 1)
   return {
     ...pick(options, ['name', 'principal', 'parse', 'trusts', 'answerOf', 'liveKeys']),
-    stores: options.stores ?? storesStatus,
+    storedRefusals: storedRefusals(options.stores ?? storesStatus),
     required,
     problems,
     methods: methodsOf(options.methods ?? unsafeMethods),
@@ -183,6 +191,23 @@ function methodsOf(methods: readonly string[]): ReadonlySet<string> {
   const sound = Array.isArray(methods) && methods.length > 0 && methods.every((name) => unsafeMethods.includes(name))
   if (!sound) throw invalidOption('methods', `It lists some of ${unsafeMethods.join(', ')}; safe methods need no key.`)
   return new Set(methods)
+}
+
+// Asked here and not per answer: a promise or any other word in place of true or false would be taken for a yes.
+function storedRefusals(stores: (status: number) => boolean): ReadonlySet<number> {
+  const stored = new Set<number>()
+  for (let status = 400; status < 500; status += 1) {
+    const answer: unknown = stores(status)
+    if (typeof answer !== 'boolean') {
+      if (isPromiseLike(answer)) answer.then(undefined, () => undefined)
+      throw invalidOption(
+        'stores',
+        `It answers true or false, and not a promise; for ${status} it gave something else.`,
+      )
+    }
+    if (answer) stored.add(status)
+  }
+  return stored
 }
 
 function whole(option: string, value: number, most: number, least = 0): number {
