@@ -48,6 +48,14 @@ export class TransactionHandle implements TransactionControls, Rows {
     return this.#life.call(() => this.#rows.insertOnce(...values))
   }
 
+  upsert(...values: Parameters<Rows['upsert']>): ReturnType<Rows['upsert']> {
+    return this.#life.call(() => this.#rows.upsert(...values))
+  }
+
+  addToSet(...values: Parameters<Rows['addToSet']>): ReturnType<Rows['addToSet']> {
+    return this.#life.call(() => this.#rows.addToSet(...values))
+  }
+
   transition(...values: Parameters<Rows['transition']>): ReturnType<Rows['transition']> {
     return this.#life.call(() => this.#rows.transition(...values))
   }

@@ -53,10 +53,11 @@ export {
   type Seen,
   type Written,
 } from './records.js'
-export { checkedRows, type SoundRows, type SoundTransition } from './rows/checked-rows.js'
+export { type CommandMemory, checkedRows, type SoundRows, type SoundTransition } from './rows/checked-rows.js'
 export { anyColumns, type ColumnDemands, oneRow, someRows, soundColumns } from './rows/column-values.js'
 export { checkName, tableParts } from './rows/names.js'
 export type {
+  AddedToSet,
   Blocker,
   ColumnValue,
   InsertedOnce,
@@ -67,5 +68,6 @@ export type {
   TableName,
   Transition,
   Transitioned,
+  Upserted,
 } from './rows/rows.js'
 export { type Turn, type TurnLimits, type Turns, type TurnsOptions, turnsOf } from './turns.js'

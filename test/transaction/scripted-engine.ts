@@ -181,6 +181,8 @@ const none = async (): Promise<never> => {
 
 const noRows: Rows = {
   insertOnce: none,
+  upsert: none,
+  addToSet: none,
   transition: none,
   lockRow: none as () => Promise<Row | undefined>,
   readRow: none,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkedRows, type SoundRows } from './checked-rows.js'
+import { checkedRows, type SoundRows, type SoundTransition } from './checked-rows.js'
 import { checkName, tableParts } from './names.js'
 
 /** A store that only says what it was asked. */
@@ -13,6 +13,8 @@ function recorder() {
     }
   const sound: SoundRows = {
     insertOnce: ask('insertOnce'),
+    upsert: ask('upsert'),
+    addToSet: ask('addToSet'),
     transition: ask('transition'),
     lockRow: ask('lockRow'),
     readRow: ask('readRow'),
@@ -47,6 +49,8 @@ describe('what a store is asked', () => {
           to: 'paid',
           command: '7',
           commandColumn: 'last_command',
+          commands: undefined,
+          versionColumn: undefined,
           set: {},
         },
       ],
@@ -68,6 +72,62 @@ describe('what a store is asked', () => {
       ['insertOnce', 'a', { id: 'a' }, ['id'], { id: 'a' }],
       ['readRow', 'a', { id: 'sound' }],
     ])
+  })
+})
+
+describe('a transition that is remembered', () => {
+  const move = { where: { id: 7n }, from: 'new', to: 'paid', command: 'e1', commands: 'shop.commands' }
+
+  it('comes with the row to keep, whose fingerprint never changes between versions', async () => {
+    const { asked, rows } = recorder()
+    await rows.transition('orders', { ...move, versionColumn: 'version' })
+    await rows.transition('orders', { ...move, where: { id: '7' }, from: ['paid'], set: { at: 2 } })
+    await rows.transition('orders', { ...move, where: { id: 8 }, commandColumn: 'last' })
+    const told = asked.map(([, , transition]) => transition as SoundTransition)
+    expect(told.map(({ commandColumn, versionColumn }) => [commandColumn, versionColumn])).toEqual([
+      [undefined, 'version'],
+      [undefined, undefined],
+      ['last', undefined],
+    ])
+    expect(told[0]?.commands).toEqual({
+      table: 'shop.commands',
+      row: { command: 'e1', fingerprint: 'json1-sha256:6CzI9Rffcb9y1AWSQRULA-ojaXurJUMqSfAS2h4MeHA' },
+    })
+    expect(told[1]?.commands).toEqual(told[0]?.commands)
+    expect(told[2]?.commands?.row.fingerprint).not.toBe(told[0]?.commands?.row.fingerprint)
+  })
+
+  it.each([
+    ['no table', { commands: 7 as never }],
+    ['a name that is none', { commands: '' }],
+    ['one column for two things', { versionColumn: 'state' }],
+    ['a version that is set too', { versionColumn: 'version', set: { version: 3 } }],
+  ])('is refused with %s', async (_what, more) => {
+    const { asked, rows } = recorder()
+    expect(await refusal(rows.transition('orders', { ...move, ...more }))).toMatchObject({ code: 'ARGUMENT_INVALID' })
+    expect(asked).toEqual([])
+  })
+})
+
+describe('writes of the rung algebra', () => {
+  it('set all columns that are not in the key, and take a member whole', async () => {
+    const { asked, rows } = recorder()
+    await rows.upsert('a', { id: 1, total: 5, note: null }, ['id'])
+    await rows.addToSet('a', { club: 'c', person: 7 })
+    expect(asked).toEqual([
+      ['upsert', 'a', { id: 1, total: 5, note: null }, ['id'], { total: 5, note: null }],
+      ['addToSet', 'a', { club: 'c', person: 7 }],
+    ])
+  })
+
+  it('are refused without a key, and for a member with NULL, which a unique index lets in any number of times', async () => {
+    const { asked, rows } = recorder()
+    const invalid = { code: 'ARGUMENT_INVALID' }
+    expect(await refusal(rows.upsert('a', { total: 5 }, ['id']))).toMatchObject(invalid)
+    expect(await refusal(rows.upsert('a', { id: 1 }, []))).toMatchObject(invalid)
+    expect(await refusal(rows.addToSet('a', {}))).toMatchObject(invalid)
+    expect(await refusal(rows.addToSet('a', { club: null }))).toMatchObject(invalid)
+    expect(asked).toEqual([])
   })
 })
 

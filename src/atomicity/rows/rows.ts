@@ -51,9 +51,17 @@ export interface Transition {
   readonly command: string | number | bigint
   /**
    * The column that holds the id of the last command: text, or a type that its text can be stored in, such as uuid or
-   * bigint. Default `'last_command'`.
+   * bigint. Default `'last_command'`, and with `commands` no column.
    */
   readonly commandColumn?: string
+  /**
+   * A table that remembers every command for good, with the columns `command` (text, primary key) and `fingerprint`
+   * (text). Then a repeat is told also after other commands have moved the row on. Default: none, only the last command
+   * is remembered.
+   */
+  readonly commands?: TableName
+  /** A column of whole numbers that grows by one with each transition. Default: none. */
+  readonly versionColumn?: string
   /** Further columns to set. */
   readonly set?: Match
 }
@@ -64,6 +72,20 @@ export type Transitioned =
   | { readonly result: 'already-applied' }
   | { readonly result: 'invalid'; readonly state: string }
   | { readonly result: 'absent' }
+
+/** What became of a write that sets a row to what it should be. Its rung is told, since no marker protects it. */
+export interface Upserted {
+  /** Repeating it changes nothing: the second time sets what is set already. */
+  readonly rung: 'algebra'
+}
+
+/** What became of adding a member to a set. */
+export interface AddedToSet {
+  /** Repeating it changes nothing: a set holds a member once. */
+  readonly rung: 'algebra'
+  /** Whether this call added it. A repeat finds false, like anybody who comes later. */
+  readonly added: boolean
+}
 
 /** How long to wait for a locked row. */
 export interface LockOptions {
@@ -99,6 +121,31 @@ export interface Rows {
    * ```
    */
   insertOnce(table: TableName, row: Match, by: readonly string[]): Promise<InsertedOnce>
+  /**
+   * Sets a row to the values given, whether it is there or not: the one with the same values in `by`, a unique key.
+   * There is no `increment`, since a repeat of that counts twice: set the total.
+   *
+   * @example
+   * ```ts
+   * import { sqlite } from 'reprise/stores/sqlite'
+   *
+   * const db = sqlite({ name: 'shop', file: 'shop.db' })
+   * await db.transact((tx) => tx.upsert('balance', { account: 'a', total: 120 }, ['account']))
+   * ```
+   */
+  upsert(table: TableName, row: Match, by: readonly string[]): Promise<Upserted>
+  /**
+   * Adds a member to a set: a row that is there once, by a unique key over all of the columns given.
+   *
+   * @example
+   * ```ts
+   * import { sqlite } from 'reprise/stores/sqlite'
+   *
+   * const db = sqlite({ name: 'shop', file: 'shop.db' })
+   * const { added } = await db.transact((tx) => tx.addToSet('member', { club: 'chess', person: 7 }))
+   * ```
+   */
+  addToSet(table: TableName, member: Match): Promise<AddedToSet>
   /**
    * Changes a state if the row is in a state it may start from.
    *

@@ -1,6 +1,7 @@
 // What a body gets of a store in memory: repeatable writes over its tables, and savepoints.
 
 import {
+  type CommandMemory,
   checkedRows,
   type HandleLife,
   type Match,
@@ -81,33 +82,62 @@ function rowsOver(act: Act, view: (table: TableName) => TableView): SoundRows {
     for (const id of ids) rows.update(id, set)
     return ids.length
   }
+  const demandUnique = (what: string, table: TableName, by: readonly string[]): void => {
+    if (view(table).isUnique(by)) return
+    throw new RepriseError('ARGUMENT_INVALID', `${what} needs a unique index over exactly the columns given.`)
+  }
+  // A column has no type here, so that a command is its text; what a row was made with may be a number.
+  const commandKnown = ({ table, row }: CommandMemory): 'same' | 'other' | undefined => {
+    demandUnique('A table of commands', table, ['command'])
+    const [known] = found(table, { command: row.command })
+    return known && (known['fingerprint'] === row.fingerprint ? 'same' : 'other')
+  }
   return {
     readRow,
     lockRow: readRow,
     updateRows: (table, where, set) => act(() => updateRows(table, where, set)),
     insertOnce: (table, row, by, key) =>
       act(() => {
-        if (!view(table).isUnique(by)) {
-          throw new RepriseError('ARGUMENT_INVALID', 'insertOnce needs a unique index over exactly the columns given.')
-        }
+        demandUnique('insertOnce', table, by)
         const there = onlyRow(found(table, key))
         if (there !== undefined) return { inserted: false, row: copyOf(there) }
         view(table).insert(row)
         return { inserted: true, row: copyOf(row) }
       }),
-    transition: (table, { where, column, from, to, command, commandColumn, set }) =>
+    upsert: (table, row, by, set) =>
       act(() => {
+        demandUnique('upsert', table, by)
+        const key = Object.fromEntries(by.map((column) => [column, row[column] ?? null]))
+        if (updateRows(table, key, set) === 0) view(table).insert(row)
+        return { rung: 'algebra' }
+      }),
+    addToSet: (table, member) =>
+      act(() => {
+        demandUnique('addToSet', table, Object.keys(member))
+        const added = found(table, member).length === 0
+        if (added) view(table).insert(member)
+        return { rung: 'algebra', added }
+      }),
+    transition: (table, transition) =>
+      act(() => {
+        const { where, column, from, to, command, commandColumn, commands, versionColumn, set } = transition
+        const known = commands && commandKnown(commands)
+        if (known === 'same') return { result: 'already-applied' }
         const row = onlyRow(found(table, where))
         if (row === undefined) return { result: 'absent' }
-        // As text, since a column has no type here; what a row was made with may be a number.
-        const last = row[commandColumn] ?? undefined
         const state = String(row[column])
-        if (last !== undefined && String(last) === command) {
+        if (commandColumn !== undefined && commands === undefined && String(row[commandColumn] ?? '') === command) {
           // A command that asked for another end before is no repeat, and what it asks for now has not happened.
           return state === to ? { result: 'already-applied' } : { result: 'invalid', state }
         }
-        if (!from.includes(state)) return { result: 'invalid', state }
-        updateRows(table, where, { ...set, [column]: to, [commandColumn]: command })
+        if (known === 'other' || !from.includes(state)) return { result: 'invalid', state }
+        if (commands !== undefined) view(commands.table).insert(commands.row)
+        updateRows(table, where, {
+          ...set,
+          [column]: to,
+          ...(commandColumn !== undefined && { [commandColumn]: command }),
+          ...(versionColumn !== undefined && { [versionColumn]: Number(row[versionColumn]) + 1 }),
+        })
         return { result: 'applied' }
       }),
   }

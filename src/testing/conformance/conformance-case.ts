@@ -34,9 +34,10 @@ export interface RecordWorld {
 }
 
 /**
- * One store under test, fresh for each case. It has two tables that a case may use through the handle and read
- * directly: `effects` (`intent` text, no unique index) and `items` (`id` text primary key, `state` text, `last_command`
- * text, `version` integer, `token` text, `amount` integer).
+ * One store under test, fresh for each case. It has three tables that a case may use through the handle and read
+ * directly: `effects` (`intent` text, no unique index), `items` (`id` text primary key, `state` text, `last_command`
+ * text, `version` integer, `token` text, `amount` integer) and `commands` (`command` text primary key, `fingerprint`
+ * text).
  */
 export interface StoreWorld extends RecordWorld {
   /** The domain under test. Its pool holds at least 2 and at most `connections` connections. */

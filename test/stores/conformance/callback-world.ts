@@ -13,7 +13,7 @@ import type { ConformanceDomain } from '../../../src/testing/index.js'
 import { createDatabase } from '../../servers/fresh-database.js'
 import { libsqlStack } from '../callback/orms.js'
 import type { OpenWorld } from './store-under-test.js'
-import { itemsTable, putRecordText } from './tables.js'
+import { makeTables, putRecordText } from './tables.js'
 
 const connections = 4
 /** SQLite: one of them writes. */
@@ -37,7 +37,7 @@ export async function callbackWorld(serverUrl: string, open: OpenStack): Promise
   const maker = new pg.Pool({ connectionString: database.url, max: 1 })
   await postgres({ name: 'maker', pool: maker }).migrate()
   await maker.end()
-  await raw.query(`create table effects (intent text not null); ${itemsTable}`)
+  await raw.query(makeTables)
   const stacks = [await open(database.url)]
   const [{ db }] = stacks as [Awaited<ReturnType<OpenStack>>]
   return {
@@ -87,7 +87,7 @@ export async function sqliteCallbackWorld(): Promise<OpenWorld> {
   await maker.migrate()
   await maker.close()
   const raw = new Libsql(file)
-  raw.exec(`create table effects (intent text not null); ${itemsTable}`)
+  raw.exec(makeTables)
   const stacks = [libsqlStack(file, files)]
   const [{ db }] = stacks as [ReturnType<typeof libsqlStack>]
   return {

@@ -8,6 +8,7 @@ export async function memoryWorld(): Promise<OpenWorld> {
   const db = memory({ name: 'memory' })
   db.table('effects', { unique: [['number']] })
   db.table('items', { unique: [['id']] })
+  db.table('commands', { unique: [['command']] })
   let effects = 0
   return {
     db,

@@ -6,7 +6,7 @@ import { postgres } from '../../../src/stores/postgres/index.js'
 import { recordValues } from '../../../src/stores/sql/index.js'
 import { createDatabase } from '../../servers/fresh-database.js'
 import type { OpenWorld } from './store-under-test.js'
-import { itemsTable, putRecordText } from './tables.js'
+import { makeTables, putRecordText } from './tables.js'
 
 const connections = 4
 
@@ -23,7 +23,7 @@ export async function postgresWorld(serverUrl: string): Promise<OpenWorld> {
   await db.migrate()
   const raw = new pg.Client({ connectionString: database.url })
   await raw.connect()
-  await raw.query(`create table effects (intent text not null); ${itemsTable}`)
+  await raw.query(makeTables)
   type Handle = Parameters<Parameters<typeof db.transact>[0]>[0]
   return {
     db,

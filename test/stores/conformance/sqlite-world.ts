@@ -7,7 +7,7 @@ import type { Clock } from '../../../src/kernel/index.js'
 import { recordValues } from '../../../src/stores/sql/index.js'
 import { type SqliteHandle, sqlite } from '../../../src/stores/sqlite/index.js'
 import type { OpenWorld } from './store-under-test.js'
-import { itemsTable, putRecordText } from './tables.js'
+import { makeTables, putRecordText } from './tables.js'
 
 /** A fresh file of SQLite, opened by the given driver. */
 export async function sqliteWorld(open: (file: string) => SqliteHandle): Promise<OpenWorld> {
@@ -19,7 +19,7 @@ export async function sqliteWorld(open: (file: string) => SqliteHandle): Promise
   const others: ReturnType<typeof domain>[] = []
   await db.migrate()
   const raw = open(file)
-  raw.exec(`create table effects (intent text not null); ${itemsTable}`)
+  raw.exec(makeTables)
   return {
     db,
     connections: 1,

@@ -2,9 +2,11 @@
 
 import { recordColumns } from '../../../src/stores/sql/index.js'
 
-/** The statement that makes the table `items`. */
-export const itemsTable =
-  'create table items (id text primary key, state text, last_command text, version integer not null default 0, token text, amount integer not null default 0)'
+/** The statements that make the tables. */
+export const makeTables =
+  'create table effects (intent text not null);' +
+  'create table items (id text primary key, state text, last_command text, version integer not null default 0, token text, amount integer not null default 0);' +
+  'create table commands (command text primary key, fingerprint text not null)'
 
 /** The statement that puts a record there, past the adapter. */
 export function putRecordText(placeholder: (position: number) => string): string {

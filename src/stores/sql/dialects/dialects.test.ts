@@ -27,6 +27,17 @@ describe.each([
   })
 })
 
+it.each([
+  ['sets what is not in the key', ['n', 'm'], 'UPDATE SET n = excluded.n, m = excluded.m'],
+  ['has nothing to set', [], 'NOTHING'],
+])('an insert that %s', (_what, set, action) => {
+  for (const dialect of [postgresDialect, sqliteDialect]) {
+    expect(dialect.insertOrSet('"t"', 'id, n, m', 'VALUES (1, 2, 3)', 'id', set)).toBe(
+      `INSERT INTO "t" (id, n, m) VALUES (1, 2, 3) ON CONFLICT (id) DO ${action}`,
+    )
+  }
+})
+
 it('counts its places only where the engine does', () => {
   expect([postgresDialect.placeholder(2), postgresDialect.placeholder(2, 'number')]).toEqual(['$2', '$2::bigint'])
   expect(sqliteDialect.placeholder(2, 'number')).toBe('?')

@@ -14,6 +14,9 @@ export const sqliteDialect: SqlDialect = {
   quoteName,
   insertNew: (table, columns, source, by) =>
     `INSERT INTO ${table} (${columns}) ${source} ON CONFLICT (${by}) DO NOTHING`,
+  insertOrSet: (table, columns, source, by, set) =>
+    `INSERT INTO ${table} (${columns}) ${source} ON CONFLICT (${by}) DO ` +
+    (set.length === 0 ? 'NOTHING' : `UPDATE SET ${set.map((column) => `${column} = excluded.${column}`).join(', ')}`),
   returning: (columns) => ` RETURNING ${columns}`,
   writesInWith: false,
   // The writer has the whole file, so nobody else can have locked anything.

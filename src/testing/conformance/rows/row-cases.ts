@@ -203,4 +203,66 @@ export const rowCases: readonly ConformanceCase[] = [
     },
   },
   ...rowArgumentCases,
+  {
+    id: 'store.rows.19',
+    title: 'MUST remember every command in a table of commands, and let the version grow with each transition',
+    async run({ db, putItem, item }) {
+      await putItem({ id: 'x', state: 'new' })
+      const move = (from: string, to: string, command: string, id = 'x'): Promise<unknown> =>
+        db.transact((tx) =>
+          tx.transition('items', { where: { id }, from, to, command, commands: 'commands', versionColumn: 'version' }),
+        )
+      same(await move('paid', 'sent', 'e2'), { result: 'invalid', state: 'new' }, 'a command that comes too early')
+      same(await move('new', 'paid', 'e1'), { result: 'applied' }, 'the first')
+      same(await move('paid', 'sent', 'e2'), { result: 'applied' }, 'the second, which was refused before')
+      same(await move('new', 'paid', 'e1'), { result: 'already-applied' }, 'the first again, after the second')
+      same(await move('sent', 'lost', 'e1'), { result: 'invalid', state: 'sent' }, 'the first, with another end')
+      same(await move('new', 'paid', 'e1', 'y'), { result: 'absent' }, 'the first, for another row')
+      same([(await item('x'))?.['state'], Number((await item('x'))?.['version'])], ['sent', 2], 'state and version')
+    },
+  },
+  {
+    id: 'store.rows.20',
+    title: 'MUST apply a command once that two transactions carry out at the same time',
+    async run({ db, second, putItem, item }) {
+      await putItem({ id: 'x', state: 'on' })
+      const again = { from: 'on', to: 'on', command: 'e1', commands: 'commands', versionColumn: 'version' }
+      const ends = await raceOfTwo(db, await second(), (tx) => tx.transition('items', { where: { id: 'x' }, ...again }))
+      same(ends.map(({ result }) => result).toSorted(), ['already-applied', 'applied'], 'results')
+      same(Number((await item('x'))?.['version']), 1, 'the version')
+    },
+  },
+  {
+    id: 'store.rows.21',
+    title: 'MUST set a row to what is given, there or not, and add a member to a set once, both reported as algebra',
+    async run({ db, item }) {
+      const set = (amount: number): Promise<unknown> =>
+        db.transact((tx) => tx.upsert('items', { id: 'x', amount }, ['id']))
+      same(
+        [await set(1), await set(2), await set(2)],
+        [{ rung: 'algebra' }, { rung: 'algebra' }, { rung: 'algebra' }],
+        'sets',
+      )
+      same(Number((await item('x'))?.['amount']), 2, 'amount')
+      const add = (id: string): Promise<unknown> => db.transact((tx) => tx.addToSet('items', { id }))
+      same(
+        [await add('y'), await add('y'), await add('x')],
+        [
+          { rung: 'algebra', added: true },
+          { rung: 'algebra', added: false },
+          { rung: 'algebra', added: false },
+        ],
+        'members',
+      )
+      same(Number((await item('x'))?.['amount']), 2, 'amount of what was a member')
+    },
+  },
+  {
+    id: 'store.rows.22',
+    title: 'MUST let two transactions set one row at the same time: both succeed, and the row is what one of them set',
+    async run({ db, second, item }) {
+      await raceOfTwo(db, await second(), (tx, number) => tx.upsert('items', { id: 'x', amount: number + 1 }, ['id']))
+      holds([1, 2].includes(Number((await item('x'))?.['amount'])), 'that the row is what one of them set')
+    },
+  },
 ]
