@@ -2,7 +2,10 @@
 
 import { describe, expect, it } from 'vitest'
 import { actsThenEnds, actsThenIsSilent, actsThenResets, answers, serversOfTest } from '../../../test/retry/sockets.js'
+import { withIntent } from '../../identity/index.js'
+import { eventLoopTurn } from '../../kernel/index.js'
 import { constantDelay } from '../../retry/index.js'
+import { manualClock } from '../../testing/index.js'
 import { type HttpClientOptions, httpClient } from './client.js'
 
 const server = serversOfTest()
@@ -149,6 +152,66 @@ describe('a Request, with an init on top', () => {
     await expect(client().fetch(new Request(origin, { ...endless, signal: AbortSignal.abort(reason) }))).rejects.toBe(
       reason,
     )
+  })
+})
+
+describe('a body that does not end', () => {
+  // The stream hangs after its first part.
+  const endless = (origin: string) => {
+    const seen: { cancelled?: unknown } = {}
+    const body = new ReadableStream({
+      start: (controller) => controller.enqueue(new Uint8Array(3)),
+      cancel: (why) => {
+        seen.cancelled = why
+      },
+    })
+    return { seen, request: new Request(origin, { method: 'POST', body, duplex: 'half' } as never) }
+  }
+  const passed = { code: 'DEADLINE_EXCEEDED' }
+
+  it.each([
+    ['the call', { init: { deadline: '5s' } }],
+    ['the policy', { policy: { deadline: '5s' } }],
+    ['the intent around it', { around: 5_000 }],
+  ] as const)('is read no longer than the deadline of %s', async (_name, options) => {
+    const { origin, connections } = await server(answers(200))
+    const clock = manualClock()
+    const { init = {}, policy = {}, around } = { init: undefined, policy: undefined, around: undefined, ...options }
+    const { seen, request } = endless(origin)
+    const send = () => client({ policy: { ...policy, clock } }).fetch(request, init)
+    const deadline = around === undefined ? undefined : { expiresAtMs: clock.monotonicMs() + around }
+    let error: unknown
+    const sent = withIntent(deadline ? { deadline } : {}, send).catch((reason: unknown) => {
+      error = reason
+    })
+    await eventLoopTurn()
+    await clock.advance(4_999)
+    expect(error).toBeUndefined()
+    await clock.advance(1)
+    await sent
+    expect(error).toMatchObject(passed)
+    expect(seen.cancelled).toBe(error)
+    expect([connections, clock.pendingTimers]).toEqual([0, 0])
+  })
+
+  it('takes its time from the attempts that follow', async () => {
+    const { origin } = await server(answers(200, { lateMs: 60_000 }))
+    const clock = manualClock()
+    let release = (): void => {}
+    const body = new ReadableStream({
+      start: (controller) => {
+        release = () => controller.close()
+      },
+    })
+    const request = new Request(origin, { method: 'POST', body, duplex: 'half' } as never)
+    const sent = client({ policy: { deadline: '5s', clock } }).fetch(request)
+    const ended = expect(sent).rejects.toMatchObject({ cause: passed })
+    await eventLoopTurn()
+    await clock.advance(4_000)
+    release()
+    await expect.poll(() => clock.pendingTimers).toBe(1)
+    await clock.advance(1_000)
+    await ended
   })
 })
 

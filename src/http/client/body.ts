@@ -1,7 +1,7 @@
 // Bodies: what is sent is fixed before the first attempt, so that every attempt sends the same bytes under the same
 // key; and what is read has a limit.
 
-import { RepriseError } from '../../kernel/index.js'
+import { inTime, RepriseError, type WaitLimits } from '../../kernel/index.js'
 
 /** Whatever fetch accepts as a body. */
 type RequestBody = NonNullable<RequestInit['body']>
@@ -23,8 +23,9 @@ export interface FrozenBody {
  * limit, are left as they are and can be sent once.
  *
  * @param maxBytes The largest form that is held in memory.
+ * @param limits How long the files of a form may take to be read.
  */
-export async function freezeBody(body: unknown, maxBytes: number): Promise<FrozenBody> {
+export async function freezeBody(body: unknown, maxBytes: number, limits: WaitLimits = {}): Promise<FrozenBody> {
   if (body === undefined || body === null) return frozen(undefined)
   if (typeof body === 'string' || body instanceof Blob) return frozen(body)
   if (body instanceof URLSearchParams) return frozen(new URLSearchParams(body))
@@ -40,7 +41,8 @@ export async function freezeBody(body: unknown, maxBytes: number): Promise<Froze
     // Not as a Blob, whose type is in lower case, unlike the boundary in the body.
     const written = new Response(copy)
     const type = written.headers.get('content-type')
-    return { ...frozen(new Uint8Array(await written.arrayBuffer())), ...(type !== null && { type }) }
+    const bytes = new Uint8Array(await inTime(limits, written.arrayBuffer()))
+    return { ...frozen(bytes), ...(type !== null && { type }) }
   }
   if (body instanceof ReadableStream || (typeof body === 'object' && Symbol.asyncIterator in body)) {
     return { content: body as RequestBody, isRepeatable: false, isStream: true }
@@ -50,29 +52,31 @@ export async function freezeBody(body: unknown, maxBytes: number): Promise<Froze
 
 /**
  * Fixes the body of a Request, which is a stream whatever it was made from: up to the limit it is held in memory. A
- * larger one is sent once, what was read of it first. Rejects with the signal's reason when it aborts meanwhile.
+ * larger one is sent once, what was read of it first. Rejects when a limit ends the wait, and lets go of the stream.
  */
 export async function freezeStream(
   stream: ReadableStream<Uint8Array>,
   maxBytes: number,
-  signal?: AbortSignal,
+  limits: WaitLimits = {},
 ): Promise<FrozenBody> {
-  signal?.throwIfAborted()
+  limits.signal?.throwIfAborted()
   const reader = stream.getReader()
   const parts: Uint8Array[] = []
-  // Ends the read that is under way.
-  const giveUp = (): void => void reader.cancel(signal?.reason).catch(() => {})
-  signal?.addEventListener('abort', giveUp)
-  try {
+  const readParts = async (): Promise<boolean> => {
     for (let length = 0; length <= maxBytes; ) {
       const { done, value } = await reader.read()
-      signal?.throwIfAborted()
-      if (done) return frozen(new Blob(parts as never))
+      if (done) return true
       parts.push(value)
       length += value.length
     }
-  } finally {
-    signal?.removeEventListener('abort', giveUp)
+    return false
+  }
+  try {
+    if (await inTime(limits, readParts())) return frozen(new Blob(parts as never))
+  } catch (error) {
+    // Ends the read that is under way.
+    reader.cancel(error).catch(() => {})
+    throw error
   }
   const rest = new ReadableStream({
     async pull(controller) {

@@ -3,7 +3,13 @@
 import { describe, expect, it } from 'vitest'
 import { impatientClient as client } from '../../../test/http/impatient-client.js'
 import { actsThenIsSilent, actsThenResets, answers, serversOfTest } from '../../../test/retry/sockets.js'
-import { type AttemptRecord, consecutiveBreaker, tokenBudget, UnknownOutcomeError } from '../../retry/index.js'
+import {
+  type AttemptRecord,
+  consecutiveBreaker,
+  constantDelay,
+  tokenBudget,
+  UnknownOutcomeError,
+} from '../../retry/index.js'
 import { httpClient } from './client.js'
 
 const server = serversOfTest()
@@ -93,7 +99,53 @@ describe('budgets and breakers', () => {
     const third = await server(answers(200))
     await careful.fetch(third.origin)
     await careful.fetch(down.origin)
-    expect(made).toEqual([down.origin, up.origin, third.origin, down.origin])
+    // Both have failures to remember, so that the third one shares the budget of the rest.
+    expect(made).toEqual([down.origin, up.origin, third.origin])
+  })
+
+  it('of many origins that fail are not made anew in turn: what has no place shares one', async () => {
+    let calls = 0
+    const down: typeof fetch = async () => {
+      calls += 1
+      return new Response(null, { status: 500 })
+    }
+    const careful = client({ fetch: down, policy: { backoff: constantDelay(0) } })
+    const origins = Array.from({ length: 150 }, (_, index) => `http://origin-${index}.example`)
+    for (let round = 0; round < 20; round++) {
+      for (const origin of origins) await careful.fetch(origin)
+    }
+    // 3,000 calls. 100 origins have a budget of their own: five failures and no repeat after the fifth, which are at most
+    // four repeats each; the other fifty have one together.
+    expect(calls).toBeGreaterThanOrEqual(3_000)
+    expect(calls).toBeLessThanOrEqual(3_000 + 101 * 4)
+  })
+
+  it('of origins that answer leave for others, and come back as they went', async () => {
+    const made: string[] = []
+    const budget = (origin: string) => {
+      made.push(origin)
+      return tokenBudget()
+    }
+    const up: typeof fetch = async () => new Response(null)
+    const careful = client({ fetch: up, budget, maxOrigins: 2, breaker: () => consecutiveBreaker({ failures: 1 }) })
+    const [a, b, c] = ['http://a.example', 'http://b.example', 'http://c.example']
+    for (const origin of [a, b, c, a]) await careful.fetch(origin)
+    expect(made).toEqual([a, b, c, a])
+  })
+
+  it('an open breaker keeps its place', async () => {
+    const asked: string[] = []
+    const down: typeof fetch = async (url) => {
+      asked.push(String(url))
+      return new Response(null, { status: 500 })
+    }
+    const breaker = () => consecutiveBreaker({ failures: 1, openFor: '1h' })
+    const careful = client({ fetch: down, budget: false, breaker, maxOrigins: 1, policy: { attempts: 1 } })
+    await careful.fetch('http://a.example')
+    // Without a place there is no breaker: one for many would refuse the sound ones too.
+    for (let call = 0; call < 2; call++) await careful.fetch('http://b.example')
+    await expect(careful.fetch('http://a.example')).rejects.toMatchObject({ code: 'BREAKER_OPEN' })
+    expect(asked).toHaveLength(3)
   })
 
   it('without a budget 503 is not repeated', async () => {

@@ -2,8 +2,20 @@
 // or is idempotent, a precondition, or a key that the origin honours. Without any of them only what provably did not
 // happen is repeated.
 
-import { deadlineAfter, systemClock } from '../../kernel/index.js'
+import { currentDeadline } from '../../identity/index.js'
 import {
+  type Clock,
+  type Deadline,
+  type Duration,
+  deadlineAfter,
+  earlier,
+  RepriseError,
+  remainingMs,
+  systemClock,
+  type WaitLimits,
+} from '../../kernel/index.js'
+import {
+  type Breaker,
   type Guard,
   perTarget,
   type RetryPolicy,
@@ -66,6 +78,8 @@ interface Target {
   readonly unhedged: RetryPolicy
   /** For what can be sent only once. */
   readonly single: RetryPolicy
+  /** Whether nothing is remembered of the origin that matters. */
+  readonly isLikeNew: () => boolean
 }
 
 const defaultMaxBytes = 16 << 20
@@ -103,6 +117,7 @@ class Client {
   readonly #isRuntimesFetch: boolean
   readonly #maxBodyBytes: number
   readonly #attempts: number
+  readonly #deadline: Duration | undefined
   readonly #targetOf: (origin: string) => Target
   readonly #known: Known
 
@@ -123,9 +138,17 @@ class Client {
       judged,
     }
     // Refuses a policy that cannot be, here and not at the first call.
-    this.#attempts = retryPolicy({ ...policy, budget: false }).toJSON().attempts
-    const make = (origin: string): Target => targetFor(origin, options, judged)
-    this.#targetOf = perTarget(make, maxOrigins === undefined ? {} : { maxTargets: maxOrigins })
+    const { attempts, deadlineMs } = retryPolicy({ ...policy, budget: false }).toJSON()
+    this.#attempts = attempts
+    this.#deadline = deadlineMs
+    const { breaker, ...withoutBreaker } = options
+    // A breaker for many origins would refuse the sound ones with the others.
+    const make = (origin: string, isForRest: boolean): Target =>
+      targetFor(origin, isForRest ? withoutBreaker : options, judged)
+    this.#targetOf = perTarget(make, {
+      ...(maxOrigins !== undefined && { maxTargets: maxOrigins }),
+      isLikeNew: (target) => target.isLikeNew(),
+    })
   }
 
   async call<Value>(
@@ -134,13 +157,10 @@ class Client {
     init: CallInit,
     mayHedge = true,
   ): Promise<Answer<Value>> {
-    const { history, deadline: given } = init
-    // It counts from here on, also while the body of a Request is read.
-    const deadline =
-      given === undefined || (typeof given === 'object' && given !== null)
-        ? given
-        : deadlineAfter(given, this.#known.clock)
-    const request = await fixRequest(input, init, this.#maxBodyBytes)
+    const { history } = init
+    const { clock } = this.#known
+    const deadline = this.#deadlineOf(init.deadline)
+    const request = await fixRequest(input, init, this.#maxBodyBytes, readingLimits(deadline, clock))
     if (this.#isRuntimesFetch) demandSendable(request.url)
     const guard = init.guard ?? guardOf(request, this.#known.honoursKeys(request.url.origin), init.compare)
     const repeats = guard !== undefined && request.body.isRepeatable && this.#attempts > 1
@@ -149,6 +169,15 @@ class Client {
     const policy = this.#policyFor(request, guard, mayHedge)
     const call = new ClientCall(this.#known, request, guard, how, repeats)
     return call.end(guard === undefined ? policy.once(call.attempt, run) : policy.run(guard, call.attempt, run))
+  }
+
+  // The earliest of all that hold for the call. It counts from here on, also while the body of a Request is read.
+  #deadlineOf(given: CallInit['deadline']): Deadline | undefined {
+    const { clock } = this.#known
+    const after = (duration: Duration | undefined): Deadline | undefined =>
+      duration === undefined ? undefined : deadlineAfter(duration, clock)
+    const called = typeof given === 'object' && given !== null ? given : after(given)
+    return earlier(earlier(called, after(this.#deadline)), currentDeadline())
   }
 
   #policyFor(request: FixedRequest, guard: Guard | undefined, mayHedge: boolean): RetryPolicy {
@@ -161,20 +190,43 @@ class Client {
   }
 }
 
+function readingLimits(deadline: Deadline | undefined, clock: Clock): WaitLimits {
+  if (deadline === undefined || deadline.expiresAtMs === Number.POSITIVE_INFINITY) return {}
+  const message = 'The deadline passed while the body of the request was read; nothing was sent.'
+  const expired = () => new RepriseError('DEADLINE_EXCEEDED', message)
+  return { clock, limitMs: remainingMs(deadline, clock), expired }
+}
+
 function targetFor(origin: string, options: HttpClientOptions, judged: WeakMap<object, Verdict>): Target {
-  const { policy = {}, budget, breaker } = options
+  const { policy = {} } = options
+  const { clock = systemClock } = policy
+  const budget = options.budget === false ? (false as const) : (options.budget?.(origin) ?? tokenBudget())
+  const breaker = options.breaker?.(origin)
   const shared = {
     name: 'http',
     ...policy,
     classify: (error: unknown) => judged.get(error as object) ?? policy.classify?.(error),
-    budget: budget === false ? (false as const) : (budget?.(origin) ?? tokenBudget()),
-    ...(breaker && { breaker: breaker(origin) }),
+    budget,
+    ...(breaker && { breaker }),
+  }
+  const levelAtFirst = budget === false ? 0 : budget.level(clock.monotonicMs())
+  const isLikeNew = (): boolean => {
+    const nowMs = clock.monotonicMs()
+    return (
+      (budget === false || budget.level(nowMs) >= levelAtFirst) && (breaker === undefined || isSound(breaker, nowMs))
+    )
   }
   // The client is one layer, which made itself known; its origins are not more.
   const { hedge, ...calm } = shared
   return sameLayer(() => {
     const unhedged = retryPolicy(calm)
     const repeating = hedge === undefined ? unhedged : retryPolicy(shared)
-    return { repeating, unhedged, single: retryPolicy({ ...calm, attempts: 1 }) }
+    return { repeating, unhedged, single: retryPolicy({ ...calm, attempts: 1 }), isLikeNew }
   })
+}
+
+// Closed, and with no failure in its evidence, which is pairs of calls and failures.
+function isSound(breaker: Breaker, nowMs: number): boolean {
+  const { state, evidence } = breaker.snapshot(nowMs)
+  return state === 'closed' && evidence.every((count, index) => index % 2 === 0 || count === 0)
 }

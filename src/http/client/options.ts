@@ -18,8 +18,9 @@ export interface HttpClientOptions {
   /** Makes the breaker of an origin. Default: none. */
   readonly breaker?: (origin: string) => Breaker
   /**
-   * How many origins have a budget and a breaker of their own; the least recently used leaves first. 1 to 100,000,
-   * default 100.
+   * How many origins have a budget and a breaker of their own. The least recently used leaves first, of those whose
+   * budget is full and whose breaker has seen no failure; while there is none, all further origins share one budget,
+   * and have no breaker. 1 to 100,000, default 100.
    */
   readonly maxOrigins?: number
   /** Origins that carry out an intent once for all requests with its key. Default: none; a key alone is no guard. */

@@ -1,7 +1,7 @@
 // A request as it will be sent, however often: method, URL, headers, key and body, fixed before the first attempt.
 
 import { deriveKey, type Key, keyHeader, mintKey, parseKey } from '../../identity/index.js'
-import { type Deadline, type Duration, RepriseError } from '../../kernel/index.js'
+import { type Deadline, type Duration, RepriseError, type WaitLimits } from '../../kernel/index.js'
 import {
   type AttemptRecord,
   type Comparison,
@@ -64,11 +64,16 @@ export interface FixedRequest {
 /** Methods that read (RFC 9110, 9.2.1; QUERY from its own specification). */
 export const isSafe = (method: string): boolean => /^(GET|HEAD|OPTIONS|TRACE|QUERY)$/.test(method)
 
-/** Fixes a request. Rejects with a TypeError where fetch would. */
+/**
+ * Fixes a request. Rejects with a TypeError where fetch would.
+ *
+ * @param time How long the body may take to be read.
+ */
 export async function fixRequest(
   input: string | URL | Request,
   init: RequestInit & CallOptions,
   maxBodyBytes: number,
+  time: WaitLimits = {},
 ): Promise<FixedRequest> {
   const { key: given, step, guard, deadline, history, compare, ...own } = init
   const request = typeof input === 'object' && 'method' in input ? input : undefined
@@ -83,9 +88,10 @@ export async function fixRequest(
   // The probe's own body would leave a type behind.
   const headers = new Headers(rest.headers)
   const key = isSafe(method) ? undefined : keyOf(given, step, guard?.key, headers)
+  const limits = { ...time, signal: signal ?? undefined }
   const frozen = await (inherited
-    ? freezeStream(inherited, maxBodyBytes, signal ?? undefined)
-    : freezeBody(body, maxBodyBytes))
+    ? freezeStream(inherited, maxBodyBytes, limits)
+    : freezeBody(body, maxBodyBytes, limits))
   if (frozen.type !== undefined && !headers.has('content-type')) headers.set('content-type', frozen.type)
   if (key !== undefined) headers.set(keyHeader.name, keyHeader.write(key))
   return {
