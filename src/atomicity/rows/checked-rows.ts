@@ -153,8 +153,8 @@ function soundTransition(parts: readonly string[], given: Transition): SoundTran
 }
 
 // The command with a fingerprint of what it asks for: which row, and its state in the end. The text is stored for good,
-// so it must stay as it is. Values count by their text, since the column decides whether '7' and 7 are the same; what else
-// is set does not count, since a repeat may carry another time.
+// so it must stay as it is. Values count by their text, since the column decides whether '7' and 7 are the same; what
+// else is set does not count, since a repeat may carry another time.
 function memoryOf(
   table: TableName,
   command: string,

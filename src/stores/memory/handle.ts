@@ -8,9 +8,11 @@ import {
   type Row,
   type Rows,
   type SoundRows,
+  type SoundTransition,
   type TableName,
   type TransactionControls,
   TransactionHandle,
+  type Transitioned,
   tableParts,
 } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
@@ -120,26 +122,39 @@ function rowsOver(act: Act, view: (table: TableName) => TableView): SoundRows {
       }),
     transition: (table, transition) =>
       act(() => {
-        const { where, column, from, to, command, commandColumn, commands, versionColumn, set } = transition
-        const known = commands && commandKnown(commands)
-        if (known === 'same') return { result: 'already-applied' }
+        const { where, commands } = transition
         const row = onlyRow(found(table, where))
-        if (row === undefined) return { result: 'absent' }
-        const state = String(row[column])
-        if (commandColumn !== undefined && commands === undefined && String(row[commandColumn] ?? '') === command) {
-          // A command that asked for another end before is no repeat, and what it asks for now has not happened.
-          return state === to ? { result: 'already-applied' } : { result: 'invalid', state }
-        }
-        if (known === 'other' || !from.includes(state)) return { result: 'invalid', state }
+        const moved = transitioned(transition, row, commands && commandKnown(commands))
+        if (moved.result !== 'applied') return moved
         if (commands !== undefined) view(commands.table).insert(commands.row)
-        updateRows(table, where, {
-          ...set,
-          [column]: to,
-          ...(commandColumn !== undefined && { [commandColumn]: command }),
-          ...(versionColumn !== undefined && { [versionColumn]: Number(row[versionColumn]) + 1 }),
-        })
-        return { result: 'applied' }
+        updateRows(table, where, changesOf(transition, row as Row))
+        return moved
       }),
+  }
+}
+
+// What becomes of a transition, given its row and what is known of its command.
+function transitioned(
+  { column, from, to, command, commandColumn, commands }: SoundTransition,
+  row: Row | undefined,
+  known: 'same' | 'other' | undefined,
+): Transitioned {
+  if (known === 'same') return { result: 'already-applied' }
+  if (row === undefined) return { result: 'absent' }
+  const state = String(row[column])
+  const isLast = commandColumn !== undefined && commands === undefined && String(row[commandColumn] ?? '') === command
+  if (isLast && state === to) return { result: 'already-applied' }
+  // A command that asked for another end before is no repeat, and what it asks for now has not happened.
+  if (isLast || known === 'other' || !from.includes(state)) return { result: 'invalid', state }
+  return { result: 'applied' }
+}
+
+function changesOf({ column, to, command, commandColumn, versionColumn, set }: SoundTransition, row: Row): Match {
+  return {
+    ...set,
+    [column]: to,
+    ...(commandColumn !== undefined && { [commandColumn]: command }),
+    ...(versionColumn !== undefined && { [versionColumn]: Number(row[versionColumn]) + 1 }),
   }
 }
 

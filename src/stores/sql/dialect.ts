@@ -16,7 +16,7 @@ export interface SqlDialect {
   quoteName(name: string): string
   /** An INSERT that does nothing where a row with the same values in `by` is there. */
   insertNew(table: string, columns: string, source: string, by: string): string
-  /** An INSERT that sets columns (there may be none) of the row that has the same values in `by`, where one is there. */
+  /** An INSERT that sets columns (there may be none) of the row with the same values in `by`, where one is there. */
   insertOrSet(table: string, columns: string, source: string, by: string, set: readonly string[]): string
   /** What makes a write answer with the rows it wrote, or an empty text where only their number is known. */
   returning(columns: string): string
