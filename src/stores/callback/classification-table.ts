@@ -1,20 +1,11 @@
 // The classification table of errors that come through an ORM. Short: what it does not list is the body's own, or is
 // resolved while committing.
 
-import type { ClassificationRow, RulingWord } from '../../atomicity/index.js'
-
-interface Words {
-  readonly connecting?: RulingWord
-  readonly body?: RulingWord
-  readonly committing?: RulingWord
-}
-
-const lost: Words = { connecting: 'reconnect', body: 'reconnect', committing: 'resolve' }
-const again: Words = { body: 'repeat', committing: 'repeat' }
-const never: Words = { body: 'surface', committing: 'surface' }
+import type { ClassificationRow } from '../../atomicity/index.js'
+import { again, lost, never, type PhaseWords } from '../sql/index.js'
 
 /** A row that the test `triggers <sign> through a callback` produces. */
-function row(sign: string, name: string, words: Words, why: string): ClassificationRow {
+function row(sign: string, name: string, words: PhaseWords, why: string): ClassificationRow {
   return { sign, name, ...words, why, evidence: { triggered: `triggers ${sign} through a callback` } }
 }
 

@@ -19,7 +19,9 @@ import type { StoredKey } from '../../identity/index.js'
 import { type Clock, isRepriseError, RepriseError } from '../../kernel/index.js'
 import {
   claimed,
+  endedElsewhere,
   listOfValues,
+  notClaimed,
   performAsync,
   reclaimed,
   refuseTransactionStatements,
@@ -33,7 +35,7 @@ import { type CallbackPort, type CallbackTransaction, callbackHandle } from './h
 import { InvertedTransaction } from './inversion.js'
 import { type CallbackOptions, sendOn } from './options.js'
 import { whileBusy } from './records/file-lock.js'
-import { aborted, CallbackWire, endedElsewhere, notClaimed, over } from './wire.js'
+import { aborted, CallbackWire, over } from './wire.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Tx> extends Pick<CallbackOptions<Tx>, 'transaction' | 'query'> {

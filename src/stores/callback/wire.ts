@@ -127,16 +127,3 @@ export function aborted(cause: unknown): RepriseError {
 export function over(): RepriseError {
   return new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')
 }
-
-/** Somebody else has the key. */
-export function notClaimed(): RepriseError {
-  return new RepriseError('MARKER_INVALID', 'The key is not claimed by this transaction; nothing may be done under it.')
-}
-
-/** Something else has ended the transaction. */
-export function endedElsewhere(): RepriseError {
-  return new RepriseError(
-    'TRANSACTION_ENDED_ELSEWHERE',
-    'The transaction was ended by something other than its owner; what ran after that ran outside of it.',
-  )
-}

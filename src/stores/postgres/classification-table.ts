@@ -1,34 +1,32 @@
 // The classification table of PostgreSQL. Each row says why, and which test triggers it.
 
-import type { ClassificationRow, TableWord } from '../../atomicity/index.js'
+import type { ClassificationRow } from '../../atomicity/index.js'
+import { again, lost, never, type PhaseWords } from '../sql/index.js'
 
-interface Words {
-  readonly connecting?: TableWord
-  readonly body?: TableWord
-  readonly committing?: TableWord
-}
-
-const lost: Words = { connecting: 'reconnect', body: 'reconnect', committing: 'resolve' }
-const again: Words = { body: 'repeat', committing: 'repeat' }
-const never: Words = { body: 'surface', committing: 'surface' }
-const alarming: Words = { connecting: 'halt', body: 'halt', committing: 'resolve' }
+const alarming: PhaseWords = { connecting: 'halt', body: 'halt', committing: 'resolve' }
 
 /** A row that the test `triggers <sign>` produces. */
-function row(sign: string, name: string, words: Words, why: string): ClassificationRow {
+function row(sign: string, name: string, words: PhaseWords, why: string): ClassificationRow {
   return { sign, name, ...words, why, evidence: { triggered: `triggers ${sign}` } }
 }
 
 /** A row whose cause cannot be had on demand; the test has a function of the server raise it. */
-function raised(sign: string, name: string, words: Words, why: string): ClassificationRow {
+function raised(sign: string, name: string, words: PhaseWords, why: string): ClassificationRow {
   return { sign, name, ...words, why, evidence: { triggered: `triggers ${sign}, raised by a function` } }
 }
 
 /** A row that a test of another file meets. */
-function elsewhere(sign: string, name: string, words: Words, why: string, triggered: string): ClassificationRow {
+function elsewhere(sign: string, name: string, words: PhaseWords, why: string, triggered: string): ClassificationRow {
   return { sign, name, ...words, why, evidence: { triggered } }
 }
 
-function unproducible(sign: string, name: string, words: Words, why: string, notProducible: string): ClassificationRow {
+function unproducible(
+  sign: string,
+  name: string,
+  words: PhaseWords,
+  why: string,
+  notProducible: string,
+): ClassificationRow {
   return { sign, name, ...words, why, evidence: { notProducible } }
 }
 

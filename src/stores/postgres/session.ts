@@ -18,8 +18,10 @@ import {
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, defined, RepriseError } from '../../kernel/index.js'
 import {
+  endedElsewhere,
   LockTimeoutError,
   migrationMissing,
+  notClaimed,
   postgresDialect,
   recordOf,
   type SqlAnswer,
@@ -40,7 +42,7 @@ import {
 import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './options.js'
 import type { ClaimStatements } from './records/claim-statements.js'
 import { goneSign, literals, readText, reclaimText } from './records/statements.js'
-import { beginText, endedElsewhere, timeoutMs, Wire } from './wire.js'
+import { beginText, timeoutMs, Wire } from './wire.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Bound> {
@@ -347,12 +349,6 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     if (this.#key === 'sent' || this.#key === 'theirs') return Promise.reject(notClaimed())
     return this.life.call(() => this.#wire.savepoint(work), 'poisoned')
   }
-}
-
-// The key is not known to be this transaction's.
-function notClaimed(): RepriseError {
-  const message = 'The key is not claimed by this transaction; nothing may be done under it.'
-  return new RepriseError('MARKER_INVALID', message)
 }
 
 // COMMIT was not sent, so whatever it was, the transaction is dead.

@@ -3,7 +3,7 @@
 
 import type { BeginSettings, Blocker, HandleLife, Isolation } from '../../atomicity/index.js'
 import { type CancelTimer, type Clock, defined, RepriseError } from '../../kernel/index.js'
-import { LockTimeoutError, type SavepointTurns, savepointTurns } from '../sql/index.js'
+import { endedElsewhere, LockTimeoutError, type SavepointTurns, savepointTurns } from '../sql/index.js'
 import { endsConnection, signsOf } from './classification.js'
 import type { PostgresAnswer, PostgresPoolClient } from './options.js'
 
@@ -205,14 +205,6 @@ const shortestReportedMs = 20
 interface LockWatch {
   report: Promise<readonly Blocker[]> | undefined
   readonly cancel: CancelTimer
-}
-
-/** The error of a transaction that was ended by something other than its owner. */
-export function endedElsewhere(): RepriseError {
-  return new RepriseError(
-    'TRANSACTION_ENDED_ELSEWHERE',
-    'The transaction was ended by something other than its owner; what ran after that ran outside of it.',
-  )
 }
 
 /** Whether a pooler refused BEGIN: PgBouncer says so in English, whatever the server speaks. */

@@ -4,9 +4,9 @@
 export type { SqlDialect } from './dialect.js'
 export { postgresDialect } from './dialects/postgres.js'
 export { sqliteDialect } from './dialects/sqlite.js'
+export { endedElsewhere, LockTimeoutError, notClaimed } from './errors.js'
 export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
-export { LockTimeoutError } from './lock-timeout.js'
 export {
   appliedNumber,
   applyMigrations,
@@ -50,4 +50,5 @@ export {
 export { sqlRows } from './rows.js'
 export { type SavepointTurns, savepointTurns } from './savepoint-turns.js'
 export { listOfValues, refuseTransactionStatements, statementsOf, transactionStatementIn } from './statements.js'
+export { again, lost, never, type PhaseWords } from './table-words.js'
 export type { Binding } from './values.js'

@@ -1,4 +1,4 @@
-// A lock that was not granted in time, and who held it.
+// What sessions refuse and fail with, whatever the engine.
 
 import type { Blocker } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
@@ -21,4 +21,17 @@ export class LockTimeoutError extends RepriseError {
     })
     this.blockers = blockers
   }
+}
+
+/** The error of a transaction that was ended by something other than its owner. */
+export function endedElsewhere(): RepriseError {
+  return new RepriseError(
+    'TRANSACTION_ENDED_ELSEWHERE',
+    'The transaction was ended by something other than its owner; what ran after that ran outside of it.',
+  )
+}
+
+/** The error of work under a key that is not known to be this transaction's. */
+export function notClaimed(): RepriseError {
+  return new RepriseError('MARKER_INVALID', 'The key is not claimed by this transaction; nothing may be done under it.')
 }
