@@ -38,7 +38,18 @@ export {
   recordFormat,
   type StoredRecord,
 } from './record.js'
-export { changedRecord, draftedRecord, droppedNote, isStill, lookDelayMs, lookedAt } from './record-writes.js'
+export {
+  changedRecord,
+  draftedRecord,
+  droppedNote,
+  forgettableAs,
+  isDue,
+  isLive,
+  isOurFormat,
+  isStill,
+  lookDelayMs,
+  lookedAt,
+} from './record-writes.js'
 export {
   type DueQuery,
   inspectionOf,

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest'
 import type { StoredRecord } from './record.js'
-import { changedRecord, draftedRecord, isStill } from './record-writes.js'
+import { changedRecord, draftedRecord, forgettableAs, isDue, isLive, isStill } from './record-writes.js'
 
 let fences = 0
 const nextFence = (): number => {
@@ -85,4 +85,29 @@ it('a change leaves what it does not name, and empties what it names null', () =
     state: 'unknown',
     ...emptied,
   })
+})
+
+it('a claim is due once its lease and the margin are over, an unknown outcome at its time, for the operations named', () => {
+  const record: StoredRecord = { ...leased('a'), operation: 'pay' }
+  const query = { operations: ['pay'], marginMs: 10 }
+  expect([1_039, 1_040].map((nowMs) => isDue(record, query, nowMs))).toEqual([false, true])
+  expect(isDue({ ...record, state: 'unknown' }, query, 1_030)).toBe(true)
+  expect(isDue({ ...record, state: 'succeeded' }, query, 9_000)).toBe(false)
+  expect(isDue(record, { ...query, operations: ['refund'] }, 9_000)).toBe(false)
+  expect(isDue({ ...record, format: 99 }, query, 9_000)).toBe(false)
+})
+
+it('a purge forgets each kind by its own age, and a marker with a window by that window alone', () => {
+  const over: StoredRecord = { ...atomic('a'), state: 'succeeded', completedAtMs: 1_000 }
+  const ages = { markersAfterMs: 500, unknownAfterMs: 700 }
+  expect(forgettableAs(over, {}, 9_000)).toBe(undefined)
+  expect([1_499, 1_500].map((nowMs) => forgettableAs(over, ages, nowMs))).toEqual([undefined, 'markers'])
+  expect(forgettableAs({ ...over, operation: 'pay' }, ages, 9_000)).toBe(undefined)
+  const windowed = { ...over, expiresAtMs: 3_000 }
+  expect([2_999, 3_000].map((nowMs) => forgettableAs(windowed, ages, nowMs))).toEqual([undefined, 'finished'])
+  expect([2_999, 3_000].map((nowMs) => isLive(windowed, nowMs))).toEqual([true, false])
+  const unknown: StoredRecord = { ...leased('b'), state: 'unknown' }
+  expect([1_699, 1_700].map((nowMs) => forgettableAs(unknown, ages, nowMs))).toEqual([undefined, 'unknown'])
+  expect(forgettableAs({ ...over, format: 99 }, ages, 9_000)).toBe(undefined)
+  expect(forgettableAs(atomic('c'), ages, 9_000)).toBe(undefined)
 })

@@ -9,7 +9,7 @@ import {
   recordFormat,
   type StoredRecord,
 } from './record.js'
-import type { DueQuery } from './records.js'
+import type { DueQuery, PurgeQuery } from './records.js'
 
 /** The record of a new claim. */
 export function draftedRecord(draft: RecordDraft, nowMs: number, nextFence: () => number): StoredRecord {
@@ -45,6 +45,47 @@ export function draftedRecord(draft: RecordDraft, nowMs: number, nextFence: () =
  */
 export function isStill(record: StoredRecord | undefined, { version, token, fence }: Expected): boolean {
   return record !== undefined && record.version === version && record.token === token && record.fence === fence
+}
+
+/** Whether a record may be written to: one of a newer format is left to those who understand it. */
+export function isOurFormat({ format }: StoredRecord): boolean {
+  return format <= recordFormat
+}
+
+/** Whether the outcome of a record is remembered, or still to come. */
+export function isLive({ state, expiresAtMs }: StoredRecord, nowMs: number): boolean {
+  return (state !== 'succeeded' && state !== 'failed') || expiresAtMs === undefined || expiresAtMs > nowMs
+}
+
+/** Whether a sweep takes a record: its lease, or the time until its next look, is over. */
+export function isDue(
+  record: StoredRecord,
+  { operations, marginMs }: Pick<DueQuery, 'operations' | 'marginMs'>,
+  nowMs: number,
+): boolean {
+  const { mode, operation, state, dueAtMs } = record
+  if (!isOurFormat(record) || mode !== 'leased' || dueAtMs === undefined) return false
+  if (!operations.includes(operation ?? '')) return false
+  return state === 'unknown' ? dueAtMs <= nowMs : state === 'claimed' && dueAtMs + marginMs <= nowMs
+}
+
+/**
+ * As what a purge forgets a record: an outcome past its window, the marker of a transaction without one, or an unknown
+ * outcome, the last two by the ages that the purge names. Undefined: it stays.
+ */
+export function forgettableAs(
+  record: StoredRecord,
+  { markersAfterMs, unknownAfterMs }: Pick<PurgeQuery, 'markersAfterMs' | 'unknownAfterMs'>,
+  nowMs: number,
+): 'finished' | 'markers' | 'unknown' | undefined {
+  if (!isOurFormat(record)) return undefined
+  const { state, operation, expiresAtMs, claimedAtMs, firstClaimedAtMs } = record
+  const isPast = (sinceMs: number, afterMs: number | undefined): boolean =>
+    afterMs !== undefined && sinceMs + afterMs <= nowMs
+  if (state === 'unknown') return isPast(firstClaimedAtMs, unknownAfterMs) ? 'unknown' : undefined
+  if (state === 'claimed') return undefined
+  if (expiresAtMs !== undefined) return expiresAtMs <= nowMs ? 'finished' : undefined
+  return operation === undefined && isPast(claimedAtMs, markersAfterMs) ? 'markers' : undefined
 }
 
 /** How long a record is put off that has been looked at so often before, in ms. */

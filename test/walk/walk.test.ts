@@ -33,6 +33,18 @@ function writtenRows(): Row[] {
   }))
 }
 
+/** The stations in ARCHITECTURE.md that are a function, each as its file in dist and its name. */
+function stations(): { readonly path: string; readonly name: string | undefined }[] {
+  const page = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+  const [, table = ''] = /<!-- stations -->([\s\S]*?)<!-- \/stations -->/.exec(page) ?? []
+  const rows = [...table.matchAll(/^\| \d+ \| `([^`]+)\.ts` \| (.+?) \| .+ \|$/gm)]
+  return rows.flatMap(([, file, named = '']) => {
+    // A type is nothing that can be entered, and what a function returned has no name.
+    if (named.startsWith('the type')) return []
+    return [{ path: `${file}.js`, name: /^`(\w+)`$/.exec(named)?.[1] }]
+  })
+}
+
 /** The rows that are larger than those of the same name, and those that have none. */
 function larger(rows: readonly Row[], most: readonly Row[]): Row[] {
   return rows.filter(({ name, files, functions }) => {
@@ -47,10 +59,16 @@ it('the table of the walk in ARCHITECTURE.md has every row, within its limit', (
   expect(larger(written, limits)).toEqual([])
 })
 
-it('a call enters no more files and functions than the table says; npm run walk -- --write writes it anew', () => {
-  const walk = spawnSync(process.execPath, ['tools/run.mjs', 'walk', '--json'], { cwd: root, encoding: 'utf8' })
+it('a call enters no more than the table says (npm run walk -- --write writes it anew), and every station', () => {
+  const walk = spawnSync(process.execPath, ['tools/run.mjs', 'walk', '--json', '--verbose'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
   expect(walk.status, walk.stderr).toBe(0)
-  const measured: Row[] = JSON.parse(walk.stdout)
+  const measured: (Row & { readonly entered: Readonly<Record<string, readonly string[]>> })[] = JSON.parse(walk.stdout)
   expect(measured.map(({ name }) => name)).toEqual(limits.map(({ name }) => name))
   expect(larger(measured, writtenRows())).toEqual([])
+  const entered = measured[0]?.entered ?? {}
+  const passed = stations().filter(({ path, name }) => name === undefined || entered[path]?.includes(name))
+  expect(passed.filter(({ path }) => entered[path] !== undefined)).toEqual(stations())
 })

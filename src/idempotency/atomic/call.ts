@@ -1,7 +1,7 @@
 // One call of an atomic operation: queue, look, transaction, answer. It is also the key of that transaction: what a
 // record that is there means, and how long to wait for one that is not. What is decided is decided by the machine.
 
-import { type RecordDraft, type RecordOutcome, recordFormat, type Seen, type Stored } from '../../atomicity/index.js'
+import { type RecordDraft, recordFormat, type Seen, type Stored } from '../../atomicity/index.js'
 import { type Key, keyScope, type StoredKey } from '../../identity/index.js'
 import { type Deadline, defined, faultPoint, RepriseError, type ScopeValue } from '../../kernel/index.js'
 import {
@@ -272,10 +272,6 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
   // The record's name is the key that calls below derive theirs from: two operations never share one.
   scopes(): readonly ScopeValue[] {
     return [operationScope(this.#operation.domain.queue, this.id), keyScope(this.id as string as Key)]
-  }
-
-  outcomeOf(ending: Ending): { readonly outcome: RecordOutcome; readonly value: Ending } {
-    return { outcome: ending, value: ending }
   }
 
   claimWaitMs(): number {

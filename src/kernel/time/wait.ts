@@ -34,7 +34,7 @@ export function waitFor<Value>(
   return new Promise((fulfil, refuse) => {
     const { limitMs, signal } = limits
     if (signal !== undefined) {
-      checkSignal(signal)
+      demandSignal(signal)
       if (signal.aborted) {
         refuse(signal.reason)
         return
@@ -151,9 +151,10 @@ export function isPromiseLike<Value>(value: Value | PromiseLike<Value>): value i
   return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
 }
 
-function checkSignal(signal: unknown): void {
+/** Refuses what is no signal with `ARGUMENT_INVALID`. */
+export function demandSignal(signal: unknown): asserts signal is AbortSignal {
   if (typeof (signal as AbortSignal | null)?.addEventListener === 'function') return
-  throw new RepriseError('ARGUMENT_INVALID', 'The signal is not an AbortSignal.')
+  throw new RepriseError('ARGUMENT_INVALID', 'The signal is not an AbortSignal.', { details: { option: 'signal' } })
 }
 
 function tookTooLong(): RepriseError {

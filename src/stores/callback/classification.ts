@@ -12,6 +12,7 @@ import {
   rulingOf,
 } from '../../atomicity/index.js'
 import { isRepriseError } from '../../kernel/index.js'
+import { isBusySign } from '../sql/index.js'
 import { callbackTable } from './classification-table.js'
 
 /** The table, for documents and reports. */
@@ -72,6 +73,11 @@ export function signsOf(error: unknown): readonly string[] {
     if (lostWords.has(String(message)) || lostWords.has(String(name))) signs.push(lost)
   }
   return signs
+}
+
+/** Whether somebody else has the lock of the SQLite file below the ORM. */
+export function isBusy(error: unknown): boolean {
+  return signsOf(error).some(isBusySign)
 }
 
 const lost = 'connection-lost'

@@ -27,14 +27,14 @@ import {
   refuseTransactionStatements,
   type SqlAnswer,
   type SqlDialect,
+  whileBusy,
 } from '../sql/index.js'
-import { isOfDatabase } from './classification.js'
+import { isBusy, isOfDatabase } from './classification.js'
 import type { CommitCheck } from './commit-check.js'
 import type { CallbackDatabase, LocalSettings } from './database.js'
 import { type CallbackPort, type CallbackTransaction, callbackHandle } from './handle.js'
 import { InvertedTransaction } from './inversion.js'
 import { type CallbackOptions, sendOn } from './options.js'
-import { whileBusy } from './records/file-lock.js'
 import { aborted, CallbackWire, over } from './wire.js'
 
 /** What all sessions of a store share. */
@@ -104,7 +104,7 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
       this.#context.wired = true
     } else {
       const limits = { waitMs: this.#claimWaitMs, clock: this.#context.clock }
-      await whileBusy(limits, () => this.#startAsWriter(settings))
+      await whileBusy(limits, isBusy, () => this.#startAsWriter(settings))
     }
     return callbackHandle(this, controls)
   }

@@ -8,6 +8,10 @@ import {
   draftedRecord,
   droppedNote,
   type Expected,
+  forgettableAs,
+  isDue,
+  isLive,
+  isOurFormat,
   isStill,
   lookedAt,
   type NamedRecord,
@@ -19,7 +23,6 @@ import {
   type RecordQuery,
   type RecordState,
   type Records,
-  recordFormat,
   type Seen,
   type StoredRecord,
   type Written,
@@ -87,7 +90,8 @@ export class MemoryRecords implements Records, RecordInspection {
     this.#demandOpen()
     const nowMs = this.nowMs()
     const there = this.committed.get(id)
-    if (there === undefined || !isStill(there, over) || !isOurs(there)) return { written: false, record: there, nowMs }
+    if (there === undefined || !isStill(there, over) || !isOurFormat(there))
+      return { written: false, record: there, nowMs }
     const record = change === null ? undefined : changedRecord(there, change, nowMs, this.nextFence)
     if (record === undefined) this.committed.delete(id)
     else this.committed.set(id, record)
@@ -97,45 +101,32 @@ export class MemoryRecords implements Records, RecordInspection {
 
   async due(query: DueQuery): Promise<readonly NamedRecord[]> {
     this.#demandOpen()
-    const { operations, limit, marginMs } = query
     const nowMs = this.nowMs()
-    const isDue = ({ record }: NamedRecord): boolean =>
-      isOurs(record) &&
-      (record.state === 'unknown' || record.state === 'claimed') &&
-      record.mode === 'leased' &&
-      operations.includes(record.operation ?? '') &&
-      record.dueAtMs !== undefined &&
-      record.dueAtMs + (record.state === 'claimed' ? marginMs : 0) <= nowMs
-    const found = this.#named().filter(isDue)
+    const found = this.#named().filter(({ record }) => isDue(record, query, nowMs))
     found.sort((a, b) => (a.record.dueAtMs ?? 0) - (b.record.dueAtMs ?? 0))
-    return found.slice(0, limit).map(({ id, record }) => {
+    return found.slice(0, query.limit).map(({ id, record }) => {
       const taken = lookedAt(record, query, nowMs)
       this.committed.set(id, taken)
       return { id, record: taken }
     })
   }
 
-  async purge({ limit, unknownAfterMs, auditAfterMs, markersAfterMs }: PurgeQuery): Promise<Purged> {
+  async purge(query: PurgeQuery): Promise<Purged> {
     this.#demandOpen()
+    const { limit, auditAfterMs } = query
     const nowMs = this.nowMs()
-    const named = this.#named()
-    const before = (atMs: number, afterMs: number | undefined): boolean =>
-      afterMs !== undefined && atMs + afterMs <= nowMs
-    const take = (matches: (record: StoredRecord) => boolean): readonly NamedRecord[] => {
-      const found = named.filter(({ record }) => isOurs(record) && matches(record)).slice(0, limit)
-      for (const { id } of found) this.committed.delete(id)
-      return found
+    const gone = { finished: 0, unknown: 0, audit: 0, markers: 0 }
+    for (const [id, record] of this.committed) {
+      const kind = forgettableAs(record, query, nowMs)
+      if (kind === undefined || gone[kind] === limit) continue
+      gone[kind] += 1
+      this.committed.delete(id)
+      if (kind === 'unknown') this.#note(id, droppedNote, 'unknown', 'absent', nowMs)
     }
-    const isOver = ({ state }: StoredRecord): boolean => state === 'succeeded' || state === 'failed'
-    const finished = take((record) => isOver(record) && (record.expiresAtMs ?? Number.POSITIVE_INFINITY) <= nowMs)
-    const markers = take(
-      (record) => isOver(record) && record.operation === undefined && before(record.claimedAtMs, markersAfterMs),
-    )
-    const unknown = take((record) => record.state === 'unknown' && before(record.firstClaimedAtMs, unknownAfterMs))
-    for (const { id } of unknown) this.#note(id, droppedNote, 'unknown', 'absent', nowMs)
-    const old = this.#notes.filter(({ atMs }) => before(atMs, auditAfterMs)).slice(0, limit)
+    if (auditAfterMs === undefined) return gone
+    const old = this.#notes.filter(({ atMs }) => atMs + auditAfterMs <= nowMs).slice(0, limit)
     for (const entry of old) this.#notes.splice(this.#notes.indexOf(entry), 1)
-    return { finished: finished.length, unknown: unknown.length, audit: old.length, markers: markers.length }
+    return { ...gone, audit: old.length }
   }
 
   async list({ state, operation, limit, after }: RecordQuery): Promise<readonly NamedRecord[]> {
@@ -157,9 +148,7 @@ export class MemoryRecords implements Records, RecordInspection {
     let live = 0
     for (const record of this.committed.values()) {
       if (live === most) break
-      if (record.scope !== scope) continue
-      const isOver = record.state === 'succeeded' || record.state === 'failed'
-      if (!isOver || (record.expiresAtMs ?? Number.POSITIVE_INFINITY) > nowMs) live += 1
+      if (record.scope === scope && isLive(record, nowMs)) live += 1
     }
     return live
   }
@@ -181,9 +170,4 @@ export class MemoryRecords implements Records, RecordInspection {
     const { action, actor, reason } = note
     this.#notes.push({ id, action, actor, reason, from, to, atMs })
   }
-}
-
-// A record of a newer format is left to those who understand it.
-function isOurs({ format }: StoredRecord): boolean {
-  return format <= recordFormat
 }

@@ -23,10 +23,10 @@ import {
   migrationMissing,
   notClaimed,
   postgresDialect,
-  recordOf,
   type SqlAnswer,
   type SqlDialect,
   type SqlExecutor,
+  seenIn,
 } from '../sql/index.js'
 import { askAll, askNumber, takeTrace } from './asking/trace.js'
 import { isServerError, signsOf } from './classification.js'
@@ -41,7 +41,8 @@ import {
 } from './handle.js'
 import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './options.js'
 import type { ClaimStatements } from './records/claim-statements.js'
-import { goneSign, literals, readText, reclaimText } from './records/statements.js'
+import { literal } from './records/literal.js'
+import { goneSign, literals } from './records/statements.js'
 import { beginText, timeoutMs, Wire } from './wire.js'
 
 /** What all sessions of a store share. */
@@ -190,9 +191,9 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
       return 'claimed'
     }
     this.#key = 'theirs'
-    const { rows } = await this.#wire.send(readText(this.#context.statements.tables, literals.text(id)), undefined)
-    const record = recordOf(rows[0])
-    return record === undefined ? undefined : { record, nowMs: Number(rows[0]?.['now_ms']) }
+    const { rows } = await this.#wire.send(this.#context.statements.records.readText(literal(id)), undefined)
+    const { record, nowMs } = seenIn(rows[0])
+    return record === undefined ? undefined : { record, nowMs }
   }
 
   // Sends the claim, or throws what the one that was sent with BEGIN failed with.
@@ -202,8 +203,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
       const text = this.#limited(this.#context.statements.claim(id, draft))
       return this.#rowCountOf(await this.#wire.send(text, undefined)) === 1
     } catch (error) {
-      const signs = signsOf(error)
-      throw signs.includes('42P01') || signs.includes('42703') ? migrationMissing(error) : this.#withBlockers(error)
+      throw postgresDialect.isMissing(signsOf(error), '') ? migrationMissing(error) : this.#withBlockers(error)
     }
   }
 
@@ -217,7 +217,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   }
 
   async reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> {
-    const text = this.#limited(reclaimText(this.#context.statements.tables, id, over, draft, literals))
+    const text = this.#limited(this.#context.statements.records.reclaimText(id, over, draft, literals))
     if (this.#rowCountOf(await this.#wire.send(text, undefined)) !== 1) return false
     this.#key = { id, token: draft.token }
     this.#wire.lockWaitMs = this.#lockWaitMs

@@ -1,6 +1,7 @@
 // SQL that stores share: dialects, reading statements, quoting names, repeatable writes, records, migrations. For
 // stores only; it has no entry point of its own.
 
+export { type BusyLimits, BusyWait, isBusySign, whileBusy } from './busy.js'
 export type { SqlDialect } from './dialect.js'
 export { postgresDialect } from './dialects/postgres.js'
 export { sqliteDialect } from './dialects/sqlite.js'

@@ -1,10 +1,9 @@
 // Migrating a file: inside the lock of the file, so that of two processes one waits and then finds the work done.
 
 import type { Clock, Random } from '../../kernel/index.js'
-import { applyMigrations, type MigrationResult, type MigrationTarget } from '../sql/index.js'
-import { whileBusy } from './connection/busy.js'
+import { applyMigrations, type MigrationResult, type MigrationTarget, whileBusy } from '../sql/index.js'
 import type { Connections } from './connection/connections.js'
-import { rowsOf, type SqliteHandle } from './connection/driver.js'
+import { isBusy, rowsOf, type SqliteHandle } from './connection/driver.js'
 import { sqliteMigrations } from './migrations.js'
 
 /** How long to wait for the lock, in ms. */
@@ -21,10 +20,10 @@ export async function migrate(
   let committing = false
   let fate: 'keep' | 'drop' | 'condemn' = 'drop'
   try {
-    await whileBusy({ waitMs, clock, random }, () => handle.exec('BEGIN IMMEDIATE'))
+    await whileBusy({ waitMs, clock, random }, isBusy, () => handle.exec('BEGIN IMMEDIATE'))
     const result = await applyMigrations(targetOf(handle), sqliteMigrations(prefix))
     committing = true
-    await whileBusy({ waitMs, clock, random }, () => handle.exec('COMMIT'))
+    await whileBusy({ waitMs, clock, random }, isBusy, () => handle.exec('COMMIT'))
     fate = 'keep'
     return result
   } catch (error) {

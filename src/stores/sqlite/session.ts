@@ -15,8 +15,15 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
-import { claimed, perform, type Query, type RecordStatements, reclaimed, type SqlAnswer } from '../sql/index.js'
-import { whileBusy } from './connection/busy.js'
+import {
+  claimed,
+  perform,
+  type Query,
+  type RecordStatements,
+  reclaimed,
+  type SqlAnswer,
+  whileBusy,
+} from '../sql/index.js'
 import type { Taken } from './connection/connections.js'
 import { isBusy, isOpen, type SqliteHandle } from './connection/driver.js'
 import { type Bind, type SqliteTransaction, sqliteHandle } from './handle.js'
@@ -184,7 +191,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
       return undefined
     } catch (error) {
       if (!isBusy(error)) throw error
-      return whileBusy({ waitMs, clock, random, controls }, checked)
+      return whileBusy({ waitMs, clock, random, controls }, isBusy, checked)
     }
   }
 }

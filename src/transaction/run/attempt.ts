@@ -7,6 +7,7 @@ import {
   type Engine,
   type ErrorCodes,
   type Phase,
+  type RecordOutcome,
   type Ruling,
   type Session,
   type Stored,
@@ -162,11 +163,11 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
     if (fault !== undefined) await fault
 
     if (keyed !== undefined) {
-      const stored = keyed.outcomeOf(value)
-      value = stored.value
+      const stored = keyed.outcomeOf?.(value)
+      if (stored !== undefined) value = stored.value
       refusePoisoned(session)
       if (signal?.aborted) throw signal.reason
-      const recorded = session.record(keyed.id, stored.outcome)
+      const recorded = session.record(keyed.id, stored?.outcome ?? (value as RecordOutcome))
       if (isPromiseLike(recorded)) await limits.wait(recorded, workEndsAtMs, tooLate)
       fault = reach('transaction.recorded')
       if (fault !== undefined) await fault

@@ -34,8 +34,10 @@ export interface KeyedCall<Result> {
   blocked?(error: unknown): { readonly refusal: unknown } | undefined
   /** What is in force around the body beside its transaction. Default: nothing. */
   scopes?(): readonly ScopeValue[]
-  /** What the body's result becomes in the store, and the value that the first caller gets. */
-  outcomeOf(value: Result): { readonly outcome: RecordOutcome; readonly value: Result }
+  /**
+   * What the body's result becomes in the store, and the value that the first caller gets. Default: the result is both.
+   */
+  outcomeOf?(value: Result): { readonly outcome: RecordOutcome; readonly value: Result }
 }
 
 /**

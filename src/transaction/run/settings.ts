@@ -8,6 +8,7 @@ import {
   type Deadline,
   type Duration,
   demandKnown,
+  demandSignal,
   durationMs,
   earlier,
   type Random,
@@ -122,7 +123,7 @@ export function settingsOf(
   const { key, signal, readOnly = false } = options
   const { clock = systemClock, random = systemRandom } = defaults
   if (typeof readOnly !== 'boolean') throw invalid('readOnly')
-  checkSignal(signal)
+  if (signal !== undefined) demandSignal(signal)
   if (key !== undefined && (typeof key !== 'object' || key === null)) throw invalid('key')
   if (readOnly && !manifest.readOnly) throw unsupported('readOnly', manifest)
   if (readOnly && key !== undefined) {
@@ -158,7 +159,7 @@ export function settingsOfCall(
   deadline: Deadline,
   signal: AbortSignal | undefined,
 ): CallSettings {
-  checkSignal(signal)
+  if (signal !== undefined) demandSignal(signal)
   const reserveMs = shared.certain ? 0 : reserveOf(Math.max(0, deadline.expiresAtMs - shared.clock.monotonicMs()))
   return { ...shared, keyed, claimBlockers: [], readOnly: false, deadline, reserveMs, signal }
 }
@@ -166,10 +167,6 @@ export function settingsOfCall(
 function reserveOf(totalMs: number): number {
   // A short deadline is tried all the same: half of it is for the work.
   return Math.max(totalMs / 4, Math.min(totalMs / 2, usualReserveMs), leastReserveMs)
-}
-
-function checkSignal(signal: AbortSignal | undefined): void {
-  if (signal !== undefined && typeof signal?.addEventListener !== 'function') throw invalid('signal')
 }
 
 /**

@@ -6,6 +6,9 @@ import {
   type DueQuery,
   draftedRecord,
   type Expected,
+  forgettableAs,
+  isDue,
+  isOurFormat,
   isStill,
   lookedAt,
   type NamedRecord,
@@ -16,7 +19,6 @@ import {
   type RecordManifest,
   type RecordStore,
   type Records,
-  recordFormat,
   type Seen,
   type StoredRecord,
   type Written,
@@ -75,7 +77,7 @@ class PlainMapRecords implements Records {
   swap(id: StoredKey, over: Expected, change: RecordChange | null): Promise<Written> {
     return this.#request((nowMs) => {
       const there = this.#server.records.get(id)
-      if (there === undefined || !isOurs(there) || !isStill(there, over)) {
+      if (there === undefined || !isOurFormat(there) || !isStill(there, over)) {
         return { written: false, record: there, nowMs }
       }
       const record = change === null ? undefined : changedRecord(there, change, nowMs, this.#server.nextFence)
@@ -87,7 +89,8 @@ class PlainMapRecords implements Records {
 
   due(query: DueQuery): Promise<readonly NamedRecord[]> {
     return this.#request((nowMs) => {
-      const found = this.#found((record) => isDue(record, query, nowMs))
+      const all = [...this.#server.records].map(([id, record]) => ({ id, record }))
+      const found = all.filter(({ record }) => isDue(record, query, nowMs))
       found.sort((a, b) => (a.record.dueAtMs ?? 0) - (b.record.dueAtMs ?? 0))
       return found.slice(0, query.limit).map(({ id, record }) => {
         const taken = lookedAt(record, query, nowMs)
@@ -97,24 +100,16 @@ class PlainMapRecords implements Records {
     })
   }
 
-  purge({ limit, unknownAfterMs, markersAfterMs }: PurgeQuery): Promise<Purged> {
+  purge(query: PurgeQuery): Promise<Purged> {
     return this.#request((nowMs) => {
-      const forget = (isOld: (record: StoredRecord) => boolean): number => {
-        const old = this.#found(isOld).slice(0, limit)
-        for (const { id } of old) this.#server.records.delete(id)
-        return old.length
+      const gone = { finished: 0, unknown: 0, audit: 0, markers: 0 }
+      for (const [id, record] of this.#server.records) {
+        const kind = forgettableAs(record, query, nowMs)
+        if (kind === undefined || gone[kind] === query.limit) continue
+        gone[kind] += 1
+        this.#server.records.delete(id)
       }
-      const isPast = (sinceMs: number, afterMs = Number.POSITIVE_INFINITY): boolean => sinceMs + afterMs <= nowMs
-      return {
-        finished: forget((record) => isOver(record) && isPast(record.expiresAtMs ?? Number.POSITIVE_INFINITY, 0)),
-        unknown: forget(
-          ({ state, firstClaimedAtMs }) => state === 'unknown' && isPast(firstClaimedAtMs, unknownAfterMs),
-        ),
-        audit: 0,
-        markers: forget(
-          (record) => isOver(record) && record.operation === undefined && isPast(record.claimedAtMs, markersAfterMs),
-        ),
-      }
+      return gone
     })
   }
 
@@ -123,24 +118,4 @@ class PlainMapRecords implements Records {
     await eventLoopTurn()
     return structuredClone(work(systemClock.wallMs()))
   }
-
-  #found(isWanted: (record: StoredRecord) => boolean): NamedRecord[] {
-    const all = [...this.#server.records].map(([id, record]) => ({ id, record }))
-    return all.filter(({ record }) => isOurs(record) && isWanted(record))
-  }
-}
-
-// A record of a newer format is left to those who understand it.
-function isOurs({ format }: StoredRecord): boolean {
-  return format <= recordFormat
-}
-
-function isOver({ state }: StoredRecord): boolean {
-  return state === 'succeeded' || state === 'failed'
-}
-
-function isDue(record: StoredRecord, { operations, marginMs }: DueQuery, nowMs: number): boolean {
-  const { mode, operation, state, dueAtMs } = record
-  if (mode !== 'leased' || dueAtMs === undefined || !operations.includes(operation ?? '')) return false
-  return state === 'unknown' ? dueAtMs <= nowMs : state === 'claimed' && dueAtMs + marginMs <= nowMs
 }

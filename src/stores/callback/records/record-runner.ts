@@ -4,6 +4,7 @@
 import type { RecordLimits, Turns } from '../../../atomicity/index.js'
 import { type Clock, earlier, inTime, isRepriseError, pick, RepriseError } from '../../../kernel/index.js'
 import {
+  BusyWait,
   LockTimeoutError,
   leftMs,
   type Procedure,
@@ -13,11 +14,10 @@ import {
   type SqlAnswer,
   tooLate,
 } from '../../sql/index.js'
-import { signsOf } from '../classification.js'
+import { isBusy, signsOf } from '../classification.js'
 import type { CallbackDatabase } from '../database.js'
 import { RolledBack } from '../inversion.js'
 import { type CallbackOptions, type Send, sendOn } from '../options.js'
-import { isBusy, whileBusy } from './file-lock.js'
 
 /** What the runner needs. */
 export interface RecordRunnerParts<Tx> extends Pick<CallbackOptions<Tx>, 'transaction' | 'query'> {
@@ -33,7 +33,7 @@ export interface RecordRunnerParts<Tx> extends Pick<CallbackOptions<Tx>, 'transa
 
 /** A transaction that provably did nothing, because another one was in its way, is run this often. */
 const mostRounds = 4
-const harmless: ReadonlySet<string> = new Set(['40001', '40P01', 'P2034'])
+const harmless: ReadonlySet<string> = new Set(['40001', '40P01', 'P2034', 'SQLITE_BUSY_SNAPSHOT'])
 
 /** Runs the statements of a store's records. */
 export class CallbackRecordRunner<Tx> implements RecordRunner {
@@ -66,13 +66,18 @@ export class CallbackRecordRunner<Tx> implements RecordRunner {
   ): Promise<Result> {
     const { clock } = this.#parts
     const { deadline, lockDeadline = deadline } = limits
-    for (let round = 1; ; round++) {
+    const lock = new BusyWait({ waitMs: leftMs({ deadline: earlier(deadline, lockDeadline) }, clock), clock })
+    let overtaken = 0
+    for (;;) {
       try {
-        const waitMs = leftMs({ deadline: earlier(deadline, lockDeadline) }, clock)
-        return await whileBusy({ waitMs, clock }, () => this.#once(limits, readOnly, work))
+        return await this.#once(limits, readOnly, work)
       } catch (error) {
-        if (isBusy(error)) throw new LockTimeoutError(error, [])
-        if (round >= mostRounds || !signsOf(error).some((sign) => harmless.has(sign))) throw error
+        if (isBusy(error)) {
+          if (!(await lock.pause())) throw new LockTimeoutError(error, [])
+          continue
+        }
+        overtaken += 1
+        if (overtaken >= mostRounds || !signsOf(error).some((sign) => harmless.has(sign))) throw error
       }
     }
   }

@@ -9,26 +9,29 @@
 import type { RecordDraft, RecordOutcome } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
 import { sha256 } from '../../../kernel/index.js'
-import { storableMs } from '../../sql/index.js'
+import { type Binding, claimCells, type RecordStatements, storableMs } from '../../sql/index.js'
 import { signsOf } from '../classification.js'
 import type { KnownConnection } from '../connections.js'
-import { type Binding, claimText, literals, outcomeCells, outcomeText, type RecordTables } from './statements.js'
+import type { PostgresSchema } from '../migrations.js'
+import { literal } from './literal.js'
+import { literals, type OutcomeCells, outcomeText } from './statements.js'
 
 /** As often may a backend turn out not to have them; from then on a pooler is taken to be in between. */
 const mostFailures = 3
 
 /** The statements of a store for the keys of transactions. */
 export class ClaimStatements {
-  readonly tables: RecordTables
+  /** The statements of the records' core. */
+  readonly records: RecordStatements
   readonly #claimName: string
   readonly #outcomeName: string
   readonly #preparation: string
   #failures = 0
 
-  constructor(tables: RecordTables) {
-    const claim = claimText(tables, '$1' as StoredKey, claimPlaces, places)
-    const outcome = outcomeText(tables, outcomePlaces)
-    this.tables = tables
+  constructor({ statements }: Pick<PostgresSchema, 'statements'>) {
+    const claim = statements.claimText(claimCells('$1' as StoredKey, claimPlaces, places))
+    const outcome = outcomeText(statements, outcomePlaceholders)
+    this.records = statements
     this.#claimName = nameOf('claim', claim)
     this.#outcomeName = nameOf('outcome', outcome)
     this.#preparation = [
@@ -51,7 +54,7 @@ export class ClaimStatements {
 
   /** The claim as text. */
   claim(id: StoredKey, draft: RecordDraft): string {
-    return claimText(this.tables, id, draft, literals)
+    return this.records.claimText(claimCells(id, draft, literals))
   }
 
   /**
@@ -60,10 +63,18 @@ export class ClaimStatements {
    * @param called Whether the claim of this transaction was a call of the prepared statement.
    */
   outcome(called: boolean, id: StoredKey, token: string, outcome: RecordOutcome): string {
-    if (!called) return outcomeText(this.tables, outcomeCells(id, token, outcome))
     const { state, codec, value, rememberedMs } = outcome
-    const remembered = rememberedMs === Number.POSITIVE_INFINITY ? 'NULL' : String(storableMs(rememberedMs))
-    return `EXECUTE ${this.#outcomeName} (${[id, token, state, codec, value].map(cell).join(', ')}, ${remembered})`
+    const cells: OutcomeCells = {
+      id: literal(id),
+      token: literal(token),
+      state: literal(state),
+      codec: cell(codec),
+      value: cell(value),
+      rememberedMs: rememberedMs === Number.POSITIVE_INFINITY ? 'NULL::bigint' : `${storableMs(rememberedMs)}::bigint`,
+    }
+    if (!called) return outcomeText(this.records, cells)
+    // In the order of the placeholders.
+    return `EXECUTE ${this.#outcomeName} (${Object.values(cells).join(', ')})`
   }
 
   /** The server came to the call of a claim: both statements are prepared now. */
@@ -94,7 +105,14 @@ const claimPlaces = {
   scope: '$5',
   fingerprint: '$6',
 } as unknown as RecordDraft
-const outcomePlaces = { id: '$1', token: '$2', state: '$3', codec: '$4', value: '$5', rememberedMs: '$6' }
+const outcomePlaceholders: OutcomeCells = {
+  id: '$1',
+  token: '$2',
+  state: '$3',
+  codec: '$4',
+  value: '$5',
+  rememberedMs: '$6',
+}
 
 // By the text, so that the same name is the same statement, whoever prepared it.
 function nameOf(kind: 'claim' | 'outcome', text: string): string {
@@ -104,5 +122,5 @@ function nameOf(kind: 'claim' | 'outcome', text: string): string {
 }
 
 function cell(value: string | undefined): string {
-  return value === undefined ? 'NULL' : literals.text(value)
+  return value === undefined ? 'NULL' : literal(value)
 }

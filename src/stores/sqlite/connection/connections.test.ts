@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { freshFile, rowsIn, stranger } from '../../../../test/stores/sqlite/files.js'
 import { seededRandom } from '../../../kernel/index.js'
 import { manualClock } from '../../../testing/index.js'
-import { whileBusy } from './busy.js'
+import { whileBusy } from '../../sql/index.js'
 import { Connections } from './connections.js'
 import { bindable, firstOf, isBusy, isOpen, plain, rowsOf, type SqliteHandle } from './driver.js'
 
@@ -15,7 +15,7 @@ describe('waiting for the lock', () => {
   it('asks again after growing, jittered pauses of at most 25 ms', async () => {
     const clock = manualClock()
     const asked: number[] = []
-    const waiting = whileBusy(limits(clock), () => {
+    const waiting = whileBusy(limits(clock), isBusy, () => {
       asked.push(clock.monotonicMs())
       if (asked.length < 12) throw busyError
       return 'granted'
@@ -33,7 +33,7 @@ describe('waiting for the lock', () => {
 
   it('gives up with the error of the driver when the wait is over, and not before', async () => {
     const clock = manualClock()
-    const waiting = whileBusy(limits(clock, 40), () => {
+    const waiting = whileBusy(limits(clock, 40), isBusy, () => {
       throw busyError
     })
     const refused = expect(waiting).rejects.toBe(busyError)
@@ -45,13 +45,13 @@ describe('waiting for the lock', () => {
   it('does not ask again after another error, nor after its signal', async () => {
     const other = Object.assign(new Error('snapshot'), { code: 'SQLITE_BUSY_SNAPSHOT' })
     let asked = 0
-    const failing = whileBusy(limits(), () => {
+    const failing = whileBusy(limits(), isBusy, () => {
       asked += 1
       throw other
     })
     await expect(failing).rejects.toBe(other)
     const controller = new AbortController()
-    const waiting = whileBusy({ ...limits(), signal: controller.signal }, () => {
+    const waiting = whileBusy({ ...limits(), signal: controller.signal }, isBusy, () => {
       asked += 1
       throw busyError
     })

@@ -3,8 +3,8 @@
 
 import { type Turn, type Turns, turnsOf } from '../../../atomicity/index.js'
 import { type Clock, defined, type Random, RepriseError } from '../../../kernel/index.js'
-import { type BusyLimits, whileBusy } from './busy.js'
-import { isOpen, rowsOf, type SqliteHandle } from './driver.js'
+import { type BusyLimits, whileBusy } from '../../sql/index.js'
+import { isBusy, isOpen, rowsOf, type SqliteHandle } from './driver.js'
 import { LoopTurns } from './loop-turns.js'
 import { forgetStatements } from './statements.js'
 
@@ -123,7 +123,7 @@ export class Connections {
 
   async #takeReader(turn: Turn, busy: BusyLimits): Promise<Taken> {
     if (this.#healed < this.#condemned) await this.#healFirst(busy)
-    const handle = this.#idleReaders.pop() ?? (await whileBusy(busy, () => this.#open(true)))
+    const handle = this.#idleReaders.pop() ?? (await whileBusy(busy, isBusy, () => this.#open(true)))
     return this.#takenReader(turn, handle)
   }
 
@@ -152,12 +152,12 @@ export class Connections {
 
   // Only whoever has the writer's turn comes here.
   async #healedWriter(busy: BusyLimits): Promise<SqliteHandle> {
-    this.#writer ??= await whileBusy(busy, () => this.#open(false))
+    this.#writer ??= await whileBusy(busy, isBusy, () => this.#open(false))
     const writer = this.#writer
     const wanted = this.#condemned
     if (this.#healed === wanted) return writer
     try {
-      await whileBusy(busy, () => writer.exec('BEGIN IMMEDIATE'))
+      await whileBusy(busy, isBusy, () => writer.exec('BEGIN IMMEDIATE'))
       heal(writer, this.#options.metaTable)
     } catch (error) {
       // Another ambiguous COMMIT, or none at all: what is in the log is as uncertain as before.

@@ -2,6 +2,7 @@
 
 import { createRequire } from 'node:module'
 import { isRepriseError, RepriseError } from '../../../kernel/index.js'
+import { isBusySign } from '../../sql/index.js'
 
 /** What Reprise needs of an open database; better-sqlite3, libsql and `DatabaseSync` of `node:sqlite` have it. */
 export interface SqliteHandle {
@@ -110,8 +111,7 @@ export function signsOf(error: unknown): readonly string[] {
 
 /** Whether an error means that somebody else holds the lock at this moment. */
 export function isBusy(error: unknown): boolean {
-  const [sign] = signsOf(error)
-  return sign === 'SQLITE_BUSY' || sign === 'SQLITE_BUSY_RECOVERY' || sign === 'SQLITE_BUSY_TIMEOUT'
+  return isBusySign(signsOf(error)[0])
 }
 
 /** Whether a transaction is open on the connection. */

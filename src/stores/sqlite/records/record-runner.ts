@@ -4,6 +4,7 @@
 import type { RecordLimits, Ruling } from '../../../atomicity/index.js'
 import { type Clock, defined, earlier, isRepriseError, pick, type Random } from '../../../kernel/index.js'
 import {
+  type BusyLimits,
   LockTimeoutError,
   leftMs,
   migrationMissing,
@@ -15,8 +16,8 @@ import {
   type SqlAnswer,
   sqliteDialect,
   tooLate,
+  whileBusy,
 } from '../../sql/index.js'
-import { type BusyLimits, whileBusy } from '../connection/busy.js'
 import type { Connections } from '../connection/connections.js'
 import { isBusy, isOpen, type SqliteHandle, type SqliteValue } from '../connection/driver.js'
 import { listsIn, rowsIn, writesIn } from '../connection/statements.js'
@@ -68,7 +69,7 @@ export class SqliteRecordRunner implements RecordRunner {
       })
       let fate: 'keep' | 'drop' = 'drop'
       try {
-        const read = await whileBusy(this.#busy(limits), () => sendTo(taken.handle, query).rows)
+        const read = await whileBusy(this.#busy(limits), isBusy, () => sendTo(taken.handle, query).rows)
         fate = 'keep'
         return read
       } finally {
@@ -88,7 +89,7 @@ export class SqliteRecordRunner implements RecordRunner {
       const { handle } = taken
       let fate: 'keep' | 'drop' | 'condemn' = 'drop'
       try {
-        await whileBusy(this.#lock(limits), () => handle.exec('BEGIN IMMEDIATE'))
+        await whileBusy(this.#lock(limits), isBusy, () => handle.exec('BEGIN IMMEDIATE'))
         const result = perform(procedure(), (query) => sendTo(handle, query))
         await this.#commit(handle, limits, () => {
           fate = 'condemn'
@@ -126,7 +127,7 @@ export class SqliteRecordRunner implements RecordRunner {
   // BUSY in answer to COMMIT leaves the transaction open and whole: COMMIT alone is sent again.
   async #commit(handle: SqliteHandle, limits: RecordLimits, condemn: () => void): Promise<void> {
     try {
-      await whileBusy(this.#busy(limits), () => handle.exec('COMMIT'))
+      await whileBusy(this.#busy(limits), isBusy, () => handle.exec('COMMIT'))
     } catch (error) {
       if (this.#parts.classify(error, 'committing').outcome !== 'aborted') condemn()
       throw error
