@@ -4,6 +4,7 @@
 import type { RecordMode } from '../atomicity/index.js'
 import type { Content, FieldRule, Key, Scope } from '../identity/index.js'
 import type { Duration } from '../kernel/index.js'
+import type { ForeignLayer } from '../retry/index.js'
 import type { Recovery } from './machine.js'
 import type { Failure, Outcome, ValueCodec } from './outcome.js'
 
@@ -84,7 +85,14 @@ export interface OperationAnswers {
   /** What makes a repeat harmless: marker and effect in one commit, or a record beside the effect. */
   readonly rung: 'atomic' | 'key'
   /** Which layers repeat, and how often at most. */
-  readonly placement: { readonly layer: 'transaction' | 'application'; readonly attempts: number }
+  readonly placement: {
+    readonly layer: 'transaction' | 'application'
+    readonly attempts: number
+    /** Layers that are not ours, as they were declared. */
+    readonly foreignLayers: readonly ForeignLayer[]
+    /** The calls that all of them together would make at most. */
+    readonly declared: number
+  }
   /** What kind of effect is protected. */
   readonly reversibility: Reversibility
   /** Where marker and effect commit together, or where the marker is kept. */

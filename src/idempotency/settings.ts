@@ -4,6 +4,7 @@
 import type { RecordMode } from '../atomicity/index.js'
 import { checkFieldRule, keyWindow } from '../identity/index.js'
 import { type Duration, defined, durationMs, isRepriseError, RepriseError } from '../kernel/index.js'
+import { type ForeignLayer, layersWith } from '../retry/index.js'
 import type { OperationAnswers, OperationOptions, Reversibility } from './definition.js'
 import type { OperationDomain } from './domain.js'
 import { checkedCodecs, type OutcomeStorage } from './outcome.js'
@@ -222,6 +223,16 @@ function whole(option: string, value: number, least: number, most: number): numb
 export interface ModeAnswers extends Pick<OperationAnswers, 'mode' | 'rung' | 'placement' | 'leaseMs' | 'recovery'> {
   /** What its domain holds. */
   readonly holds: OperationAnswers['domain']['holds']
+}
+
+/** Which layers repeat, those of others included. */
+export function placementOf(
+  layer: OperationAnswers['placement']['layer'],
+  attempts: number,
+  foreign: readonly ForeignLayer[],
+): OperationAnswers['placement'] {
+  const foreignLayers = Object.freeze(foreign.map((one) => Object.freeze({ ...one })))
+  return Object.freeze({ layer, attempts, foreignLayers, declared: layersWith(attempts, foreign).declared })
 }
 
 /** The five answers of a definition: identity, rung, placement, reversibility, domain. */

@@ -11,6 +11,7 @@ export type StopReason =
   | 'discard'
   | 'unguarded'
   | 'attempts'
+  | 'allowance'
   | 'budget'
   | 'budget-required'
   | 'breaker'
@@ -46,6 +47,8 @@ export interface RepeatFacts {
   readonly failures: number
   /** How many of them the backoff leaves out: those up to a wait that was asked for exactly. Default 0. */
   readonly failuresBefore?: number
+  /** How many repeats all layers of the intent may still make together. Default: no limit. */
+  readonly repeatsLeft?: number
   /** What the failure meant. */
   readonly verdict: Verdict
   /** Whether a guard makes repeats harmless. */
@@ -67,10 +70,10 @@ export interface RepeatFacts {
 }
 
 /**
- * Decides after a failed attempt, in this order: the verdict, the guard, a deadline that has passed, the attempts, the
- * wait against Retry-After and deadline, and the budget last, so that nothing is taken from it for a repeat that is not
- * made. The runner has told the budget of the failure before. A wait that the server asked for is never shortened, and
- * where it is asked for exactly, not lengthened either.
+ * Decides after a failed attempt, in this order: the verdict, the guard, a deadline that has passed, the attempts, what
+ * the layers of the intent have left, the wait against Retry-After and deadline, and the budget last, so that nothing
+ * is taken from it for a repeat that is not made. The runner has told the budget of the failure before. A wait that the
+ * server asked for is never shortened, and where it is asked for exactly, not lengthened either.
  */
 export function decideRepeat(
   rules: PolicyRules<Pick<Budget, 'tryRepeat'>>,
@@ -85,6 +88,7 @@ export function decideRepeat(
   // Before the attempts: what ended the call is its deadline, also where the last attempt was out.
   if (remainingMs <= 0) return stop('deadline')
   if (facts.failures >= rules.attempts) return stop('attempts')
+  if ((facts.repeatsLeft ?? 1) <= 0) return stop('allowance')
 
   const fits = (delayMs: number): boolean => {
     const restMs = remainingMs - delayMs

@@ -32,6 +32,7 @@ export {
   type RepeatFacts,
   type StopReason,
 } from './decide-repeat.js'
+export { areForeignLayers, type ForeignLayer, layersWith } from './foreign-layers.js'
 export {
   atomic,
   type Comparison,
@@ -56,7 +57,19 @@ export type {
   RunOptions,
 } from './options.js'
 export { type LiveOptions, policyFrom, type RetryPolicy, retry, retryPolicy } from './policy.js'
-export { ownedByCaller, sameLayer } from './run/layers.js'
+export {
+  type Allowance,
+  currentLayer,
+  type Layer,
+  type Layers,
+  layerScope,
+  meet,
+  type OpenLayer,
+  ownedByCaller,
+  repeatsLeft,
+  sameLayer,
+} from './run/layers.js'
+export { markSpent, type Spending } from './run/spent.js'
 export {
   type Breaker,
   type BreakerData,

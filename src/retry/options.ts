@@ -11,6 +11,7 @@ import {
   RepriseError,
 } from '../kernel/index.js'
 import type { Backoff, BackoffData } from './backoff.js'
+import { areForeignLayers, type ForeignLayer } from './foreign-layers.js'
 import type { AttemptRecord } from './history.js'
 import type { Breaker, BreakerData } from './target/breaker.js'
 import type { Budget, BudgetData } from './target/budget.js'
@@ -71,6 +72,11 @@ export interface RetryPolicyOptions {
   readonly hedge?: HedgeOptions
   /** `'own'`: repeats although a layer around it does. Default `'inherit'`: then it makes one attempt. */
   readonly layer?: 'inherit' | 'own'
+  /**
+   * Layers that are not ours and repeat inside this policy or around it: `[{ name: 'envoy', attempts: 2 }]`. They count
+   * in the product that is reported. Default: none.
+   */
+  readonly foreignLayers?: readonly ForeignLayer[]
   /**
    * Declares that its bodies call no other policy. Then calls need not be seen from inside, and enter no async context,
    * which is most of what a second policy in the process costs. A policy that is called inside all the same is seen
@@ -133,6 +139,8 @@ export interface PolicyData {
   readonly layer: 'inherit' | 'own'
   /** Whether its bodies are declared to call no other policy; absent: they may. */
   readonly innermost?: boolean
+  /** Layers that are not ours, as they were declared; absent: none. */
+  readonly foreignLayers?: readonly ForeignLayer[]
 }
 
 type Test = (part: unknown) => boolean
@@ -160,6 +168,7 @@ const policyParts: Readonly<Record<keyof RetryPolicyOptions, Test>> = {
   layer: any,
   classify: is('function'),
   innermost: is('boolean'),
+  foreignLayers: areForeignLayers,
   hedge: is('object'),
   backoff: has('delayMs'),
   budget: (part) => part === false || has('tryRepeat')(part),

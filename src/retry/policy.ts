@@ -15,6 +15,7 @@ import { backoffFrom, fullJitter } from './backoff.js'
 import { defaultClassifier } from './classify/default-classifier.js'
 import { httpClassifierFor } from './classify/http.js'
 import { demandObject, demandOnly } from './demand.js'
+import { layersWith } from './foreign-layers.js'
 import { type Guard, isGuard, notAGuard } from './guard.js'
 import {
   type Body,
@@ -26,7 +27,7 @@ import {
 } from './options.js'
 import { Call, type PolicySettings } from './run/call.js'
 import { hedged } from './run/hedge.js'
-import { ownedAbove, registerLayer, sameLayer } from './run/layers.js'
+import { isOwnedBy, layerAround, registerLayer, sameLayer } from './run/layers.js'
 import { deadlineExceeded, Timeouts } from './run/timeouts.js'
 import { belongsTo, breakerFrom } from './target/breaker.js'
 import { budgetFrom, tokenBudget } from './target/budget.js'
@@ -70,7 +71,7 @@ const maxAttempts = 20
 export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
   demandPolicyOptions(options)
   const { attempts = 3, layer = 'inherit', hedge, maxRetryAfter = '60s' } = options
-  const { name = 'retry', clock = systemClock, innermost = false } = options
+  const { name = 'retry', clock = systemClock, innermost = false, foreignLayers } = options
   if (!Number.isInteger(attempts) || attempts < 1 || attempts > maxAttempts) {
     const message = `attempts must be a whole number from 1 to ${maxAttempts}.`
     throw new RepriseError('POLICY_INVALID', message, { details: { path: 'attempts' } })
@@ -84,6 +85,7 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
   const budget = options.budget === false ? undefined : (options.budget ?? tokenBudget())
   const settings: PolicySettings = {
     name,
+    attempts,
     rules: {
       attempts,
       backoff: options.backoff ?? fullJitter(),
@@ -97,7 +99,8 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
     hedgeAfterMs: hedge && durationMs(hedge.after, { minMs: 1 }),
     classify: classifierOf(options),
     layer,
-    own: { depth: 1, declared: attempts },
+    own: layersWith(attempts, foreignLayers),
+    foreignLayers,
     innermost,
     clock,
     random: options.random ?? systemRandom,
@@ -141,7 +144,8 @@ class Policy implements RetryPolicy {
   }
 
   toJSON(): PolicyData {
-    const { name, rules, breaker, deadlineMs, attemptTimeoutMs, hedgeAfterMs, layer, innermost } = this.#settings
+    const { name, rules, breaker, deadlineMs, attemptTimeoutMs, hedgeAfterMs, layer, innermost, foreignLayers } =
+      this.#settings
     const { attempts, backoff, budget, minimumRemainderMs, maxRetryAfterMs } = rules
     return {
       name,
@@ -156,6 +160,7 @@ class Policy implements RetryPolicy {
       ...(hedgeAfterMs !== undefined && { hedgeAfterMs }),
       layer,
       ...(innermost && { innermost }),
+      ...(foreignLayers && { foreignLayers }),
     }
   }
 }
@@ -171,7 +176,7 @@ function makeCall<Result>(
     const ambient = currentDeadline()
     const { deadlineMs, hedgeAfterMs } = settings
     if (options === undefined && ambient === undefined && deadlineMs === undefined && hedgeAfterMs === undefined)
-      return new Call(settings, guard, body, undefined, undefined, ownedAbove(settings), false).attempt(1)
+      return new Call(settings, guard, body, undefined, undefined, layerAround(settings), false).attempt(1)
     return makeLimitedCall(settings, guard, body, options, ambient)
   } catch (error) {
     // Breaker and clock may be the user's.
@@ -198,11 +203,12 @@ function makeLimitedCall<Result>(
     deadline === undefined || deadline === ambient
       ? body
       : (attempt) => withIntent({ deadline }, async () => body(attempt))
-  const isOwned = ownedAbove(settings)
+  const around = layerAround(settings)
+  const isOwned = isOwnedBy(around, settings)
   // A precondition that fails under a hedge may be the other hedge's success, which nobody can tell while that one is
   // out.
   const hedges = settings.hedgeAfterMs !== undefined && guard !== undefined && guard.rung !== 'conditional' && !isOwned
-  const call = new Call(settings, guard, inward, options, deadline, isOwned, hedges)
+  const call = new Call(settings, guard, inward, options, deadline, around, hedges)
   if (!call.isUseful()) {
     call.refused('deadline')
     throw deadlineExceeded()
@@ -240,6 +246,7 @@ const members = /* @__PURE__ */ Object.keys({
   hedgeAfterMs: 1,
   layer: 1,
   innermost: 1,
+  foreignLayers: 1,
 } satisfies Record<keyof PolicyData, 1>)
 
 /** A policy from plain data, as `toJSON` gives it: with a budget and a breaker of its own. */
@@ -259,6 +266,7 @@ export function policyFrom(data: PolicyData, live: LiveOptions = {}): RetryPolic
     ...(data.hedgeAfterMs !== undefined && { hedge: { after: data.hedgeAfterMs } }),
     layer: data.layer,
     ...(data.innermost !== undefined && { innermost: data.innermost }),
+    ...(data.foreignLayers !== undefined && { foreignLayers: data.foreignLayers }),
   })
 }
 

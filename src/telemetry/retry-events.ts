@@ -32,14 +32,25 @@ export interface RetryRefusedEvent {
 
 /** A retry runs inside another one. */
 export interface RetryLayersEvent {
-  /** The inner policy's name. */
+  /** The inner layer's name: of a policy, or of the domain of a transaction. */
   readonly policy: string
-  /** How many layers there are, this one and those around it, a trusted caller in another process included. */
+  /** What the inner layer is. */
+  readonly kind: 'policy' | 'transaction'
+  /**
+   * How many layers there are: this one, those around it, a trusted caller in another process, and those that are not
+   * ours and were declared.
+   */
   readonly depth: number
   /** The calls that all layers together would make at most if each repeated. */
   readonly declared: number
-  /** The calls that this layer may make for what may have happened. */
+  /**
+   * The calls that this layer may make by itself: of a policy inside one that repeats, for what may have happened.
+   */
   readonly allowed: number
+  /** The calls that the intent may cause in all, whoever repeats: the largest `attempts` on its way. */
+  readonly allowance: number
+  /** The repeats that its layers had made. */
+  readonly spent: number
 }
 
 /** A hedged call sent another attempt, or would have and did not. */
@@ -50,7 +61,7 @@ export interface RetryHedgeEvent {
   /** How many attempts of the call were out already; 0 where all of them had failed. */
   readonly out: number
   /** Who refused it; absent when it was sent. `'attempts'` comes with the last one that may be sent. */
-  readonly refused?: 'attempts' | 'breaker' | 'budget' | 'deadline'
+  readonly refused?: 'allowance' | 'attempts' | 'breaker' | 'budget' | 'deadline'
 }
 
 /** What a breaker can be. */

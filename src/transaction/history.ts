@@ -18,7 +18,7 @@ export interface FailedTransaction extends ErrorCodes {
 }
 
 /** Why no further transaction was tried. */
-export type GivenUp = 'permanent' | 'attempts' | 'budget' | 'deadline' | 'signal' | 'unknown'
+export type GivenUp = 'permanent' | 'attempts' | 'allowance' | 'budget' | 'deadline' | 'signal' | 'unknown'
 
 /** How a call failed. */
 export interface TransactionHistory {

@@ -3,7 +3,7 @@
 import type { Isolation } from '../atomicity/index.js'
 import type { Key, Scope } from '../identity/index.js'
 import type { Clock, Deadline, Duration, Random } from '../kernel/index.js'
-import type { Backoff, Budget } from '../retry/index.js'
+import type { Backoff, Budget, ForeignLayer } from '../retry/index.js'
 
 /**
  * Which intent a transaction carries out. Its marker commits together with the effect, so a repeat finds the outcome.
@@ -31,6 +31,11 @@ export interface TransactionDefaults {
   readonly backoff?: Backoff
   /** What limits repeats over all transactions that share it. Default: nothing does. */
   readonly budget?: Budget
+  /**
+   * Layers that are not ours and repeat around the transactions or below them: `[{ name: 'gateway', attempts: 2 }]`.
+   * They count in the product that is reported. Default: none.
+   */
+  readonly foreignLayers?: readonly ForeignLayer[]
   /**
    * What an HTTP request made in a body leads to, as far as it is seen: `'poison'`, the transaction cannot commit,
    * though the request has left; `'report'`, an event on `reprise.transaction.effect`; `'ignore'`, nobody looks. Under
@@ -75,6 +80,7 @@ export const transactionOptionNames = [
   'attempts',
   'backoff',
   'budget',
+  'foreignLayers',
 ] as const
 
 /** How transactions run, apart from what belongs to one call. Defaults: the domain's. */
@@ -98,6 +104,7 @@ export const transactionDefaultNames: readonly (keyof TransactionDefaults)[] = [
   'attempts',
   'backoff',
   'budget',
+  'foreignLayers',
   'effects',
   'allowOrigins',
   'clock',

@@ -49,7 +49,8 @@ describe('two processes, three times three attempts', () => {
   it('make three calls where the caller is trusted, and the product is reported', async () => {
     expect(await call([new URL(middleUrl).origin])).toBe(500)
     expect(arrived).toBe(3)
-    expect(events).toEqual(Array(3).fill({ policy: 'http', depth: 2, declared: 9, allowed: 1 }))
+    const meeting = { policy: 'http', kind: 'policy', depth: 2, declared: 9, allowed: 1, allowance: 3, spent: 0 }
+    expect(events).toEqual(Array(3).fill(meeting))
   })
 
   it('make nine where nobody says who repeats: the multiplication is real', async () => {

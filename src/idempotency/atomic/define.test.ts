@@ -29,7 +29,7 @@ describe('the five answers', () => {
         content: 'ignored',
       },
       rung: 'atomic',
-      placement: { layer: 'transaction', attempts: 3 },
+      placement: { layer: 'transaction', attempts: 3, foreignLayers: [], declared: 3 },
       reversibility: 'guarded',
       domain: { name: 'listed', engine: 'memory', holds: 'marker and effect' },
       leaseMs: undefined,

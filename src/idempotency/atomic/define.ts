@@ -11,7 +11,7 @@ import {
 import type { CallOptions, Operation } from '../definition.js'
 import { addOperation, type OperationDomain } from '../domain.js'
 import { OperationFailedError, type Outcome } from '../outcome.js'
-import { answersOf, invalid, operationSettings } from '../settings.js'
+import { answersOf, invalid, operationSettings, placementOf } from '../settings.js'
 import { makeKnown } from '../upkeep/known-operations.js'
 import { AtomicCall, type AtomicOperation } from './call.js'
 import type { AtomicOptions, ResultOf } from './options.js'
@@ -32,7 +32,7 @@ export function defineAtomic<Handle extends TransactionControls, Input, Returned
   const answers = answersOf(settings, domain, {
     mode: 'atomic',
     rung: 'atomic',
-    placement: Object.freeze({ layer: 'transaction', attempts: transactions.attempts }),
+    placement: placementOf('transaction', transactions.attempts, transactions.foreignLayers),
     holds: 'marker and effect',
     leaseMs: undefined,
     recovery: undefined,

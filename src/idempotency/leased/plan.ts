@@ -2,7 +2,7 @@
 
 import type { RecordStore } from '../../atomicity/index.js'
 import { type Duration, RepriseError } from '../../kernel/index.js'
-import { type Classifier, defaultClassifier, firstOf } from '../../retry/index.js'
+import { areForeignLayers, type Classifier, defaultClassifier, type ForeignLayer, firstOf } from '../../retry/index.js'
 import type { OperationAnswers, OperationOptions } from '../definition.js'
 import { type OperationDomain, operationDomain } from '../domain.js'
 import type { Recovery } from '../machine.js'
@@ -14,6 +14,7 @@ import {
   type OperationSettings,
   operationSettings,
   optionMs,
+  placementOf,
 } from '../settings.js'
 import type { Lease } from './lease.js'
 import { isRecover, type Recover, type ResolveCall, type ResolveFunction, resolve } from './recovery.js'
@@ -65,6 +66,11 @@ export interface LeasedOptions<Input, Result, Code extends string = string>
   readonly deadline?: Duration
   /** When a sweep first looks at an outcome that has become unknown. Default `'30s'`. */
   readonly lookAfter?: Duration
+  /**
+   * Layers that are not ours and repeat around the operation or below it: `[{ name: 'gateway', attempts: 2 }]`. They
+   * count in its answers. Default: none.
+   */
+  readonly foreignLayers?: readonly ForeignLayer[]
 }
 
 /** The answers of a leased operation. */
@@ -108,6 +114,7 @@ const optionNames: readonly string[] = [
   'keepInput',
   'deadline',
   'lookAfter',
+  'foreignLayers',
 ]
 
 /**
@@ -121,13 +128,16 @@ export function planOf<Input, Result, Code extends string>(
   checkDefinition(name, options)
   const leaseMs = optionMs('lease', options.lease, leastLeaseMs)
   const settings = operationSettings(name, options, { mode: 'leased', names: optionNames, leaseMs })
-  const { store, classify, keepInput = false, deadline } = options
+  const { store, classify, keepInput = false, deadline, foreignLayers = [] } = options
   const named = typeof store?.name === 'string' && typeof store.manifest?.engine === 'string'
   if (!named || typeof store.records?.swap !== 'function') {
     throw invalid('store', 'It has a name, a manifest and records, as every domain does.')
   }
   if (typeof keepInput !== 'boolean') throw invalid('keepInput', 'It is true or false.')
   if (classify !== undefined && typeof classify !== 'function') throw invalid('classify', 'It is a classifier.')
+  if (!areForeignLayers(foreignLayers)) {
+    throw invalid('foreignLayers', 'It lists layers, each with a name and its attempts, from 1 to 100.')
+  }
   const domain = operationDomain(store)
   const marginMs = optionMs('margin', options.margin ?? Math.max(leastMarginMs, leaseMs / 10), 0)
   const allowanceMs = optionMs('allowance', options.allowance ?? leaseMs / 2, 0)
@@ -156,7 +166,7 @@ export function planOf<Input, Result, Code extends string>(
     answers: answersOf(settings, domain, {
       mode: 'leased',
       rung: 'key',
-      placement: Object.freeze({ layer: 'application', attempts: 1 }),
+      placement: placementOf('application', 1, foreignLayers),
       holds: 'marker',
       leaseMs,
       recovery: rule,

@@ -15,6 +15,7 @@ import {
 } from '../../kernel/index.js'
 import { type RetryRefusedEvent, retryAttempt, retryRefused } from '../../telemetry/index.js'
 import { decideRepeat, type PolicyRules, type RepeatDecision, type StopReason } from '../decide-repeat.js'
+import type { ForeignLayer } from '../foreign-layers.js'
 import { comparisonOf, type Guard } from '../guard.js'
 import { type AttemptRecord, remember } from '../history.js'
 import type { Attempt, Body, Resolution, RunOptions } from '../options.js'
@@ -29,12 +30,27 @@ import {
   unclassified,
   type Verdict,
 } from '../verdict.js'
-import { callAtOnce, callInScope, endLayer, entersContext, type Layer, openLayer } from './layers.js'
+import {
+  type Allowance,
+  callAtOnce,
+  callInScope,
+  entersContext,
+  isOwnedBy,
+  type Layer,
+  type OpenLayer,
+  openLayer,
+  repeatsLeft,
+} from './layers.js'
+import { joinSpent, markSpent } from './spent.js'
 import { deadlineExceeded, type LimitedCall, type Timeouts, timedOut, Wait } from './timeouts.js'
 
 /** A policy as its calls see it: options resolved, nothing left to default. */
 export interface PolicySettings extends Layer {
   readonly rules: PolicyRules
+  /** Whether it was declared that there are no layers inside. */
+  readonly innermost: boolean
+  /** Layers that are not ours, as they were declared. */
+  readonly foreignLayers: readonly ForeignLayer[] | undefined
   readonly breaker: Breaker | undefined
   readonly deadlineMs: number | undefined
   readonly attemptTimeoutMs: number | undefined
@@ -119,8 +135,11 @@ interface Failures<Result> {
   deadlineError: RepriseError | undefined
 }
 
-/** One call of a policy, from its first attempt to its end. */
-export class Call<Result> implements LimitedCall {
+// Calls so far, over the process.
+let calls = 0
+
+/** One call of a policy, from its first attempt to its end; a layer to what it calls. */
+export class Call<Result> implements LimitedCall, OpenLayer {
   readonly settings: PolicySettings
   readonly guard: Guard | undefined
   readonly body: Body<Result>
@@ -128,13 +147,15 @@ export class Call<Result> implements LimitedCall {
   readonly signal: AbortSignal | undefined
   // Not #private: on Node 20 such members would make a call a quarter dearer.
   private readonly options: RunOptions<Result> | undefined
-  private readonly isOwned: boolean
+  private readonly around: OpenLayer | undefined
   private readonly isHedged: boolean
-  // Made by the first failure: most calls have none.
+  private readonly number: number
+  // Made by the first failure, here or inside: most calls have none.
   private failuresSoFar: Failures<Result> | undefined
+  private ownAllowance: Allowance | undefined
 
   /**
-   * @param isOwned Whether a layer around this one repeats.
+   * @param around The layer around this one; undefined: none.
    * @param isHedged Whether several attempts may be out at a time; the next one is sent without a backoff delay.
    */
   constructor(
@@ -143,7 +164,7 @@ export class Call<Result> implements LimitedCall {
     body: Body<Result>,
     options: RunOptions<Result> | undefined,
     deadline: Deadline | undefined,
-    isOwned: boolean,
+    around: OpenLayer | undefined,
     isHedged: boolean,
   ) {
     this.settings = settings
@@ -152,8 +173,30 @@ export class Call<Result> implements LimitedCall {
     this.deadline = deadline
     this.signal = options?.signal
     this.options = options
-    this.isOwned = isOwned
+    this.around = around
     this.isHedged = isHedged
+    calls += 1
+    this.number = calls
+    this.failuresSoFar = undefined
+    this.ownAllowance = undefined
+  }
+
+  get depth(): number {
+    return (this.around?.depth ?? 0) + this.settings.own.depth
+  }
+
+  get declared(): number {
+    return (this.around?.declared ?? 1) * this.settings.own.declared
+  }
+
+  get owns(): boolean {
+    return this.guard !== undefined || this.around?.owns === true
+  }
+
+  get allowance(): Allowance {
+    if (this.around !== undefined && this.settings.layer === 'inherit') return this.around.allowance
+    this.ownAllowance ??= { attempts: this.settings.attempts, spent: 0 }
+    return this.ownAllowance
   }
 
   /** What went wrong so far. */
@@ -179,28 +222,29 @@ export class Call<Result> implements LimitedCall {
     const pass = this.enter()
     if (pass === 0) return Promise.resolve(this.breakerOpen())
     const attempt = new RunningAttempt(number, guard?.key, deadline)
-    const layer = layerOf(settings, guard)
+    // What makes one attempt multiplies nothing, and is no layer to what it calls.
+    const isLayer = settings.attempts > 1
     const isLimited = settings.attemptTimeoutMs !== undefined || deadline !== undefined || this.signal !== undefined
-    if (isLimited || (layer !== undefined && entersContext(layer, number)))
-      return this.watched(attempt, isLimited ? undefined : layer, pass)
-    return callAtOnce(layer?.own, this.body, attempt).then(
+    if (isLimited || (isLayer && entersContext(settings.innermost, number)))
+      return this.watched(attempt, !isLimited, pass)
+    return callAtOnce(isLayer ? this : undefined, this.body, attempt).then(
       (result) => this.answered(number, result, pass),
       (error: unknown) => this.next(number, { returned: false, error }, pass),
     )
   }
 
   // The same with limits, or in a scope. Apart, since a function keeps a place for all that its closures use.
-  private watched(attempt: RunningAttempt, unlimited: Layer | undefined, pass: number): Promise<Result> {
+  private watched(attempt: RunningAttempt, isUnlimited: boolean, pass: number): Promise<Result> {
     const { number } = attempt
-    const scope = unlimited && openLayer(unlimited.own)
+    const scope = isUnlimited ? openLayer(this) : undefined
     const result = scope === undefined ? this.inTime(attempt) : callInScope(scope, this.body, attempt)
     return result.then(
       (value) => {
-        endLayer(scope)
+        scope?.end()
         return this.answered(number, value, pass)
       },
       (error: unknown) => {
-        endLayer(scope)
+        scope?.end()
         return this.next(number, { returned: false, error }, pass)
       },
     )
@@ -215,9 +259,9 @@ export class Call<Result> implements LimitedCall {
 
   /** Calls the body, and waits for it no longer than time-out, deadline and signal allow. */
   inTime(attempt: RunningAttempt): Promise<Result | ReturnedVerdict<Result>> {
-    const { settings, guard, body, signal } = this
+    const { settings, body, signal } = this
     if (signal?.aborted) return Promise.reject(signal.reason)
-    const layer = layerOf(settings, guard)
+    const isLayer = settings.attempts > 1
     return new Promise((resolve, reject) => {
       const giveUp = (reason: unknown): void => {
         attempt.abort(reason)
@@ -226,15 +270,16 @@ export class Call<Result> implements LimitedCall {
       const wait = new Wait(settings.timeouts, this, settings.attemptTimeoutMs, giveUp)
       attempt.limit(wait)
       // A body that goes on after its time is over is still a layer to what it calls, until it has ended.
-      const scope = layer !== undefined && entersContext(layer, attempt.number) ? openLayer(layer.own) : undefined
-      const result = scope === undefined ? callAtOnce(layer?.own, body, attempt) : callInScope(scope, body, attempt)
+      const scope = isLayer && entersContext(settings.innermost, attempt.number) ? openLayer(this) : undefined
+      const around = isLayer ? this : undefined
+      const result = scope === undefined ? callAtOnce(around, body, attempt) : callInScope(scope, body, attempt)
       result.then(
         (value) => {
-          endLayer(scope)
+          scope?.end()
           if (wait.end()) resolve(value)
         },
         (error: unknown) => {
-          endLayer(scope)
+          scope?.end()
           if (wait.end()) reject(error)
         },
       )
@@ -327,6 +372,9 @@ export class Call<Result> implements LimitedCall {
       failures.verdict = transient('aborted', 'maybe')
       return this.abandoned(number, failure, nowMs)
     }
+    // A first attempt may have been out of sight of what it called.
+    if (number === 1 && settings.attempts > 1)
+      joinSpent(failure.returned ? failure.value : failure.error, this, this.number)
     failures.verdict = failure.verdict ?? soundVerdict(settings.classify((failure as { error: unknown }).error))
     // At its deadline a hedged call fails once, however many attempts it ends.
     const isSame = this.isHedged && isSameDeadline(failure, failures.latest)
@@ -360,7 +408,10 @@ export class Call<Result> implements LimitedCall {
     // A definite answer is the answer; else a later harmless failure must not hide one that may have had an effect.
     const isAnswer = latest.returned && latest.verdict.help === 'permanent'
     const chosen = isAnswer ? latest : (maybe ?? latest)
-    if (chosen.returned) return chosen.value
+    if (chosen.returned) {
+      this.markSpent(chosen.value)
+      return chosen.value
+    }
     if (this.guard === undefined && maybe !== undefined) throw this.unknown(chosen.error, stop)
     throw this.remembered(chosen.error, stop)
   }
@@ -371,18 +422,19 @@ export class Call<Result> implements LimitedCall {
   }
 
   private decide(made: number, nowMs: number, isTold: boolean): RepeatDecision {
-    const { settings, guard, deadline, failures } = this
+    const { settings, guard, deadline, failures, allowance } = this
     const { verdict } = failures
     const { rules, random } = settings
     if (!isTold && !verdict.inFlight && (verdict.help === 'transient' || verdict.doNotRepeat)) {
       rules.budget?.failed(nowMs, failures.isCounted)
       failures.isCounted = true
     }
-    // One layer repeats; what provably did not happen multiplies nothing.
-    const isOwned = this.isOwned && verdict.help === 'transient' && verdict.happened === 'maybe'
-    if (isOwned && guard !== undefined) return { again: false, reason: 'layer' }
+    // One layer repeats what may have happened.
+    const isOwners = guard !== undefined && verdict.help === 'transient' && verdict.happened === 'maybe'
+    if (isOwners && isOwnedBy(this.around, settings)) return { again: false, reason: 'layer' }
     const facts = {
       failures: made,
+      repeatsLeft: repeatsLeft(allowance),
       failuresBefore: failures.before,
       verdict,
       guarded: guard !== undefined,
@@ -395,7 +447,9 @@ export class Call<Result> implements LimitedCall {
       isPaid: failures.isPaid || (this.isHedged && verdict.inFlight === true),
     }
     const decision = decideRepeat(rules, facts, random)
-    if (this.isHedged && decision.again && !verdict.inFlight) failures.isPaid = true
+    // A hedge is counted when it is sent.
+    if (decision.again && !this.isHedged) allowance.spent += 1
+    if (decision.again && this.isHedged && !verdict.inFlight) failures.isPaid = true
     return decision
   }
 
@@ -483,13 +537,18 @@ export class Call<Result> implements LimitedCall {
 
   private remembered(error: unknown, stop: StopReason): unknown {
     remember(error, this.failures.records, stop)
+    this.markSpent(error)
     return error
   }
-}
 
-// What a call is to policies inside: none, if it repeats nothing that may have happened, since that multiplies nothing.
-function layerOf(settings: PolicySettings, guard: Guard | undefined): Layer | undefined {
-  return guard !== undefined && settings.rules.attempts > 1 ? settings : undefined
+  // So that a layer around this one, which may be out of sight, finds it.
+  private markSpent(ended: unknown): void {
+    const { depth, declared, allowance, number: call } = this
+    const { name, attempts, layer } = this.settings
+    // An intent of its own takes nothing from the one around it.
+    if (layer === 'own') allowance.spent = 0
+    markSpent(ended, { name, kind: 'policy', attempts, depth, declared, allowance, call })
+  }
 }
 
 /**

@@ -6,6 +6,7 @@ import { type RetryHedgeEvent, retryHedge } from '../../telemetry/index.js'
 import type { StopReason } from '../decide-repeat.js'
 import { isReturnedVerdict } from '../verdict.js'
 import { type Call, type Failure, RunningAttempt, returnedFailure } from './call.js'
+import { repeatsLeft } from './layers.js'
 
 /** Makes a call with hedges. The losers' signals are aborted. */
 export function hedged<Result>(call: Call<Result>): Promise<Result> {
@@ -59,7 +60,10 @@ class Hedges<Result> {
       else this.#refuse('breaker')
       return
     }
-    if (this.#sent > 0) this.#tell()
+    if (this.#sent > 0) {
+      this.#tell()
+      call.allowance.spent += 1
+    }
     this.#sent += 1
     const number = this.#sent
     const attempt = new RunningAttempt(number, call.guard?.key, call.deadline)
@@ -137,6 +141,10 @@ class Hedges<Result> {
       this.#refuse('deadline')
       return
     }
+    if (repeatsLeft(call.allowance) <= 0) {
+      this.#refuse('allowance')
+      return
+    }
     // The decision about a failure has asked the budget already.
     const { isPaid } = call.failures
     call.failures.isPaid = false
@@ -144,7 +152,7 @@ class Hedges<Result> {
     else this.#refuse('budget')
   }
 
-  #refuse(by: 'breaker' | 'budget' | 'deadline'): void {
+  #refuse(by: 'allowance' | 'breaker' | 'budget' | 'deadline'): void {
     this.#tell(by)
     this.#endIfNothingIsOut(by)
   }

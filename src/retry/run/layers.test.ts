@@ -5,7 +5,7 @@ import { constantDelay } from '../backoff.js'
 import { readOnly } from '../guard.js'
 import { historyOf } from '../history.js'
 import type { RetryPolicyOptions } from '../options.js'
-import { retryPolicy } from '../policy.js'
+import { policyFrom, retryPolicy } from '../policy.js'
 import { type Happened, transient } from '../verdict.js'
 import { ownedByCaller } from './layers.js'
 
@@ -13,6 +13,10 @@ const policyOf = (name: string, options: RetryPolicyOptions = {}) => {
   const classify = (error: unknown) => transient('flaky', (error as { happened: Happened }).happened)
   return retryPolicy({ name, classify, backoff: constantDelay(0.01), budget: false, ...options })
 }
+
+// The meetings of one intent that its outermost layer repeats: each with what was spent before it.
+const meetings = (meeting: object, ...spent: number[]) =>
+  spent.map((count) => ({ kind: 'policy', depth: 2, declared: 9, allowed: 1, allowance: 3, spent: count, ...meeting }))
 
 describe('layers', () => {
   const events: RetryLayersEvent[] = []
@@ -45,17 +49,67 @@ describe('layers', () => {
 
   it('three times three makes three calls, and the product is reported', async () => {
     expect(await nested('maybe')).toBe(3)
-    expect(events).toEqual(Array(3).fill({ policy: 'inner', depth: 2, declared: 9, allowed: 1 }))
+    expect(events).toEqual(meetings({ policy: 'inner' }, 0, 1, 2))
   })
 
-  it('what provably did not happen is exempt', async () => {
-    expect(await nested('no')).toBe(9)
-    expect(events).toHaveLength(3)
+  it('what provably did not happen is repeated where it happened, and by nobody else', async () => {
+    expect(await nested('no')).toBe(3)
+    expect(events).toEqual(meetings({ policy: 'inner' }, 0))
+  })
+
+  it('the allowance is the largest number of attempts on the way', async () => {
+    expect(await nested('no', { attempts: 5 })).toBe(5)
+    expect(await nested('no', { attempts: 2 }, { attempts: 5 })).toBe(5)
+    expect(await nested('no', { attempts: 1 }, { attempts: 4 })).toBe(4)
+    expect(events.map(({ allowance }) => allowance)).toContain(5)
+  })
+
+  it('calls made by one body share it, also at the same time', async () => {
+    let calls = 0
+    const sink = () => {
+      calls += 1
+      return Promise.reject(Object.assign(new Error('flaky'), { happened: 'no' }))
+    }
+    const inner = policyOf('inner')
+    const body = async () => {
+      const ended = await Promise.allSettled([1, 2, 3, 4].map(() => inner.run(readOnly(), sink)))
+      throw (ended[0] as PromiseRejectedResult).reason
+    }
+    const error = await policyOf('outer')
+      .run(readOnly(), body)
+      .catch((reason: unknown) => reason)
+    expect(calls).toBe(4 + 2)
+    expect(historyOf(error)).toMatchObject({ stop: 'allowance', attempts: [{ number: 1 }] })
+  })
+
+  it('hedges spend of it', async () => {
+    const hedging = policyOf('outer', { hedge: { after: 1 } })
+    let calls = 0
+    const inner = policyOf('inner', { attempts: 2 })
+    const sink = () => {
+      calls += 1
+      return Promise.reject(Object.assign(new Error('flaky'), { happened: 'no' }))
+    }
+    await expect(hedging.run(readOnly(), () => inner.run(readOnly(), sink))).rejects.toThrow('flaky')
+    expect(calls).toBe(3)
   })
 
   it('an inner layer repeats when it is told to, and the product is reported all the same', async () => {
     expect(await nested('maybe', { layer: 'own' })).toBe(9)
-    expect(events).toEqual(Array(3).fill({ policy: 'inner', depth: 2, declared: 9, allowed: 3 }))
+    expect(events).toEqual(meetings({ policy: 'inner', allowed: 3 }, 0, 0, 0))
+  })
+
+  it('layers that are not ours count where they are declared', async () => {
+    const foreignLayers = [{ name: 'envoy', attempts: 2 }]
+    expect(await nested('maybe', { foreignLayers }, { attempts: 2, foreignLayers })).toBe(2)
+    expect(events[0]).toMatchObject({ policy: 'inner', depth: 4, declared: 3 * 2 * (2 * 2), allowance: 3 })
+    const { attempts, foreignLayers: kept } = policyOf('kept', { foreignLayers }).toJSON()
+    expect({ attempts, kept }).toEqual({ attempts: 3, kept: foreignLayers })
+    expect(policyFrom(policyOf('kept', { foreignLayers }).toJSON()).toJSON().foreignLayers).toEqual(foreignLayers)
+    for (const wrong of [{}, [{}], [{ name: 'sdk', attempts: 101 }], [{ name: 'sdk', attempts: 2, retries: 1 }]]) {
+      const refused = expect.objectContaining({ code: 'POLICY_INVALID', details: { path: 'foreignLayers' } })
+      expect(() => policyOf('refused', { foreignLayers: wrong as never })).toThrow(refused)
+    }
   })
 
   it('a layer that does not repeat owns nothing: one attempt, or no guard', async () => {
@@ -70,7 +124,19 @@ describe('layers', () => {
       code: 'UNKNOWN_OUTCOME',
     })
     expect(calls).toBe(3)
-    expect(events).toEqual([])
+    // The unguarded one repeats what provably did not happen, so it is a layer all the same.
+    expect(events).toEqual(meetings({ policy: 'inner', allowed: 3 }, 0))
+  })
+
+  it('an unguarded call is a layer for what provably did not happen', async () => {
+    let calls = 0
+    const failing = () => {
+      calls += 1
+      return Promise.reject(Object.assign(new Error('flaky'), { happened: 'no' }))
+    }
+    const inner = policyOf('inner')
+    await expect(policyOf('outer').once(() => inner.once(failing))).rejects.toThrow('flaky')
+    expect(calls).toBe(3)
   })
 
   it('the inner failure says that the layer above owns the repeats', async () => {
@@ -114,7 +180,7 @@ describe('layers', () => {
     }
     await expect(policy.run(readOnly(), work)).rejects.toThrow('flaky')
     expect(calls).toBe(3)
-    expect(events).toEqual(Array(3).fill({ policy: 'itself', depth: 2, declared: 9, allowed: 1 }))
+    expect(events).toEqual(meetings({ policy: 'itself' }, 0, 1, 2))
   })
 
   it('what starts only when it is awaited starts inside, and a lazy promise too', async () => {

@@ -1,10 +1,19 @@
-// One layer repeats. A retry inside a retry of the same intent multiplies, so the inner one makes a single attempt,
-// except for failures that provably had no effect, and unless it is told to repeat on its own.
+// Layers that repeat around one another. What may have happened is repeated by one of them, the outermost. What
+// provably did not happen may be repeated where it happened, but it is load all the same: an intent has one allowance,
+// the largest `attempts` on its way, and whoever repeats spends of it.
 
-import { type OpenScope, scopeKind } from '../../kernel/index.js'
-import { retryLayers } from '../../telemetry/index.js'
+import { type OpenScope, type ScopeValue, scopeKind } from '../../kernel/index.js'
+import { type RetryLayersEvent, retryLayers } from '../../telemetry/index.js'
 
-/** The layers that repeat around some code. */
+/** How often one intent may be tried, and how often it was repeated: one object for all layers around it. */
+export interface Allowance {
+  /** Calls in all, the first included: the largest `attempts` on the way of the intent. */
+  attempts: number
+  /** Repeats so far, whichever layer made them. */
+  spent: number
+}
+
+/** How many layers there are, and what they would make of one call. */
 export interface Layers {
   /** How many there are. */
   readonly depth: number
@@ -12,27 +21,40 @@ export interface Layers {
   readonly declared: number
 }
 
-/** A policy as a layer. */
-export interface Layer {
-  /** The name in events and reports. */
-  readonly name: string
-  /** Whether it repeats although a layer around it does. */
-  readonly layer: 'inherit' | 'own'
-  /** What it is to policies inside its bodies, where nothing is around it. */
-  readonly own: Layers
-  /** Whether it was declared that there are none inside. */
-  readonly innermost: boolean
+/** A layer that is at work, with those around it: a call of a policy, a transaction, a caller in another process. */
+export interface OpenLayer extends Layers {
+  /** Whether it, or one around it, repeats what may have happened. */
+  readonly owns: boolean
+  /** What is left of it is for this layer and for those inside it. */
+  readonly allowance: Allowance
 }
 
-const layers = scopeKind<Layers>('reprise.retry')
+/** What repeats, as a layer. */
+export interface Layer {
+  /** The name in events and reports: of a policy, or of the domain of a transaction. */
+  readonly name: string
+  /** How often it calls what is inside, the first call included. */
+  readonly attempts: number
+  /** Whether it is an intent of its own, and repeats although a layer around it does. */
+  readonly layer: 'inherit' | 'own'
+  /** What it is where nothing is around it: one layer, and those that are not ours and were declared. */
+  readonly own: Layers
+}
+
+const layers = /* @__PURE__ */ scopeKind<OpenLayer>('reprise.retry')
+
+/** The layer at work around this code, as async context knows it. */
+export const currentLayer: () => OpenLayer | undefined = layers.current
+
+/** A layer, to be opened as a scope together with others; for runners. */
+export const layerScope: (layer: OpenLayer) => ScopeValue = layers.with
 
 // Entering async context has a price, so first attempts do without it in a process with a single policy, and in
-// policies that are declared to be innermost. What they call at once is seen all the same, through a variable; and
-// repeats, which are rare and slow anyway, enter context in any case.
+// policies that are declared to be innermost. What they call at once is seen all the same, through a variable; what was
+// repeated elsewhere is found along the causes of the error; and repeats, which are rare and slow anyway, enter context
+// in any case.
 let known = 0
-let aroundAtOnce: Layers | undefined
-// How many scopes are open; while there are none, nobody has to look.
-let open = 0
+let aroundAtOnce: OpenLayer | undefined
 
 /** Makes layers known: policies that repeat, or a caller that does. */
 export function registerLayer(layers = 1): void {
@@ -49,37 +71,55 @@ export function sameLayer<Made>(make: () => Made): Made {
   }
 }
 
-/** Whether a layer around this code repeats, and this one therefore does not; says so to whoever listens. */
-export function ownedAbove({ name, own, layer }: Layer): boolean {
-  if (open === 0 && aroundAtOnce === undefined) return false
-  const around = layersAround()
-  if (around === undefined) return false
+/** The layer around a call of a policy; undefined: none. Says so to whoever listens. */
+export function layerAround(layer: Layer): OpenLayer | undefined {
+  const around = layers.current() ?? aroundAtOnce
+  if (around === undefined) return undefined
   // A policy inside itself, or one made inside another: from now on every attempt is to be seen.
-  seen()
-  const owned = layer === 'inherit'
-  if (retryLayers.hasSubscribers) {
-    const allowed = owned ? 1 : own.declared
-    retryLayers.publish({ policy: name, depth: around.depth + 1, declared: around.declared * own.declared, allowed })
-  }
-  return owned
+  if (around.owns) seen()
+  meet(around, layer, 'policy')
+  return around
+}
+
+/**
+ * A layer begins its work inside another one: both spend of one allowance, which is as large as the larger of them
+ * needs. Says so to whoever listens.
+ */
+export function meet(around: OpenLayer, inner: Layer, kind: RetryLayersEvent['kind']): void {
+  const { name, attempts, own } = inner
+  const allowance = inner.layer === 'inherit' ? around.allowance : { attempts, spent: 0 }
+  allowance.attempts = Math.max(allowance.attempts, attempts)
+  if (!retryLayers.hasSubscribers) return
+  retryLayers.publish({
+    policy: name,
+    kind,
+    depth: around.depth + own.depth,
+    declared: around.declared * own.declared,
+    // What may have happened is the owner's to repeat. What a transaction repeats provably did not happen.
+    allowed: kind === 'policy' && isOwnedBy(around, inner) ? 1 : attempts,
+    allowance: allowance.attempts,
+    spent: allowance.spent,
+  })
+}
+
+/** Whether the layer around this one repeats what may have happened, so that this one does not. */
+export function isOwnedBy(around: OpenLayer | undefined, { layer }: Pick<Layer, 'layer'>): boolean {
+  return around?.owns === true && layer === 'inherit'
+}
+
+/** How many repeats are left to all layers of an intent together. */
+export function repeatsLeft({ attempts, spent }: Allowance): number {
+  return attempts - 1 - spent
 }
 
 /** Whether an attempt has to be in a scope, to be seen by others. Repeats always are. */
-export function entersContext({ innermost }: Layer, attempt: number): boolean {
+export function entersContext(innermost: boolean, attempt: number): boolean {
   return attempt > 1 || (known > 1 && !innermost)
 }
 
-/** A scope for an attempt as a layer, until {@link endLayer}. */
-export function openLayer(own: Layers): OpenScope {
-  open += 1
-  return layers.open(inside(own))
-}
-
-/** Ends the scope of an attempt, once, if it has one. */
-export function endLayer(scope: OpenScope | undefined): void {
-  if (scope === undefined) return
-  open -= 1
-  scope.end()
+/** A scope for an attempt of a layer, until its end. */
+export function openLayer(layer: OpenLayer): OpenScope {
+  return layers.open(layer)
 }
 
 /** Calls the body of a policy in its scope. What it throws at once comes back as a rejection. */
@@ -98,12 +138,12 @@ export function callInScope<Given, Result>(
 
 /** Calls the body of a policy without a scope: what it calls at once sees the layer, if it is one. */
 export function callAtOnce<Given, Result>(
-  own: Layers | undefined,
+  layer: OpenLayer | undefined,
   body: (given: Given) => PromiseLike<Result> | Result,
   given: Given,
 ): Promise<Result> {
   const before = aroundAtOnce
-  aroundAtOnce = own ?? before
+  aroundAtOnce = layer ?? before
   try {
     return Promise.resolve(body(given))
   } catch (error) {
@@ -113,16 +153,8 @@ export function callAtOnce<Given, Result>(
   }
 }
 
-function layersAround(): Layers | undefined {
-  return layers.current() ?? aroundAtOnce
-}
-
-function inside(own: Layers): Layers {
-  const around = layersAround()
-  return around === undefined ? own : { depth: around.depth + 1, declared: around.declared * own.declared }
-}
-
-function seen(): void {
+/** From now on every attempt is to be seen by what it calls. */
+export function seen(): void {
   if (known < 2) known = 2
 }
 
@@ -134,7 +166,12 @@ function seen(): void {
  */
 export function ownedByCaller<Result>(work: () => Result, declared = 1): Result {
   seen()
-  // Not counted down again: a process that is called in this way looks at every call.
-  open += 1
-  return layers.run(inside({ depth: 1, declared }), work)
+  const around = layers.current() ?? aroundAtOnce
+  const caller: OpenLayer = {
+    depth: (around?.depth ?? 0) + 1,
+    declared: (around?.declared ?? 1) * declared,
+    owns: true,
+    allowance: around?.allowance ?? { attempts: declared, spent: 0 },
+  }
+  return layers.run(caller, work)
 }

@@ -22,6 +22,7 @@ import {
   openScopes,
   RepriseError,
 } from '../../kernel/index.js'
+import { layerScope, type OpenLayer } from '../../retry/index.js'
 import { transactionLocal } from '../../telemetry/index.js'
 import { watchEffects } from '../effect-guard/channels.js'
 import { transactionScope } from '../open-transaction.js'
@@ -77,14 +78,16 @@ interface Progress<Handle, Result> {
 const mostClaimRounds = 4
 
 /**
- * Makes attempt number `number`. Never throws. In one function: a promise for each part would be a good share of what a
- * transaction costs beside its statements. An engine may answer a step at once; then there is nothing to wait for.
+ * Makes attempt number `number`, as a layer to what its body calls. Never throws. In one function: a promise for each
+ * part would be a good share of what a transaction costs beside its statements. An engine may answer a step at once;
+ * then there is nothing to wait for.
  */
 export async function attemptOnce<Handle extends TransactionControls, Result>(
   engine: Engine<Handle>,
   settings: CallSettings,
   body: TransactionBody<Handle, Result>,
   number: number,
+  layer: OpenLayer,
 ): Promise<AttemptEnd<Result>> {
   const { readOnly, signal, connectionWaitMs, lockWaitMs, bodyLimitMs, reserveMs, clock } = settings
   const keyed = settings.keyed as KeyedCall<Result> | undefined
@@ -147,7 +150,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
       const poison = (error: unknown): void => session.poison(error)
       const open = transactionScope({ domain: engine.name, effects: settings.effects, poison })
       if (settings.effects.mode !== 'ignore') watchEffects()
-      const scope = openScopes([open, ...(keyed?.scopes?.() ?? [])])
+      const scope = openScopes([open, layerScope(layer), ...(keyed?.scopes?.() ?? [])])
       const bodyEndsAtMs = clock.monotonicMs() + bodyLimitMs
       const tooLong = (): unknown => (bodyEndsAtMs <= workEndsAtMs ? bodyTooLong(bodyLimitMs) : tooLate())
       value = await limits.wait(runBody(scope, body, handle), Math.min(bodyEndsAtMs, workEndsAtMs), tooLong)

@@ -3,6 +3,7 @@
 
 import type { Engine, TransactionControls } from '../../atomicity/index.js'
 import { type Deadline, defined, inTime, sleep, systemClock, systemRandom } from '../../kernel/index.js'
+import { currentLayer, markSpent, meet, type OpenLayer, repeatsLeft } from '../../retry/index.js'
 import { afterCommitFailed, transactionAttempt, transactionResolved } from '../../telemetry/index.js'
 import { effectRuleOf } from '../effect-guard/rule.js'
 import { type FailedTransaction, type GivenUp, remember } from '../history.js'
@@ -56,9 +57,19 @@ export async function runTransaction<Handle extends TransactionControls, Result>
   if (signal?.aborted) throw signal.reason
   const leftMs = deadline.expiresAtMs - clock.monotonicMs()
   if (leftMs <= reserveMs) throw leftMs <= 0 ? deadlinePassed('not yet begun') : deadlineTooShort(leftMs, reserveMs)
+  const { attempts, own } = settings
+  const around = currentLayer()
+  // It repeats only what provably did not happen, whoever else repeats, but spends of the same allowance.
+  const layer: OpenLayer = {
+    depth: (around?.depth ?? 0) + own.depth,
+    declared: (around?.declared ?? 1) * own.declared,
+    owns: around?.owns === true,
+    allowance: around?.allowance ?? { attempts, spent: 0 },
+  }
+  if (around !== undefined) meet(around, { name: engine.name, attempts, layer: 'inherit', own }, 'transaction')
   const failures: FailedTransaction[] = []
   for (let number = 1; ; number++) {
-    const end = await attemptOnce(engine, settings, body, number)
+    const end = await attemptOnce(engine, settings, body, number, layer)
     if (end.committed) {
       if (settings.budget !== undefined) creditBudget(engine.name, settings, number > 1)
       if (end.afterCommit.length > 0) await runAfterCommit(engine.name, settings, end.afterCommit)
@@ -74,11 +85,19 @@ export async function runTransaction<Handle extends TransactionControls, Result>
       announce(engine.name, failure, 'unknown')
       throw unknownCommit(engine.name, settings, end, failures, resolved.errors)
     }
-    const delayMs = nextDelayMs(settings, number, end, failures)
+    const delayMs = nextDelayMs(settings, layer, number, end, failures)
     if (typeof delayMs === 'string') {
       failures.push(failure)
       announce(engine.name, failure, delayMs)
       remember(end.error, { attempts: failures, because: delayMs })
+      // A policy around it may be out of its sight.
+      markSpent(end.error, {
+        ...layer,
+        name: engine.name,
+        kind: 'transaction',
+        attempts,
+        call: Number.POSITIVE_INFINITY,
+      })
       throw end.error
     }
     failures.push({ ...failure, delayMs })
@@ -141,6 +160,7 @@ function unknownCommit<Result>(
 /** The wait before the next attempt, or why there is none. */
 function nextDelayMs<Result>(
   settings: CallSettings,
+  { allowance }: OpenLayer,
   number: number,
   { ruling }: FailedAttempt<Result>,
   failures: readonly FailedTransaction[],
@@ -150,9 +170,11 @@ function nextDelayMs<Result>(
   if (ruling.help === 'permanent') return 'permanent'
   budget?.failed(clock.monotonicMs(), number > 1)
   if (number >= attempts) return 'attempts'
+  if (repeatsLeft(allowance) <= 0) return 'allowance'
   const delayMs = backoff.delayMs(number, failures.at(-1)?.delayMs ?? 0, random)
   if (clock.monotonicMs() + delayMs >= deadline.expiresAtMs - reserveMs) return 'deadline'
   if (budget !== undefined && !budget.tryRepeat(clock.monotonicMs())) return 'budget'
+  allowance.spent += 1
   return delayMs
 }
 

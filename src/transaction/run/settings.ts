@@ -16,7 +16,15 @@ import {
   systemClock,
   systemRandom,
 } from '../../kernel/index.js'
-import { type Backoff, type Budget, fullJitter } from '../../retry/index.js'
+import {
+  areForeignLayers,
+  type Backoff,
+  type Budget,
+  type ForeignLayer,
+  fullJitter,
+  type Layers,
+  layersWith,
+} from '../../retry/index.js'
 import { effectRuleOf } from '../effect-guard/rule.js'
 import type { EffectRule } from '../open-transaction.js'
 import {
@@ -38,6 +46,10 @@ export interface TransactionSettings {
   readonly lockWaitMs: number
   /** Transactions at most, the first included. */
   readonly attempts: number
+  /** Layers that are not ours, as they were declared. */
+  readonly foreignLayers: readonly ForeignLayer[]
+  /** What they and the transaction are together. */
+  readonly own: Layers
   readonly backoff: Backoff
   readonly budget: Budget | undefined
 }
@@ -98,12 +110,18 @@ export function readTransactionOptions(
   if (budget !== undefined && !counts) {
     throw (refuse ?? invalid)('budget', 'It is made by tokenBudget(…) or ratioBudget(…).')
   }
+  const foreignLayers = options.foreignLayers ?? defaults.foreignLayers ?? []
+  if (!areForeignLayers(foreignLayers)) {
+    throw (refuse ?? invalid)('foreignLayers', 'It lists layers, each with a name and its attempts, from 1 to 100.')
+  }
   return {
     isolation,
     connectionWaitMs: limitMs('connectionWait', options.connectionWait, defaults.connectionWait, 0),
     bodyLimitMs: limitMs('bodyLimit', options.bodyLimit, defaults.bodyLimit, 1),
     lockWaitMs: limitMs('lockWait', options.lockWait, defaults.lockWait, 1),
     attempts,
+    foreignLayers,
+    own: layersWith(attempts, foreignLayers),
     backoff: backoffOf(options.backoff ?? defaults.backoff, refuse),
     budget,
   }

@@ -99,7 +99,10 @@ export interface AtomicRouteOptions<Native, Input, Who extends Principal = Princ
 /** Options of a leased route. */
 export interface LeasedRouteOptions<Native, Input, Who extends Principal = Principal>
   extends RouteOptions<Native, Input, Who>,
-    Pick<LeasedOptions<Arrival<Native, Input>, Answer, 'answer'>, 'margin' | 'allowance' | 'classify' | 'lookAfter'> {
+    Pick<
+      LeasedOptions<Arrival<Native, Input>, Answer, 'answer'>,
+      'margin' | 'allowance' | 'classify' | 'lookAfter' | 'foreignLayers'
+    > {
   /**
    * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. What `fn` finds
    * out is an answer, as a handler would return it: `happened(reply(201, …))`; the request it gets is the one that

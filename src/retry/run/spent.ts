@@ -1,0 +1,83 @@
+// Repeats that a layer made out of sight of the one around it. They are found through what came of them: the error that
+// the inner layer threw, or an error that names it as its cause.
+
+import { type RetryLayersEvent, retryLayers } from '../../telemetry/index.js'
+import { type Allowance, type OpenLayer, seen } from './layers.js'
+
+/** What a layer had spent when it ended. */
+export interface Spending {
+  /** The name of the layer in events. */
+  readonly name: string
+  readonly kind: RetryLayersEvent['kind']
+  /** How often it could call what is inside. */
+  readonly attempts: number
+  readonly depth: number
+  readonly declared: number
+  readonly allowance: Allowance
+  /** Which call of a policy it was, counted over the process; `Infinity`: its errors are never thrown twice. */
+  readonly call: number
+}
+
+const spendings = new WeakMap<object, Spending>()
+
+// An error is input: its chain of causes may be a circle, and its members may have members.
+const mostErrors = 64
+
+/** Keeps what was spent beside the error, or the value, that a layer ended with. */
+export function markSpent(ended: unknown, spending: Spending): void {
+  if (spending.allowance.spent === 0 || !isObject(ended)) return
+  // Layers that see each other hand the error outwards: the innermost one knows the product of all of them.
+  if (spendings.get(ended)?.allowance !== spending.allowance) spendings.set(ended, spending)
+}
+
+/**
+ * Counts for this layer what layers inside have spent without seeing it, and says so to whoever listens.
+ *
+ * @param call Which call of a policy this is, counted over the process: a layer that began before it was not inside,
+ *   but ended with the same error object.
+ */
+export function joinSpent(ended: unknown, outer: OpenLayer, call: number): void {
+  const { allowance } = outer
+  for (const inner of spendingsAlong(ended)) {
+    const { spent } = inner.allowance
+    if (spent === 0 || inner.allowance === allowance || inner.call < call) continue
+    allowance.spent += spent
+    allowance.attempts = Math.max(allowance.attempts, inner.allowance.attempts)
+    // Counted once, however often the error comes by.
+    inner.allowance.spent = 0
+    seen()
+    if (!retryLayers.hasSubscribers) continue
+    retryLayers.publish({
+      policy: inner.name,
+      kind: inner.kind,
+      depth: outer.depth + inner.depth,
+      declared: outer.declared * inner.declared,
+      allowed: inner.attempts,
+      allowance: allowance.attempts,
+      spent: allowance.spent,
+    })
+  }
+}
+
+function spendingsAlong(ended: unknown): Spending[] {
+  const found: Spending[] = []
+  const errors: unknown[] = [ended]
+  for (let index = 0; index < errors.length && index < mostErrors; index += 1) {
+    const error = errors[index]
+    if (!isObject(error)) continue
+    const spending = spendings.get(error)
+    if (spending !== undefined) found.push(spending)
+    try {
+      const { cause, errors: members } = error as AggregateError
+      errors.push(cause)
+      if (Array.isArray(members)) errors.push(...members.slice(0, mostErrors))
+    } catch {
+      // A getter that throws tells nothing.
+    }
+  }
+  return found
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
+}
