@@ -93,6 +93,7 @@ export class ClientCall<Value> {
       else soFar.refuse(response, verdict.happened === 'maybe')
       return failedBecause<Answer<Value>>(verdict, { ok: false, response })
     } catch (error) {
+      trail.leaveSignal?.()
       if (typeof error === 'object' && error !== null && error !== this.#stray) {
         this.#known.judged.set(error, this.#adjusted(this.#blame(error, trail), attempt, trail))
       }
@@ -181,7 +182,9 @@ export class ClientCall<Value> {
     // From here on the server has said that it acted.
     trail.isAnswered = true
     trail.isSuccess = true
-    return { ok: true, response, value: await readBody(response, how, this.#known.maxReadBytes) }
+    const value = await readBody(response, how, this.#known.maxReadBytes)
+    trail.leaveSignal?.()
+    return { ok: true, response, value }
   }
 
   // What was thrown, as a verdict. After a success there are two kinds: a body that broke off tells nobody what became

@@ -5,7 +5,7 @@
 // for the next; and headers for trusted origins must not travel on. The rules are those of the Fetch standard, 4.4.
 
 import { attemptHeader, deadlineHeader, keyHeader, retryOwnerHeader } from '../../identity/index.js'
-import { type Clock, remainingMs } from '../../kernel/index.js'
+import { type Clock, remainingMs, whenAborted } from '../../kernel/index.js'
 import type { Attempt } from '../../retry/index.js'
 import { letGo } from './body.js'
 import { type FixedRequest, isSafe } from './request.js'
@@ -32,6 +32,8 @@ export interface Trail {
   isAnswered: boolean
   /** Whether it was a success, whose body is being read. */
   isSuccess: boolean
+  /** Stops to follow the caller's own signal, where there is one: nothing is left of the attempt that it could end. */
+  leaveSignal: (() => void) | undefined
 }
 
 /** A redirect that cannot be followed: what fetch rejects with a TypeError. */
@@ -41,7 +43,7 @@ export class BadRedirect extends TypeError {
 
 /** A new trail for an attempt. */
 export function newTrail(request: FixedRequest): Trail {
-  return { origin: request.url.origin, isAnswered: false, isSuccess: false }
+  return { origin: request.url.origin, isAnswered: false, isSuccess: false, leaveSignal: undefined }
 }
 
 const maxRedirects = 20
@@ -66,7 +68,7 @@ export async function exchange(
 ): Promise<Response> {
   const isOurs =
     request.redirect === 'follow' && !hidesRedirects() && (!isSafe(request.method) || settings.trusts(trail.origin))
-  const signal = request.signal === undefined ? attempt.signal : AbortSignal.any([request.signal, attempt.signal])
+  const signal = request.signal === undefined ? attempt.signal : bothSignals(request.signal, attempt.signal, trail)
   const headers = new Headers(request.headers)
   // Browsers refuse to fetch as a method of something else.
   const { fetch: send } = settings
@@ -84,7 +86,7 @@ export async function exchange(
     })
     if (response.redirected) trail.isAnswered ||= !isSafe(request.method)
     const target = isOurs ? redirectTarget(response, url) : undefined
-    if (target === undefined) return redirects === 0 ? response : marked(response)
+    if (target === undefined) return keptOn(redirects === 0 ? response : marked(response), trail)
     letGo(response)
     trail.isAnswered ||= !isSafe(request.method)
     if (redirects === maxRedirects) throw new BadRedirect('redirect count exceeded')
@@ -101,6 +103,27 @@ export async function exchange(
     trail.origin = url.origin
     if (!isSafe(method)) settings.onSend(url.origin)
   }
+}
+
+// Aborts with the attempt, and after it with the caller's own signal, as long as there is a body that may be read. Not
+// AbortSignal.any: in Node 20 the caller's signal keeps a reference for each that was made from it, for as long as it
+// lives.
+function bothSignals(own: AbortSignal, attempt: AbortSignal, trail: Trail): AbortSignal {
+  const both = new AbortController()
+  const follow = (signal: AbortSignal) => whenAborted(signal, () => both.abort(signal.reason))
+  follow(attempt)
+  trail.leaveSignal = follow(own)
+  return both.signal
+}
+
+// The answers that were handed over, whose bodies are their callers' to read.
+const answers = new FinalizationRegistry<() => void>((leave) => leave())
+
+function keptOn(response: Response, { leaveSignal }: Trail): Response {
+  if (leaveSignal === undefined) return response
+  if (response.body === null) leaveSignal()
+  else answers.register(response, leaveSignal)
+  return response
 }
 
 // Unknown to servers that are not ours, and nobody else's business.
