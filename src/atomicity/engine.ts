@@ -41,6 +41,11 @@ export interface AcquireLimits {
   readonly readOnly: boolean
   /** Ends the wait. */
   readonly signal?: AbortSignal | undefined
+  /**
+   * Present: it is wanted to find out what became of a COMMIT. A store may keep a connection for that when it refuses
+   * everybody else. Default: it is for work.
+   */
+  readonly resolving?: true | undefined
 }
 
 /** What identifies a transaction on its server, as plain data, so that it can travel in a resolve token. */

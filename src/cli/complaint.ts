@@ -13,6 +13,7 @@ export interface Complaint {
 
 /** Errors that lie with the store or this machine. No other option would help, so they are no wrong use. */
 const failures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'COMMITS_UNANSWERED',
   'CONNECT_TIMEOUT',
   'DEADLINE_EXCEEDED',
   'LOCK_TIMEOUT',
@@ -27,6 +28,7 @@ const failures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'RUNTIME_UNSUPPORTED',
   'SQLITE_DRIVER_MISSING',
   'STORE_CLOSED',
+  'TIMELINE_PASSED',
 ])
 
 /** The message and the exit code for an error. */

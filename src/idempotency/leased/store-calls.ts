@@ -103,7 +103,12 @@ export async function persistently<Answer>(
 }
 
 /** Nothing was written: there was no connection, no turn or no lock to be had. */
-const nothingWritten: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['LOCK_TIMEOUT', 'POOL_EXHAUSTED', 'QUEUE_FULL'])
+const nothingWritten: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'COMMITS_UNANSWERED',
+  'LOCK_TIMEOUT',
+  'POOL_EXHAUSTED',
+  'QUEUE_FULL',
+])
 
 // One try is cut before the store's own wait may be over. Then it says what it was waiting for.
 function unwrittenIn(error: unknown): RepriseError | undefined {

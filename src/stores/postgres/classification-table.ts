@@ -192,6 +192,20 @@ export const postgresTable: readonly ClassificationRow[] = [
     { connecting: 'surface' },
     'More tries would only lengthen the queue.',
   ),
+  elsewhere(
+    'COMMITS_UNANSWERED',
+    'connections that were given up still keep their places on the server',
+    { connecting: 'surface' },
+    'Each new connection would be one more that waits for the same standby.',
+    'leaves no more backends behind than the pool has places, and says so fast',
+  ),
+  elsewhere(
+    'TIMELINE_PASSED',
+    'an old primary, after another server was promoted',
+    { connecting: 'reconnect' },
+    'What it commits is on no server that counts; another connection may find the new primary.',
+    'does not write to an old primary that came back',
+  ),
   row(
     'POOLING_UNSUPPORTED',
     'a pooler that hands out connections by the statement',

@@ -6,7 +6,7 @@ import { SqlRecords } from '../sql/index.js'
 import { blockersOf } from './asking/lock-report.js'
 import { resolveTrace } from './asking/resolve.js'
 import { classifyPostgres } from './classification.js'
-import type { Connections } from './connections.js'
+import type { Connections } from './connection/connections.js'
 import type { PostgresTransaction, TransactionClient, TransactionPool } from './handle.js'
 import { postgresManifest, untracedManifest } from './manifest.js'
 import type { PostgresSchema } from './migrations.js'
@@ -45,19 +45,19 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
   return {
     name,
     manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
-    acquire: sessionsOn(connections, { clock, statements, bind, resolvesUnkeyed, blockers }),
+    acquire: sessionsOn(connections, { clock, statements, bind, resolvesUnkeyed, blockers, connections }),
     records: new SqlRecords(schema.statements, new StatementRunner({ connections, clock, connectionWaitMs })),
     classify: classifyPostgres,
     async resolve(trace, limits) {
       const beganMs = clock.monotonicMs()
       const client = await connections.take(limits)
-      let sound = false
       try {
         const outcome = await resolveTrace(client, trace, limits.waitMs - (clock.monotonicMs() - beganMs), clock)
-        sound = true
+        client.release()
         return outcome
-      } finally {
-        client.release(!sound)
+      } catch (error) {
+        connections.leave(client)
+        throw error
       }
     },
   }

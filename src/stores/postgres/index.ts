@@ -5,7 +5,8 @@ import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
 import { type Domain, domainOf, refuseInside, transactionDefaultNames } from '../../transaction/index.js'
 import type { MigrationResult } from '../sql/index.js'
-import { connectionsOf } from './connections.js'
+import { connectionsOf } from './connection/connections.js'
+import { mostOf } from './connection/pool-state.js'
 import { examinePostgres } from './doctor.js'
 import { postgresEngine } from './engine.js'
 import type { PostgresTransaction, TransactionClient, TransactionPool } from './handle.js'
@@ -90,8 +91,4 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     doctor: () => onClient((client) => examinePostgres(client, schema, mostOf(pool))),
     close: async () => connections.close(),
   }
-}
-
-function mostOf(pool: PostgresPool): number | undefined {
-  return (pool as { readonly options?: { readonly max?: number } }).options?.max
 }

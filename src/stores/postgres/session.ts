@@ -28,9 +28,10 @@ import {
   type SqlExecutor,
   seenIn,
 } from '../sql/index.js'
-import { askAll, askNumber, takeTrace } from './asking/trace.js'
+import { isUnreplicated, type NoticeSource } from './asking/replicated.js'
+import { askAll, askNumber, takeTrace, unreadableBackend } from './asking/trace.js'
 import { isServerError, signsOf } from './classification.js'
-import { type Connections, type KnownConnection, knownConnection } from './connections.js'
+import { type Connections, type KnownConnection, knownConnection } from './connection/connections.js'
 import {
   lastOf,
   PostgresHandle,
@@ -56,6 +57,8 @@ export interface SessionContext<Bound> {
   readonly resolvesUnkeyed: boolean
   /** Tells who blocks a backend. */
   readonly blockers: (pid: string) => Promise<readonly Blocker[]>
+  /** Where the connection came from. */
+  readonly connections: Pick<Connections, 'leave' | 'demandNewest'>
 }
 
 /** The sessions of a store, each on a connection of its own. */
@@ -130,11 +133,36 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     const text = beginText(settings, question)
     if (question !== undefined) {
       // A connection whose backend is not known yet is asked first: nobody could tell who blocks its claim.
-      this.trace = await takeTrace(this.#client, lastOf(await wire.open(text)).rows[0])
+      const answer = backend === undefined ? await this.#openFirst(text, settings) : await wire.open(text)
+      this.trace = await takeTrace(this.#client, lastOf(answer).rows[0])
       wire.pid = this.trace['pid']
+      if (backend === undefined || backend.changes) this.#demandNewest()
     } else if (claim !== undefined && !readOnly) await this.#beginWithClaim(text, claim.id, claim.draft)
     else await wire.open(text)
     return new PostgresHandle(this, controls, this.#context.bind)
+  }
+
+  // A role may be forbidden to ask where the server stands: then its transactions go on without that.
+  async #openFirst(text: string, settings: BeginSettings): Promise<PostgresAnswer> {
+    try {
+      return await this.#wire.open(text)
+    } catch (error) {
+      if (!signsOf(error).includes('42501')) throw error
+      await this.#client.query('ROLLBACK')
+      this.#connection.backend = unreadableBackend(this.#client)
+      return this.#wire.open(beginText(settings, askNumber))
+    }
+  }
+
+  #demandNewest(): void {
+    const { backend } = this.#connection
+    if (backend === undefined) return
+    try {
+      this.#context.connections.demandNewest(backend)
+    } catch (error) {
+      this.life.poison(error)
+      throw error
+    }
   }
 
   // An error of the server may be the claim's: it is thrown by `claim`, where it means what it means in a transaction
@@ -259,14 +287,18 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     const onNotice = (notice: PostgresNotice): void => void notices.push(notice)
     const listening = this.#client as unknown as NoticeSource
     listening.on('notice', onNotice)
+    this.#wire.pending += 1
     try {
       // Where the outcome cannot be written, the server does not come to COMMIT. In a transaction that has failed
       // nothing can be written any more, and COMMIT alone says so by its tag.
       const text = this.#outcome === undefined || status === 'E' ? 'COMMIT' : `${this.#outcome}; COMMIT`
       const { command } = lastOf(await this.#client.query(text))
+      this.#wire.pending -= 1
       if (command !== 'COMMIT' || notices.length > 0) return this.#receipt(command, notices)
       return { durability: 'promised' }
     } catch (error) {
+      // What has not answered is still under way, also where the connection is gone.
+      if (isServerError(error)) this.#wire.pending -= 1
       throw this.#commitError(error)
     } finally {
       listening.removeListener('notice', onNotice)
@@ -282,9 +314,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     if (command !== 'COMMIT') {
       throw new RepriseError('COMMIT_UNCLEAR', 'COMMIT was answered with something else.')
     }
-    // By the function's name, since a trigger of the user's may warn with the same code and messages are translated.
-    const unreplicated = notices.some(({ routine }) => routine === 'SyncRepWaitForLSN')
-    return { durability: unreplicated ? 'local' : 'promised' }
+    return { durability: notices.some(isUnreplicated) ? 'local' : 'promised' }
   }
 
   // Where the marker is gone, the server's error is the cause, and says that nothing was stored.
@@ -315,9 +345,9 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     this.#wire.ended = true
     this.life.end()
     try {
-      const sound = fate === 'keep' && this.#wire.pending === 0 && this.#client.getTransactionStatus() === 'I'
-      if (sound) this.#client.release()
-      else this.#client.release(true)
+      const answered = this.#wire.pending === 0
+      if (!answered) this.#context.connections.leave(this.#client)
+      else this.#client.release(fate !== 'keep' || this.#client.getTransactionStatus() !== 'I')
       // After the pool has put its own listener on.
       this.#client.removeListener('error', this.#onError)
     } catch {
@@ -355,9 +385,4 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 function failedBefore(cause: unknown): RepriseError {
   const message = 'A statement of the transaction failed before COMMIT was sent; nothing was stored.'
   return new RepriseError('TRANSACTION_ABORTED', message, { cause })
-}
-
-interface NoticeSource {
-  on(event: 'notice', listener: (notice: PostgresNotice) => void): unknown
-  removeListener(event: 'notice', listener: (notice: PostgresNotice) => void): unknown
 }

@@ -85,7 +85,7 @@ async function lookOnce<Handle extends TransactionControls>(
   const { resolve } = engine
   if (resolve === undefined) return { outcome: 'unknown', errors: [] }
   const expired = (): unknown => deadlinePassed('being resolved')
-  const looked = resolve.call(engine, unresolved.trace, { waitMs: leftMs, readOnly: false })
+  const looked = resolve.call(engine, unresolved.trace, { waitMs: leftMs, readOnly: false, resolving: true })
   const outcome = await inTime({ clock, limitMs: leftMs, expired }, looked)
   if (outcome === 'committed') return { outcome, stored: undefined, ours: true }
   return outcome === 'aborted' ? { outcome } : { outcome, errors: [] }
@@ -109,7 +109,7 @@ async function closeThenRead<Handle extends TransactionControls>(
   }
   // The engine keeps to the limit on its own. A second timer here might win against a session that arrives, which
   // nobody would give back.
-  const session = await engine.acquire({ waitMs: leftMs, readOnly: false })
+  const session = await engine.acquire({ waitMs: leftMs, readOnly: false, resolving: true })
   let sound = false
   try {
     const found = await within((waitMs) => closeIn(engine, session, keyed, named, waitMs, clock))

@@ -60,8 +60,17 @@ describe('COMMIT that waits for a replica', () => {
     const { error } = await committing
     expect(engine.classify(error, 'committing')).toMatchObject({ outcome: 'unknown', connection: 'discard' })
     session.release('discard')
-    expect(await engine.resolve?.(session.trace ?? {}, { waitMs: 5_000, readOnly: false })).toBe('committed')
+    const resolve = (waitMs: number) => engine.resolve?.(session.trace ?? {}, { waitMs, readOnly: false })
+    // It is here alone, and counts when a replica has it, or none is waited for any more.
+    await expect(resolve(500)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
     expect(await stored('terminated')).toBe(1)
+    const standbys = async (change: string) => {
+      await raw.query(`alter system ${change}`)
+      await raw.query('select pg_reload_conf()')
+    }
+    await standbys('reset synchronous_standby_names')
+    expect(await resolve(10_000)).toBe('committed')
+    await standbys("set synchronous_standby_names = 'nosuch'")
   })
 
   it('and dies with a neighbour, whom the server says it rolled back, has happened all the same', async () => {

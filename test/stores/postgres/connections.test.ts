@@ -2,7 +2,7 @@
 
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { connectionsOf } from '../../../src/stores/postgres/connections.js'
+import { connectionsOf } from '../../../src/stores/postgres/connection/connections.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { manualClock } from '../../../src/testing/index.js'
 import { begun, codeOf, engineOn, postgresWorld, until, type World } from './world.js'

@@ -53,6 +53,7 @@ const byCode: Partial<Record<ErrorCode, ProblemName>> = {
 }
 
 const storeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'COMMITS_UNANSWERED',
   'CONNECT_TIMEOUT',
   'LOCK_TIMEOUT',
   'MIGRATION_MISSING',
@@ -60,6 +61,7 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'POOLING_UNSUPPORTED',
   'POOL_EXHAUSTED',
   'STORE_CLOSED',
+  'TIMELINE_PASSED',
 ])
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../../testing/index.js'
-import { knownConnection } from '../connections.js'
+import { type Connections, knownConnection } from '../connection/connections.js'
 import type { PostgresAnswer, PostgresPoolClient } from '../options.js'
 import { blockersOf } from './lock-report.js'
 import { resolveTrace } from './resolve.js'
@@ -19,6 +19,7 @@ function scripted(answer: (text: string) => Record<string, unknown>[] | Error) {
     },
     release: (destroy?: boolean) => released.push(destroy),
     on: () => undefined,
+    removeListener: () => undefined,
   } as unknown as PostgresPoolClient
   return { client, texts, released }
 }
@@ -51,7 +52,7 @@ describe('resolving', () => {
   it('waits for the grace, ends the backend once, and gives up at its limit', async () => {
     const clock = manualClock()
     const look = [{ system: '3', timeline: '4', life: '5', status: 'in progress' }]
-    const { client, texts } = scripted((text) => (text.includes('pg_terminate_backend') ? [] : look))
+    const { client, texts } = scripted((text) => (text.includes('pg_terminate_backend') ? [{}] : look))
     const resolving = resolveTrace(client, trace, 2_000, clock)
     const terminations = () => texts.filter((text) => text.includes('pg_terminate_backend')).length
     await clock.advance(400)
@@ -86,7 +87,13 @@ describe('resolving', () => {
 
 describe('the report of a lock', () => {
   it('is empty where no connection is to spare, or the question fails', async () => {
-    const nobody = { spare: async () => undefined, take: () => Promise.reject(new Error('not asked')), close() {} }
+    const nobody: Connections = {
+      spare: async () => undefined,
+      take: () => Promise.reject(new Error('not asked')),
+      leave() {},
+      demandNewest() {},
+      close() {},
+    }
     expect(await blockersOf(nobody, '1')).toEqual([])
     const { client, released } = scripted(() => new Error('busy'))
     expect(await blockersOf({ ...nobody, spare: async () => client }, '1')).toEqual([])

@@ -2,7 +2,7 @@
 // afterwards nobody blocks it.
 
 import type { Blocker } from '../../../atomicity/index.js'
-import type { Connections } from '../connections.js'
+import type { Connections } from '../connection/connections.js'
 
 /** How long the report itself may take, in ms; it is worth less than the answer it delays. */
 const reportLimitMs = 500

@@ -6,7 +6,8 @@
 // another backend each time, and then all of it is taken each time.
 
 import type { Trace } from '../../../atomicity/index.js'
-import { knownConnection } from '../connections.js'
+import { signsOf } from '../classification.js'
+import { type Backend, knownConnection } from '../connection/connections.js'
 import { lastOf } from '../handle.js'
 import type { PostgresPoolClient } from '../options.js'
 
@@ -24,7 +25,7 @@ export const life: string = `(extract(epoch FROM pg_stat_get_bgwriter_stat_reset
 
 const ofBackend = `(SELECT (extract(epoch FROM backend_start) * 1000000)::bigint::text FROM pg_stat_get_activity(pg_backend_pid())) AS start,
   (SELECT system_identifier::text FROM pg_control_system()) AS system, ${life} AS life,
-  left(pg_walfile_name(pg_current_wal_lsn()), 8) AS timeline`
+  CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline`
 
 /** Asks for everything. */
 export const askAll: string = `${askNumber}, ${ofBackend}`
@@ -50,4 +51,27 @@ export async function takeTrace(
   const timeline = String(full?.['timeline'])
   known.backend = { pid, start, system, life, timeline, changes: before !== undefined }
   return { xid, pid, timeline, start, system, life }
+}
+
+/** Asks once for what does not change while the backend is the same one; empty where the role may not ask. */
+export async function learnBackend(client: PostgresPoolClient): Promise<Backend> {
+  const known = knownConnection(client)
+  if (known.backend === undefined) {
+    try {
+      await takeTrace(
+        client,
+        lastOf(await client.query(`SELECT '' AS xid, pg_backend_pid() AS pid, ${ofBackend}`)).rows[0],
+      )
+    } catch (error) {
+      if (!signsOf(error).includes('42501')) throw error
+    }
+  }
+  known.backend ??= unreadableBackend(client)
+  return known.backend
+}
+
+/** What stands for a backend of which the role may not ask where it stands: its transactions cannot be resolved. */
+export function unreadableBackend(client: PostgresPoolClient): Backend {
+  const pid = String((client as { readonly processID?: unknown }).processID)
+  return { pid, start: '', system: '', life: '', timeline: '', changes: false }
 }

@@ -2,7 +2,7 @@
 // allows.
 
 import type { RecordLimits } from '../../../atomicity/index.js'
-import { type Clock, defined, isRepriseError, sha256, waitFor } from '../../../kernel/index.js'
+import { type Clock, defined, type ErrorCode, isRepriseError, sha256, waitFor } from '../../../kernel/index.js'
 import {
   leftMs,
   migrationMissing,
@@ -14,8 +14,10 @@ import {
   type SqlAnswer,
   tooLate,
 } from '../../sql/index.js'
+import { heedNotices, isUnreplicated, untilReplicated } from '../asking/replicated.js'
+import { learnBackend } from '../asking/trace.js'
 import { endsConnection, signsOf } from '../classification.js'
-import type { Connections } from '../connections.js'
+import { type Connections, knownConnection } from '../connection/connections.js'
 import type { PostgresAnswer, PostgresPoolClient } from '../options.js'
 
 /** What statements need. */
@@ -37,6 +39,9 @@ export class StatementRunner implements RecordRunner {
   readonly #names = new Map<string, string>()
   // A pooler that changes the backend between two statements knows nothing of what was prepared.
   #prepares = true
+  // How many statements may have committed on the primary alone: they were not answered, or their wait for a standby
+  // was cancelled. Until all is known to be with the standbys, no answer is believed: it may rest on one of them.
+  #unproven = 0
 
   constructor(parts: RunnerParts) {
     this.#parts = parts
@@ -67,26 +72,46 @@ export class StatementRunner implements RecordRunner {
   }
 
   async #once({ text, values }: Query, limits: RecordLimits): Promise<PostgresAnswer> {
-    const { clock } = this.#parts
+    const { clock, connections } = this.#parts
     const client = await this.#connection(limits)
     // What runs on cannot be called off; on a connection that is gone, at least nobody waits for it.
-    let destroy = true
+    let fate: 'keep' | 'destroy' | 'leave' = 'leave'
     const within = { clock, limitMs: leftMs(limits, clock), expired: () => tooLate() }
     return waitFor(within, (resolve, reject) => {
-      const config = { name: this.#nameOf(text), text, values }
-      // pg takes a config too; the type of the port knows texts alone.
-      client.query(config as unknown as string).then(
+      const stopHeeding = heedNotices(client, (notice) => {
+        if (isUnreplicated(notice)) this.#unproven += 1
+      })
+      this.#ask(client, { name: this.#nameOf(text), text, values }).then(
         (answer) => {
-          destroy = false
+          fate = 'keep'
           resolve(answer)
         },
         (error: unknown) => {
-          destroy = endsConnection(error)
+          if (!endsConnection(error)) fate = isRepriseError(error) ? 'destroy' : 'keep'
           reject(error)
         },
       )
-      return () => client.release(destroy)
+      return () => {
+        stopHeeding()
+        if (fate === 'leave') {
+          this.#unproven += 1
+          connections.leave(client)
+        } else client.release(fate === 'destroy')
+      }
     })
+  }
+
+  async #ask(client: PostgresPoolClient, config: object): Promise<PostgresAnswer> {
+    const { connections } = this.#parts
+    if (knownConnection(client).backend === undefined) connections.demandNewest(await learnBackend(client))
+    // pg takes a config too; the type of the port knows texts alone.
+    const answer = await client.query(config as unknown as string)
+    for (let round = 1; this.#unproven > 0; round++) {
+      if (round > mostRounds) throw tooLate()
+      const before = this.#unproven
+      if ((await untilReplicated(client)) && this.#unproven === before) this.#unproven = 0
+    }
+    return answer
   }
 
   async #connection(limits: RecordLimits): Promise<PostgresPoolClient> {
@@ -100,7 +125,7 @@ export class StatementRunner implements RecordRunner {
     try {
       return await connections.take(defined({ waitMs, signal }))
     } catch (error) {
-      const waited = isRepriseError(error, 'POOL_EXHAUSTED') || isRepriseError(error, 'CONNECT_TIMEOUT')
+      const waited = isRepriseError(error) && waits.has(error.code)
       throw waited && waitMs === left ? tooLate(error) : error
     }
   }
@@ -118,6 +143,8 @@ export class StatementRunner implements RecordRunner {
   }
 }
 
+// Of a wait that was cut by the deadline of the statement.
+const waits: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['COMMITS_UNANSWERED', 'CONNECT_TIMEOUT', 'POOL_EXHAUSTED'])
 const unprepared: ReadonlySet<string> = new Set(['26000', '42P05'])
 // Each of them is an abort of the statement's own transaction, before it was stored.
 const harmless: ReadonlySet<string> = new Set(['40001', '40P01', 'cached-plan-changed', ...unprepared])

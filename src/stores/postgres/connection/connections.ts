@@ -1,22 +1,41 @@
 // Connections out of the user's pool: waited for no longer than asked, given back when they come too late, and never
 // able to end the process.
 
-import type { AcquireLimits } from '../../atomicity/index.js'
-import { type Clock, RepriseError, waitFor } from '../../kernel/index.js'
-import type { PostgresPool, PostgresPoolClient } from './options.js'
+import type { AcquireLimits } from '../../../atomicity/index.js'
+import { type Clock, RepriseError, waitFor } from '../../../kernel/index.js'
+import type { PostgresPool, PostgresPoolClient } from '../options.js'
+import {
+  demandNewest,
+  isCrowded,
+  isPassed,
+  leaveBehind,
+  lookAfter,
+  mostOf,
+  pauseForPlace,
+  stateOf,
+  type Timeline,
+  takenOf,
+} from './pool-state.js'
 
 /** The connections of a store. */
 export interface Connections {
-  /** Waits for a connection on which no transaction is open. */
+  /**
+   * Waits for a connection on which no transaction is open, of a server that was not replaced by another one. Refuses
+   * with COMMITS_UNANSWERED where connections that were left behind take all places.
+   */
   take(limits: Omit<AcquireLimits, 'readOnly'>): Promise<PostgresPoolClient>
   /** A connection that can be had without making anybody wait, or undefined. */
   spare(limits: Omit<AcquireLimits, 'readOnly'>): Promise<PostgresPoolClient | undefined>
+  /** Destroys a connection that has not answered. Its place counts as taken until its process on the server is gone. */
+  leave(client: PostgresPoolClient): void
+  /** Refuses with TIMELINE_PASSED a server that was replaced by another one, and remembers the newest timeline. */
+  demandNewest(server: Timeline): void
   /** Refuses from now on, and leaves the pool to its owner. */
   close(): void
 }
 
 /** What is known of the server process behind a connection. */
-interface Backend {
+export interface Backend {
   readonly pid: string
   /** When the process was started, in µs since 1970. */
   readonly start: string
@@ -38,9 +57,8 @@ export interface KnownConnection {
 
 const ignore = (): void => undefined
 
-// Shared by all stores of the process: several domains on one pool need one listener, and Node warns of more than ten.
+// Shared by all stores of the process.
 const connections = new WeakMap<object, KnownConnection>()
-const heardPools = new WeakMap<object, number>()
 
 /** What is known of a connection. From the first time on, nothing that happens to it can end the process. */
 export function knownConnection(client: PostgresPoolClient): KnownConnection {
@@ -53,14 +71,14 @@ export function knownConnection(client: PostgresPoolClient): KnownConnection {
   return known
 }
 
+// Several domains on one pool need one listener, and Node warns of more than ten.
 function listenToPool(pool: PostgresPool): () => void {
-  const stores = heardPools.get(pool) ?? 0
-  if (stores === 0) pool.on('error', ignore)
-  heardPools.set(pool, stores + 1)
+  const state = stateOf(pool)
+  if (state.stores === 0) pool.on('error', ignore)
+  state.stores += 1
   return () => {
-    const left = (heardPools.get(pool) ?? 1) - 1
-    heardPools.set(pool, left)
-    if (left === 0) pool.removeListener('error', ignore)
+    state.stores -= 1
+    if (state.stores === 0) pool.removeListener('error', ignore)
   }
 }
 
@@ -71,22 +89,48 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
   // process: in the very moment in which a commit is lost. The operations themselves fail too, so nothing is hidden
   // here.
   const leavePool = listenToPool(pool)
+  const state = stateOf(pool)
+  const leave = (client: PostgresPoolClient): void => {
+    leaveBehind(state, client)
+    client.release(true)
+  }
   let closed = false
-  const take: Connections['take'] = async ({ waitMs, signal }) => {
+  const take: Connections['take'] = async ({ waitMs, signal, resolving }) => {
     const untilMs = clock.monotonicMs() + waitMs
     for (;;) {
       if (closed) throw new RepriseError('STORE_CLOSED', 'The store was closed.')
+      if (state.leftBehind.size > 0 && isCrowded(pool, state, takenOf(pool), resolving)) {
+        await pauseForPlace(pool, state, { clock, untilMs, signal, resolving })
+        continue
+      }
       const limitMs = Math.max(0, untilMs - clock.monotonicMs())
       const limits = { clock, limitMs, signal, expired: () => tooLong(pool, limitMs) }
       const client = await waitFor<PostgresPoolClient>(limits, (resolve, reject) => {
         pool.connect().then((connected) => {
           // Connecting cannot be called off; what comes too late goes straight back.
-          if (!resolve(connected)) connected.release()
+          if (!resolve(connected)) connected.release(state.leftBehind.size > 0)
         }, reject)
       })
-      knownConnection(client)
+      const { backend } = knownConnection(client)
       if (typeof client.getTransactionStatus !== 'function') throw driverTooOld(client)
       const status = client.getTransactionStatus()
+      if (backend !== undefined && backend.timeline !== state.newest?.timeline && isPassed(state, backend)) {
+        client.release(true)
+        continue
+      }
+      if (state.leftBehind.size > 0) {
+        // It was waiting in the pool's own queue when others were left behind, and the pool made this one instead.
+        if (isCrowded(pool, state, pool.totalCount - pool.idleCount - 1, resolving)) {
+          client.release(true)
+          continue
+        }
+        try {
+          await lookAfter(client, state, clock, Math.max(0, untilMs - clock.monotonicMs()))
+        } catch (error) {
+          client.release(true)
+          throw error
+        }
+      }
       if (!closed && (status === 'I' || status === null)) return client
       // Somebody gave it back with a transaction open, and BEGIN would join that one; or the store was closed
       // meanwhile.
@@ -96,10 +140,11 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
   return {
     take,
     async spare(limits) {
-      const most = (pool as { readonly options?: { readonly max?: number } }).options?.max ?? 10
-      const free = pool.idleCount > 0 || pool.totalCount < most
-      return free && pool.waitingCount === 0 ? take(limits) : undefined
+      const free = pool.idleCount > 0 || pool.totalCount < mostOf(pool)
+      return free && !isCrowded(pool, state, takenOf(pool)) && pool.waitingCount === 0 ? take(limits) : undefined
     },
+    leave,
+    demandNewest: (server) => demandNewest(state, server),
     close() {
       if (!closed) leavePool()
       closed = true
