@@ -61,5 +61,6 @@ function statusVerdict(error: unknown, again: readonly number[]): Verdict | unde
   const refused = pushback !== undefined && !isReadable
   if (!again.includes(code)) return refused ? { ...permanent(why), doNotRepeat: true } : permanent(why)
   if (refused) return transient(why, 'maybe', { doNotRepeat: true })
-  return transient(why, 'maybe', pushback === undefined ? {} : { retryAfterMs: Number(pushback), exactly: true })
+  if (pushback === undefined) return transient(why, 'maybe')
+  return transient(why, 'maybe', { retryAfterMs: Number(pushback), exactly: true })
 }

@@ -3,7 +3,7 @@
 
 import type { RecordMode } from '../atomicity/index.js'
 import { checkFieldRule, keyWindow } from '../identity/index.js'
-import { type Duration, defined, durationMs, isRepriseError, RepriseError } from '../kernel/index.js'
+import { type Duration, defined, demandWhole, durationMs, isRepriseError, RepriseError } from '../kernel/index.js'
 import { type ForeignLayer, layersWith } from '../retry/index.js'
 import type { OperationAnswers, OperationOptions, Reversibility } from './definition.js'
 import type { OperationDomain } from './domain.js'
@@ -107,10 +107,10 @@ export function operationSettings<Input, Result, Code extends string>(
     options: { key, scope, fields, ...defined({ content, terminal }) },
     ...times,
     refusesDuplicates: duplicates === 'refuse',
-    mostWaiting: whole('waiters', options.waiters ?? usual.mostWaiting, 0, mostWaiting),
+    mostWaiting: whole('waiters', options.waiters ?? usual.mostWaiting, mostWaiting),
     storage: {
       ...checkedCodecs(options.codec, options.earlierCodecs ?? []),
-      largestBytes: whole('largestOutcome', options.largestOutcome ?? usual.largestOutcome, 0, largestOutcome),
+      largestBytes: whole('largestOutcome', options.largestOutcome ?? usual.largestOutcome, largestOutcome),
       failures: codesOf(options.failures ?? []),
       rememberedMs: times.windowMs,
     },
@@ -214,9 +214,8 @@ function mintedByOf(words: string): string {
   throw invalid('mintedBy', 'It is a text of 1 to 200 characters.')
 }
 
-function whole(option: string, value: number, least: number, most: number): number {
-  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
-  throw invalid(option, `It is a whole number from ${least} to ${most}.`)
+function whole(option: 'waiters' | 'largestOutcome', value: number, most: number): number {
+  return demandWhole(value, 0, most, (why) => invalid(option, why))
 }
 
 /** What the mode of an operation says of it. */

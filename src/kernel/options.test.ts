@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { defined, demandKnown, pick } from './options.js'
+import { defined, demandKnown, demandWhole, pick } from './options.js'
 
 describe('demandKnown', () => {
   const known = ['attempts', 'deadline']
@@ -76,4 +76,11 @@ describe('pick', () => {
     expectTypeOf(picked).branded.toEqualTypeOf<{ readonly attempts?: number; readonly deadline?: string }>()
     expectTypeOf(pick(options, ['name'])).branded.toEqualTypeOf<{ readonly name: string }>()
   })
+})
+
+it('a whole number between two others is itself, and anything else is refused with the reason', () => {
+  const refuse = (why: string): Error => new Error(why)
+  expect([0, 3, 5].map((value) => demandWhole(value, 0, 5, refuse))).toEqual([0, 3, 5])
+  for (const value of [-1, 6, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '3' as unknown as number])
+    expect(() => demandWhole(value, 0, 5, refuse)).toThrow('It is a whole number from 0 to 5.')
 })

@@ -26,6 +26,12 @@ export function demandKnown(
   }
 }
 
+/** The number, where it is whole and from `least` to `most`. Else throws what `refuse` makes of the reason. */
+export function demandWhole(value: number, least: number, most: number, refuse: (why: string) => Error): number {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
+  throw refuse(`It is a whole number from ${least} to ${most}.`)
+}
+
 /** An object without its undefined members: a member that may be undefined becomes an optional one. */
 export type Defined<Given extends object> = {
   [Name in keyof Given as undefined extends Given[Name] ? never : Name]: Given[Name]

@@ -1,6 +1,6 @@
 // A barrier: nobody continues before all have arrived. With it a test can force a race and prove that it happened.
 
-import { type Clock, RepriseError, systemClock } from '../kernel/index.js'
+import { type Clock, RepriseError, systemClock, waitFor } from '../kernel/index.js'
 
 /** How long a barrier waits. */
 export interface BarrierOptions {
@@ -72,7 +72,7 @@ export function barrier(parties: number, options: BarrierOptions = {}): Barrier 
       return Promise.resolve(place)
     }
     if (place === 1) cancel = clock.setTimer(limitMs, giveUp)
-    return new Promise((resolve, reject) => waiting.push({ go: () => resolve(place), fail: reject }))
+    return waitFor<number>({}, (resolve, reject) => void waiting.push({ go: () => resolve(place), fail: reject }))
   }
   return {
     parties,

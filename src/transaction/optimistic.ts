@@ -3,6 +3,7 @@
 
 import {
   anyColumns,
+  type ColumnValue,
   checkName,
   type Match,
   oneRow,
@@ -172,8 +173,8 @@ async function oneRound(
   const version = versionOf(row, versionColumn)
   const changes = decidedBy(decide, row)
   if (changes === undefined) return { result: 'unchanged', row, rounds }
-  const marks = { [versionColumn]: version + 1, ...(tokenColumn === undefined ? {} : { [tokenColumn]: token }) }
-  const set = { ...changes, ...marks }
+  const set: Record<string, ColumnValue> = { ...changes, [versionColumn]: version + 1 }
+  if (tokenColumn !== undefined) set[tokenColumn] = token
   round.over = version
   const written = await tx.updateRows(table, { ...where, [versionColumn]: version }, set)
   if (written === 0) throw new Mismatch()

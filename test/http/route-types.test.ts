@@ -5,11 +5,13 @@ import type { Pool } from 'pg'
 import ts from 'typescript'
 import { expect, expectTypeOf, it } from 'vitest'
 import { atomicRoute, invalid, leasedRoute, type Route, reply } from '../../src/http/core/index.js'
+import { idempotent } from '../../src/http/express/index.js'
 import { hold, type Lease } from '../../src/idempotency/index.js'
 import type { Key } from '../../src/identity/index.js'
 import { type MemoryTransaction, memory } from '../../src/stores/memory/index.js'
 import type { PostgresDomain, PostgresTransaction } from '../../src/stores/postgres/index.js'
 import type { SqliteDomain, SqliteTransaction } from '../../src/stores/sqlite/index.js'
+import { PlainMap, plainMapStore } from '../stores/records/plain-map-store.js'
 
 interface Native {
   readonly user?: string
@@ -127,7 +129,12 @@ it('takes the domains of every store as they are', () => {
 
 it('does not compile where something is missing or cannot be', () => {
   const db = memory({ name: 'shop' })
+  const leasesOnly = plainMapStore(new PlainMap())
   const wrong = [
+    // @ts-expect-error a store of records alone has no transaction to commit the marker with
+    () => atomicRoute(leasesOnly, { name: 'x', principal }, () => reply(204)),
+    // @ts-expect-error nor has it through an adapter
+    () => idempotent(leasesOnly, { name: 'x', principal: () => 'ada' }, () => reply(204)),
     // @ts-expect-error who calls must be said
     () => atomicRoute(db, { name: 'x' }, () => reply(204)),
     // @ts-expect-error an answer is made by reply, or is a Response
@@ -142,5 +149,5 @@ it('does not compile where something is missing or cannot be', () => {
       throw invalid(400, 'fine')
     },
   ]
-  expect(wrong.length).toBe(6)
+  expect(wrong.length).toBe(8)
 })

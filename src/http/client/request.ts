@@ -1,7 +1,7 @@
 // A request as it will be sent, however often: method, URL, headers, key and body, fixed before the first attempt.
 
 import { deriveKey, type Key, keyHeader, mintKey, parseKey } from '../../identity/index.js'
-import { type Deadline, type Duration, RepriseError, type WaitLimits } from '../../kernel/index.js'
+import { type Deadline, type Duration, defined, RepriseError, type WaitLimits } from '../../kernel/index.js'
 import {
   type AttemptRecord,
   type Comparison,
@@ -77,7 +77,8 @@ export async function fixRequest(
 ): Promise<FixedRequest> {
   const { key: given, step, guard, deadline, history, compare, ...own } = init
   const request = typeof input === 'object' && 'method' in input ? input : undefined
-  const asked = defined(own)
+  // To fetch, a member that is undefined is one that was not given, and does not hide the Request's own.
+  const asked: RequestInit = defined(own)
   const { signal, body, ...rest } = { ...(request && membersOf(request, Object.keys(asked).length > 0)), ...asked }
   const inherited = (body ?? undefined) === undefined ? request?.body : undefined
   if (inherited && request?.bodyUsed) throw new TypeError('the body of the Request has been read')
@@ -165,9 +166,4 @@ function membersOf(request: Request, isChanged: boolean): RequestInit {
   if (isChanged) return members
   const { referrer, referrerPolicy } = request
   return { ...members, referrer, referrerPolicy }
-}
-
-// To fetch, a member that is undefined is one that was not given, and does not hide the Request's own.
-function defined(init: RequestInit): RequestInit {
-  return Object.fromEntries(Object.entries(init).filter(([, value]) => value !== undefined))
 }

@@ -24,7 +24,7 @@ export interface CurrentState {
 export function checkPreconditions(request: HttpRequest, current: CurrentState): Answer | undefined {
   const { etag, required = true, problems } = current
   const base = defined({ base: problems })
-  const tag = etag === undefined ? {} : { headers: { etag } }
+  const tag = defined({ headers: etag === undefined ? undefined : { etag } })
   const [match, noneMatch] = [request.header('if-match'), request.header('if-none-match')]
   const isSafe = request.method === 'GET' || request.method === 'HEAD'
   if (match !== undefined && !names(match, etag, isSame)) return problem('precondition-failed', { ...base, ...tag })

@@ -105,7 +105,7 @@ function handlerOf<Context extends readonly unknown[]>(
       origin,
       // Headers join what was sent twice by a comma, which no key can hold: it is refused all the same.
       fields: fieldsOf([...request.headers].flat()),
-      ...(params === undefined ? {} : { params: await params(...context) }),
+      params: await params?.(...context),
       readBody: (mostBytes: number) => readFetchBody(request, mostBytes),
     }
     return fetchResponse(await route.handle(facts, request), request.method)

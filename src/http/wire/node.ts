@@ -16,8 +16,8 @@ export type NodeRequest = Pick<IncomingMessage, 'rawHeaders' | 'headers'> &
 /** What a parser kept of a body: its bytes, or its text. */
 export type KeptBytes = string | Uint8Array | undefined
 
-/** Where in a service a request arrived. */
-export interface NodePlace {
+/** What a framework knows of a request beside what Node does. */
+export interface FrameworkFacts {
   /** Path and query as they arrived, where a router changed `url`. */
   readonly target: string
   /** What the router found in the path. */
@@ -31,14 +31,14 @@ export interface NodePlace {
 /**
  * The facts of a request of Node. Fields are taken as they arrived, one by one: `headers` joins what was sent twice.
  */
-export function nodeFacts(request: NodeRequest, { target, params, kept, advice }: NodePlace): RequestFacts {
+export function nodeFacts(request: NodeRequest, { target, params, kept, advice }: FrameworkFacts): RequestFacts {
   const fields = fieldsOf(request.rawHeaders)
   if (fields['content-encoding'] !== undefined) forgetEncoding(fields, kept ?? request.rawBody)
   return {
     method: request.method ?? 'GET',
     target,
     fields,
-    ...(params === undefined ? {} : { params: textParams(params) }),
+    params: params === undefined ? undefined : textParams(params),
     async readBody(mostBytes) {
       if (kept !== undefined) return limited(Buffer.from(kept as string), mostBytes)
       return readNodeBody(request, mostBytes, advice)

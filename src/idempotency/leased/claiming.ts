@@ -11,7 +11,7 @@ import { type ClaimEvent, type Decision, decide } from '../machine.js'
 import { reach } from './fault-points.js'
 import { HeldClaim } from './held-claim.js'
 import type { Plan } from './plan.js'
-import { type Answered, type Step, stepByStep } from './store-calls.js'
+import { type Step, type StoreAnswer, stepByStep } from './store-calls.js'
 
 /** A claim, or the finished record that was there already. */
 export type Claimed = { readonly claim: HeldClaim } | { readonly finished: StoredRecord }
@@ -65,7 +65,7 @@ async function claimOrFind(claiming: Claiming): Promise<Claimed | undefined> {
   const draft = { ...claim, ...defined({ fingerprint, input }) }
   let waits = 0
 
-  const held = (record: StoredRecord | undefined, answered: Answered<Seen>): Claimed => {
+  const held = (record: StoredRecord | undefined, answered: StoreAnswer<Seen>): Claimed => {
     if (record === undefined) throw refusedBy({ because: 'invalid' }, record)
     return { claim: new HeldClaim(plan, id, record, answered) }
   }
@@ -78,7 +78,7 @@ async function claimOrFind(claiming: Claiming): Promise<Claimed | undefined> {
     options: impatient(),
   })
   const read = (): Step<Claimed> => ({ statement: (limits) => records.read(id, limits), options: impatient() })
-  const decideOn = async ({ answer }: Answered<Seen>): Promise<Step<Claimed>> => {
+  const decideOn = async ({ answer }: StoreAnswer<Seen>): Promise<Step<Claimed>> => {
     const { record, nowMs } = answer
     const event: ClaimEvent = { ...base, sameContent: record === undefined || isSameContent(identity, record) }
     const decision = decide(record, event, nowMs)

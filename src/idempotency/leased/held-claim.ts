@@ -9,7 +9,7 @@ import { leaseLost } from '../errors.js'
 import { decide, type OwnerEvent } from '../machine.js'
 import { reach } from './fault-points.js'
 import type { Plan } from './plan.js'
-import { type Answered, type Step, stepByStep } from './store-calls.js'
+import { type Step, type StoreAnswer, stepByStep } from './store-calls.js'
 
 /**
  * Why the store refuses an owner: another one has the claim, a sweep found its lease over, a person has settled it, or
@@ -67,7 +67,7 @@ export class HeldClaim {
   #timers: { beat?: CancelTimer; loss?: CancelTimer; deadline?: CancelTimer; grace?: CancelTimer } = {}
 
   /** @param answered How the store showed the record that holds our token. */
-  constructor(plan: Plan, id: StoredKey, record: StoredRecord, answered: Answered<Seen>) {
+  constructor(plan: Plan, id: StoredKey, record: StoredRecord, answered: StoreAnswer<Seen>) {
     this.#plan = plan
     this.#graceMs = Math.min(mostGraceMs, Math.max(leastGraceMs, plan.marginMs))
     this.id = id
@@ -232,7 +232,7 @@ export class HeldClaim {
     return ended === undefined ? goneBy(this.#record) : ended.gone
   }
 
-  #confirm(record: StoredRecord, { answer, sentAtMs }: Answered<Seen>): void {
+  #confirm(record: StoredRecord, { answer, sentAtMs }: StoreAnswer<Seen>): void {
     const { clock } = this.#plan.domain
     const { nowMs } = answer
     const passedMs = clock.monotonicMs() - sentAtMs

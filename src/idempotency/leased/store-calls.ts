@@ -22,7 +22,7 @@ export interface TimeAndChance {
 }
 
 /** An answer of the store, and when the question was sent. */
-export interface Answered<Answer> {
+export interface StoreAnswer<Answer> {
   readonly answer: Answer
   /**
    * Monotonic time before the statement was sent, in ms: whatever the store counted from its own clock began no
@@ -76,7 +76,7 @@ export async function persistently<Answer>(
   deadline: Deadline,
   statement: (limits: RecordLimits) => Promise<Answer>,
   { onFailure, lockUntilMs }: StatementOptions = {},
-): Promise<Answered<Answer>> {
+): Promise<StoreAnswer<Answer>> {
   let delayMs = 0
   let mayGiveUp = lockUntilMs !== undefined
   for (let failures = 1; ; failures += 1) {
@@ -124,7 +124,7 @@ export type Step<Result> =
   | { readonly end: Result }
   | {
       readonly statement: (limits: RecordLimits) => Promise<Seen | Written>
-      readonly written?: (record: StoredRecord | undefined, answered: Answered<Seen>) => Result
+      readonly written?: (record: StoredRecord | undefined, answered: StoreAnswer<Seen>) => Result
       readonly options?: StatementOptions
     }
 
@@ -139,7 +139,7 @@ export async function stepByStep<Result>(
   time: TimeAndChance,
   deadline: Deadline,
   first: Step<Result>,
-  decideOn: (seen: Answered<Seen>) => Step<Result> | Promise<Step<Result>>,
+  decideOn: (seen: StoreAnswer<Seen>) => Step<Result> | Promise<Step<Result>>,
   mostSteps: number = 9,
 ): Promise<Result | undefined> {
   let step = first

@@ -17,12 +17,12 @@ export class RolledBack extends Error {
 }
 
 /** How a call of the transaction function ended. */
-export type Settlement = { readonly well: true } | { readonly well: false; readonly error: unknown }
+export type TransactionEnd = { readonly well: true } | { readonly well: false; readonly error: unknown }
 
 /** One call of a transaction function. */
 export class InvertedTransaction<Tx> {
   /** How the function ended. Never rejected. */
-  readonly settled: Promise<Settlement>
+  readonly settled: Promise<TransactionEnd>
   // What the work was called with. Rejected when the function ends without having called it.
   readonly #begun: Promise<Tx>
   #called = false
@@ -116,7 +116,7 @@ export class InvertedTransaction<Tx> {
 async function settlementOf<Tx>(
   start: (work: (tx: Tx) => Promise<void>) => PromiseLike<unknown>,
   work: (tx: Tx) => Promise<void>,
-): Promise<Settlement> {
+): Promise<TransactionEnd> {
   try {
     await start(work)
     return { well: true }

@@ -106,8 +106,8 @@ export interface MigrationLimits {
   readonly pauseMs?: number
 }
 
-/** Time and chance, for the pauses. */
-export interface MigrationMeans {
+/** What the pauses between two tries are made of. */
+export interface MigrationPauses {
   readonly clock: Clock
   readonly random: Random
 }
@@ -120,7 +120,7 @@ export interface MigrationMeans {
 export async function migratePostgres(
   client: PostgresPoolClient,
   schema: PostgresSchema,
-  { clock, random }: MigrationMeans,
+  { clock, random }: MigrationPauses,
   limits: MigrationLimits = {},
 ): Promise<MigrationResult> {
   const { turnMs = 60_000, lockMs = 1_000, tries = 10, pauseMs = 1_000 } = limits

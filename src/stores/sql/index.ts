@@ -1,10 +1,10 @@
 // SQL that stores share: dialects, reading statements, quoting names, repeatable writes, records, migrations. For
 // stores only; it has no entry point of its own.
 
-export { type BusyLimits, BusyWait, isBusySign, whileBusy } from './busy.js'
 export type { SqlDialect } from './dialect.js'
 export { postgresDialect } from './dialects/postgres.js'
 export { sqliteDialect } from './dialects/sqlite.js'
+export { type BusyLimits, BusyWait, isBusySign, whileBusy } from './dialects/sqlite-lock.js'
 export { endedElsewhere, LockTimeoutError, notClaimed } from './errors.js'
 export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
@@ -32,8 +32,6 @@ export {
   isOurFormat,
   type RecordRow,
   recordColumns,
-  recordOf,
-  recordSelection,
   recordValues,
   seenIn,
   storableMs,

@@ -50,7 +50,7 @@ export async function applyMigrations(target: MigrationTarget, plan: MigrationPl
   refuseNewer(from, plan)
   for (const migration of plan.migrations.slice(from)) {
     for (const statement of migration.statements) await target.run(statement)
-    await target.run(remember(plan, migration))
+    await target.run(insertVersion(plan, migration))
   }
   return { from, to: plan.migrations.length }
 }
@@ -81,12 +81,12 @@ export function printMigrations(plan: MigrationPlan): string {
   const lines = plan.prepare.map((statement) => `${statement};`)
   for (const migration of plan.migrations) {
     lines.push('', `-- ${migration.number}: ${migration.name}`)
-    lines.push(...migration.statements.map((statement) => `${statement};`), `${remember(plan, migration)};`)
+    lines.push(...migration.statements.map((statement) => `${statement};`), `${insertVersion(plan, migration)};`)
   }
   return `${lines.join('\n')}\n`
 }
 
-function remember({ versionTable, nowMs }: MigrationPlan, { number, name }: Migration): string {
+function insertVersion({ versionTable, nowMs }: MigrationPlan, { number, name }: Migration): string {
   const text = name.replaceAll("'", "''")
   return `INSERT INTO ${versionTable} (number, name, applied_at_ms) VALUES (${number}, '${text}', ${nowMs})`
 }

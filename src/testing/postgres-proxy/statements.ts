@@ -67,17 +67,17 @@ export class StatementReader {
 
   #parse(bytes: Buffer): void {
     const name = zeroEnded(bytes, 5)
-    remember(this.#prepared, name.text, zeroEnded(bytes, name.next).text)
+    setBounded(this.#prepared, name.text, zeroEnded(bytes, name.next).text)
   }
 
   #bind(bytes: Buffer): void {
     const portal = zeroEnded(bytes, 5)
     const statement = zeroEnded(bytes, portal.next)
-    remember(this.#portals, portal.text, this.#prepared.get(statement.text) ?? '')
+    setBounded(this.#portals, portal.text, this.#prepared.get(statement.text) ?? '')
   }
 }
 
-function remember(names: Map<string, string>, name: string, text: string): void {
+function setBounded(names: Map<string, string>, name: string, text: string): void {
   names.delete(name)
   names.set(name, text)
   const [oldest] = names.keys()

@@ -9,6 +9,7 @@ import {
   type Duration,
   demandKnown,
   demandSignal,
+  demandWhole,
   durationMs,
   earlier,
   type Random,
@@ -100,10 +101,8 @@ export function readTransactionOptions(
   if (isolation === undefined || !manifest.isolation.includes(isolation)) {
     throw refuse?.('isolation', 'The domain’s manifest does not offer it.') ?? unsupported('isolation', manifest)
   }
-  const attempts = options.attempts ?? defaults.attempts ?? 8
-  if (!Number.isInteger(attempts) || attempts < 1 || attempts > 50) {
-    throw (refuse ?? invalid)('attempts', 'It is a whole number from 1 to 50.')
-  }
+  const refuseAttempts = (why: string): RepriseError => (refuse ?? invalid)('attempts', why)
+  const attempts = demandWhole(options.attempts ?? defaults.attempts ?? 8, 1, 50, refuseAttempts)
   const budget = options.budget === undefined ? defaults.budget : options.budget
   const { succeeded, failed, tryRepeat } = Object(budget) as Partial<Budget>
   const counts = [succeeded, failed, tryRepeat].every((method) => typeof method === 'function')

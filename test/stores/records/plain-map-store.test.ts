@@ -4,7 +4,8 @@
 import { afterAll, expect, it } from 'vitest'
 import type { RecordStore } from '../../../src/atomicity/index.js'
 import { operationDomain } from '../../../src/idempotency/domain.js'
-import { lookup, purge, settle, sweep } from '../../../src/idempotency/index.js'
+import { lookup, operationsOf, purge, settle, sweep } from '../../../src/idempotency/index.js'
+import { RepriseError } from '../../../src/kernel/index.js'
 import {
   type CaseOutcome,
   type ConformanceStore,
@@ -55,4 +56,6 @@ it('has no atomic operations: a definition of one does not compile', () => {
   const store = plainMapStore(new PlainMap())
   // @ts-expect-error A store of records has no transactions, so nothing on it can commit marker and effect together.
   expect(() => store.operation('pay', { run: async () => 1 })).toThrow(TypeError)
+  // @ts-expect-error Nor has it an engine that operations could run their transactions on.
+  expect(() => operationsOf(store).operation('pay', { run: async () => 1 })).toThrow(RepriseError)
 })

@@ -14,7 +14,7 @@ export interface RequestFacts {
   /** The fields, each with every value that arrived, one by one and not joined; names are lower-case. */
   readonly fields: Readonly<Record<string, readonly string[] | undefined>>
   /** What a router found in the path, decoded. Default: nothing. */
-  readonly params?: Readonly<Record<string, string>>
+  readonly params?: Readonly<Record<string, string>> | undefined
   /** Where the service is reached, for absolute addresses: `http://localhost:4700`. Default: made of the Host field. */
   readonly origin?: string
   /**

@@ -8,7 +8,7 @@ import {
   type Recover,
   timeOfRecords,
 } from '../../../idempotency/index.js'
-import { pick } from '../../../kernel/index.js'
+import { defined, pick } from '../../../kernel/index.js'
 import { type Answer, type Answered, answerOf, discard, finish } from '../answer/answer.js'
 import { type AnswerJson, type AnswerLimits, fromJson, toJson } from '../answer/stored.js'
 import { type Arrival, type HandlerCall, handlerRun } from './handler.js'
@@ -50,7 +50,7 @@ export function leasedRoute<Native, Input = undefined, Who extends Principal = P
   const operation = leased(options.name, {
     ...operationOptions(options, settings),
     ...pick(options, handedOn),
-    ...(recover === undefined ? {} : { recover: recovering(recover, settings) }),
+    ...defined({ recover: recover === undefined ? undefined : recovering(recover, settings) }),
     store,
     lease,
     run: handlerRun<Native, Input, Lease>(settings, handler, 'lease'),

@@ -1,6 +1,6 @@
 // What a route is told: who calls, what is bound to a key, and every default of the layer, to be changed one by one.
 
-import type { LeasedOptions, OperationOptions, Recover, ValueCodec } from '../../../idempotency/index.js'
+import type { CallOptions, LeasedOptions, OperationOptions, Recover } from '../../../idempotency/index.js'
 import type { FieldRule, KeyFieldOptions } from '../../../identity/index.js'
 import type { Duration } from '../../../kernel/index.js'
 import type { TransactionOptions } from '../../../transaction/index.js'
@@ -10,12 +10,27 @@ import type { HttpRequest } from '../request/http-request.js'
 import type { Arrival } from './handler.js'
 import type { Principal } from './principal.js'
 
+/** The options that a route hands on to its operation as they are. */
+export const operationNames = [
+  'window',
+  'retryHorizon',
+  'oldestKey',
+  'duplicates',
+  'wait',
+  'waiters',
+  'reversibility',
+  'mintedBy',
+] as const
+
+// What a route restates has another default, or is about answers; its type is the operation's own.
+type OperationTypes = Required<OperationOptions<never, AnswerJson> & CallOptions>
+
 /**
  * What all routes are told. `Native` is the framework's own request, `Input` what `parse` makes of one, `Who` what
  * `principal` returns.
  */
 export interface RouteOptions<Native, Input, Who extends Principal = Principal>
-  extends Pick<OperationOptions<never, never>, 'retryHorizon' | 'oldestKey' | 'wait' | 'reversibility'> {
+  extends Partial<Pick<OperationOptions<never, never>, (typeof operationNames)[number]>> {
   /**
    * Names the route in its store: 1 to 128 letters, digits and `_ . : / -`, a letter first. It is part of what a key is
    * remembered under: keep it.
@@ -46,11 +61,11 @@ export interface RouteOptions<Native, Input, Who extends Principal = Principal>
   /** The most bytes of a request body. Default 1 MiB. */
   readonly mostBodyBytes?: number
   /** How long an answer is remembered, counted from completion. Default `'24h'`. */
-  readonly window?: Duration
+  readonly window?: OperationTypes['window']
   /** What a duplicate does while the first one is under way. Default `'refuse'`: 409. */
-  readonly duplicates?: 'refuse' | 'wait'
+  readonly duplicates?: OperationTypes['duplicates']
   /** How many duplicates of one key may wait in this process; one more is refused with 409. Default 1,000. */
-  readonly waiters?: number
+  readonly waiters?: OperationTypes['waiters']
   /**
    * Whether answers of a status from 400 to 499 are stored: true or false, asked once for each of them when the route
    * is written. A success (2xx, 3xx) always is, since its effect commits with it; a 5xx never. Default
@@ -64,11 +79,11 @@ export interface RouteOptions<Native, Input, Who extends Principal = Principal>
   /**
    * How answers are stored, for example `encrypted({ … })`. Default: status and fields as JSON, and the body as it is.
    */
-  readonly codec?: ValueCodec<AnswerJson>
+  readonly codec?: OperationTypes['codec']
   /** Codecs of earlier versions; what Reprise stores by default can be read in any case. Default: none. */
-  readonly earlierCodecs?: readonly ValueCodec<AnswerJson>[]
+  readonly earlierCodecs?: OperationTypes['earlierCodecs']
   /** How long a request may take; `Reprise-Deadline-Ms` can only shorten it. Default: the domain's. */
-  readonly deadline?: Duration
+  readonly deadline?: OperationTypes['deadline']
   /** What is taken off the caller's deadline for the way back. Default `'50ms'`. */
   readonly wayBack?: Duration
   /**
@@ -88,7 +103,7 @@ export interface RouteOptions<Native, Input, Who extends Principal = Principal>
    */
   readonly answerOf?: (error: unknown) => Answered | undefined
   /** Who mints the keys, for an audit. Default `'client'`. */
-  readonly mintedBy?: string
+  readonly mintedBy?: OperationTypes['mintedBy']
 }
 
 /** Options of an atomic route. */

@@ -9,7 +9,7 @@ import {
   replayedHeader,
   retryOwnerHeader,
 } from '../../../identity/index.js'
-import { isPromiseLike, isRepriseError, RepriseError } from '../../../kernel/index.js'
+import { defined, isPromiseLike, isRepriseError, RepriseError } from '../../../kernel/index.js'
 import { ownedByCaller } from '../../../retry/index.js'
 import { type HttpAnsweredEvent, httpAnswered } from '../../../telemetry/index.js'
 import { type Answer, AnswerError, discard, finish } from '../answer/answer.js'
@@ -136,7 +136,7 @@ export class HttpRoute<Native, Input> implements Route<Native> {
   async #turnAway(error: unknown, caller: Caller): Promise<Answer> {
     if (!(error instanceof AnswerError)) throw error
     const answer = await finish(answerIn(error, this.#settings) as Answer, this.#settings.largestAnswer)
-    return this.#tell('refused', answer, caller, error.problem === undefined ? {} : { problem: error.problem.name })
+    return this.#tell('refused', answer, caller, defined({ problem: error.problem?.name }))
   }
 
   async #failed(

@@ -5,6 +5,7 @@ import { type KeyFieldOptions, parseKeyField } from '../../../identity/index.js'
 import {
   defined,
   demandKnown,
+  demandWhole,
   durationMs,
   isPromiseLike,
   isRepriseError,
@@ -23,7 +24,7 @@ import {
 import { problemBase } from '../problems.js'
 import { contentRule } from '../request/content.js'
 import { type Arrival, arrivalIdentity, type HandlerSettings, thrownBy } from './handler.js'
-import type { RouteOptions } from './options.js'
+import { operationNames, type RouteOptions } from './options.js'
 
 /** A route, every default filled in. What is left undefined has no default. */
 export interface RouteSettings<Native, Input>
@@ -54,12 +55,7 @@ const sharedNames = [
   'key',
   'fields',
   'mostBodyBytes',
-  'window',
-  'retryHorizon',
-  'oldestKey',
-  'duplicates',
-  'wait',
-  'waiters',
+  ...operationNames,
   'stores',
   'replayHeaders',
   'largestAnswer',
@@ -71,8 +67,6 @@ const sharedNames = [
   'problems',
   'liveKeys',
   'answerOf',
-  'reversibility',
-  'mintedBy',
 ] as const satisfies readonly (keyof RouteOptions<never, never>)[]
 
 const usual = { mostBodyBytes: 1_048_576, largestAnswer: 262_144, wayBackMs: 50 } as const
@@ -143,16 +137,7 @@ export function operationOptions<Native, Input>(
     duplicates: 'refuse',
     waiters: 1_000,
     mintedBy: 'client',
-    ...pick(options, [
-      'window',
-      'retryHorizon',
-      'oldestKey',
-      'duplicates',
-      'wait',
-      'waiters',
-      'reversibility',
-      'mintedBy',
-    ]),
+    ...pick(options, operationNames),
     ...arrivalIdentity<Native, Input>(options.name),
     ...defined({ fields: fields === undefined ? undefined : contentRule(fields) }),
     failures: ['answer'],
@@ -210,9 +195,8 @@ function storedRefusals(stores: (status: number) => boolean): ReadonlySet<number
   return stored
 }
 
-function whole(option: string, value: number, most: number, least = 0): number {
-  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
-  throw invalidOption(option, `It is a whole number from ${least} to ${most}.`)
+function whole(option: 'liveKeys' | 'mostBodyBytes' | 'largestAnswer', value: number, most: number, least = 0): number {
+  return demandWhole(value, least, most, (why) => invalidOption(option, why))
 }
 
 // A codec of the user's own whose errors are known as the user's: they are none of the store.

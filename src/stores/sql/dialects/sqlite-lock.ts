@@ -1,7 +1,7 @@
 // Waiting for the lock of an SQLite file without holding up the event loop: the lock is asked for again and again, and
 // the pauses are timers of ours.
 
-import { type Clock, defined, type Random, sleep, systemRandom } from '../../kernel/index.js'
+import { type Clock, defined, type Random, sleep, systemRandom } from '../../../kernel/index.js'
 
 /** How to wait for a lock. */
 export interface BusyLimits {
