@@ -1,6 +1,6 @@
 // Where a transaction stands, and what a failure there means.
 
-import { isRepriseError } from '../kernel/index.js'
+import { defined, isRepriseError } from '../kernel/index.js'
 
 /**
  * Where a transaction stands: waiting for a connection, connecting and beginning, in the caller's body, COMMIT on its
@@ -22,6 +22,8 @@ export interface Ruling {
   readonly sign: string
   /** Present: somebody else held a lock for longer than the wait for it. */
   readonly blocked?: true
+  /** Present: the time was over that the call itself has given its session. */
+  readonly expired?: true
 }
 
 /** How a row of a classification table is known to be true. */
@@ -35,6 +37,8 @@ export interface ClassificationRow {
   readonly name: string
   /** Present: it says that somebody else held a lock for longer than the wait for it. */
   readonly blocked?: true
+  /** Present: it says that the time was over that the call itself has given its session. */
+  readonly expired?: true
   /**
    * Present: the transaction is dead for certain, and the error behind this one (its `cause`) says the rest; the words
    * here count where there is none.
@@ -93,8 +97,8 @@ export function ruleBy(table: readonly ClassificationRow[], signs: readonly stri
     const row = bestRow(table, sign, column)
     const word = row?.[column]
     if (word !== undefined) {
-      const { blocked, connection } = row ?? {}
-      return { ...rulingOf(word, sign), ...(connection && { connection }), ...(blocked && { blocked }) }
+      const { blocked, connection, expired } = row ?? {}
+      return { ...rulingOf(word, sign), ...defined({ connection, blocked, expired }) }
     }
   }
   return rulingOf(column === 'committing' ? 'resolve' : 'surface', signs[0] ?? 'unlisted')

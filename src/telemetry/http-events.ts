@@ -19,5 +19,21 @@ export interface HttpAnsweredEvent {
   readonly error?: unknown
 }
 
+/**
+ * A caller sent equal content under another key a moment ago: two intents that look alike, or a client that mints a key
+ * for each attempt.
+ */
+export interface HttpRekeyedEvent {
+  readonly route: string
+  readonly method: string
+  /** How long ago the other request arrived, in ms. */
+  readonly agoMs: number
+  /** Which call of the intent it was, as the caller says; undefined: it does not say. */
+  readonly attempt: number | undefined
+}
+
+/** `reprise.http.rekeyed`: a caller sent equal content under another key within the last 10 seconds. */
+export const httpRekeyed: EventChannel<HttpRekeyedEvent> = /* @__PURE__ */ eventChannel('reprise.http.rekeyed')
+
 /** `reprise.http.answered`: a route has answered. */
 export const httpAnswered: EventChannel<HttpAnsweredEvent> = /* @__PURE__ */ eventChannel('reprise.http.answered')

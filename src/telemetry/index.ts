@@ -1,7 +1,7 @@
 // Telemetry: the vocabulary of events, on channels that cost nothing while nobody listens.
 
 export { type EventChannel, eventChannel } from './channels.js'
-export { type HttpAnsweredEvent, httpAnswered } from './http-events.js'
+export { type HttpAnsweredEvent, type HttpRekeyedEvent, httpAnswered, httpRekeyed } from './http-events.js'
 export { type OperationLeaseEvent, type OperationSweepEvent, operationLease, operationSweep } from './lease-events.js'
 export {
   type OperationClaimedEvent,

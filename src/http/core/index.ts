@@ -19,16 +19,19 @@ export { type AnswerJson, replayedFields, storesStatus } from './answer/stored.j
 export { type OpenApiFragment, type OpenApiNode, type OpenApiOptions, openApiFragment } from './openapi.js'
 export { type CurrentState, checkPreconditions, entityTag } from './preconditions.js'
 export {
+  type Problem,
   type ProblemKind,
   type ProblemName,
   type ProblemOptions,
   problem,
   problemBase,
   problemKinds,
+  problemOf,
 } from './problems.js'
 export { type BodySource, limited, readFetchBody, readNodeBody } from './request/body.js'
 export { HttpRequest, invalid, type RequestFacts } from './request/http-request.js'
 export { type AtomicHandler, type AtomicHandlerCall, atomicRoute, type RouteDomain } from './route/atomic.js'
+export type { CauseLog, RefusalCause } from './route/causes.js'
 export { Arrival, type ArrivalParts, type HandlerCall } from './route/handler.js'
 export { type LeasedHandler, type LeasedHandlerCall, leasedRoute } from './route/leased.js'
 export type { AtomicRouteOptions, LeasedRouteOptions, RouteOptions } from './route/options.js'

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest'
 import { routeWorld, send } from '../../../test/http/route-world.js'
 import { mintKey } from '../../identity/index.js'
+import { reply } from './answer/answer.js'
 import { type OpenApiOptions, openApiFragment } from './openapi.js'
-import { problemKinds } from './problems.js'
+import { type Problem, problemKinds } from './problems.js'
 
 type Node = Readonly<Record<string, unknown>>
 
@@ -104,4 +105,14 @@ it('describes the key as the route reads it', () => {
       .filter((name) => !ofHandlers.includes(name))
       .sort(),
   )
+})
+
+it('shows refusals in the shape that a route gives them', () => {
+  const refusal = ({ status, name }: Problem) => reply(status, { error: { code: name } })
+  const { components } = openApiFragment({ refusal })
+  expect(components.schemas).toEqual({})
+  const { content } = components.responses['Problem422'] as { content: Record<string, unknown> }
+  expect(content).toEqual({
+    'application/json': { examples: { 'key-reused': { value: { error: { code: 'key-reused' } } } } },
+  })
 })

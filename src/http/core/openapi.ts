@@ -2,7 +2,8 @@
 // their status, and the fields of answers. As data, to be merged by whoever writes the description.
 
 import { maxKeyLength, replayedHeader } from '../../identity/index.js'
-import { type ProblemKind, type ProblemName, problemBase, problemKinds } from './problems.js'
+import { type Answered, answerOf } from './answer/answer.js'
+import { type Problem, type ProblemName, problemBase, problemKinds, problemOf } from './problems.js'
 
 /** What is to be described. The same words as the options of the route. */
 export interface OpenApiOptions {
@@ -18,6 +19,8 @@ export interface OpenApiOptions {
   readonly liveKeys?: unknown
   /** What the `type` of problems begins with. Default as for routes. */
   readonly problems?: string
+  /** The shape of refusals. Answers made by `reply` are shown as examples. Default: a problem. */
+  readonly refusal?: (problem: Problem) => Answered
 }
 
 /** A piece of JSON. */
@@ -44,7 +47,7 @@ const alsoWith: Partial<Record<ProblemName, readonly number[]>> = { 'outcome-unk
 
 /** Describes what the layer adds to a route. */
 export function openApiFragment(options: OpenApiOptions = {}): OpenApiFragment {
-  const { problems = problemBase } = options
+  const { problems = problemBase, refusal } = options
   const byStatus = new Map<number, ProblemName[]>()
   for (const name of namesFor(options)) {
     for (const status of [problemKinds[name].status, ...(alsoWith[name] ?? [])]) {
@@ -56,9 +59,12 @@ export function openApiFragment(options: OpenApiOptions = {}): OpenApiFragment {
     components: {
       parameters: { IdempotencyKey: parameterOf(options) },
       headers,
-      schemas: { Problem: schemaOf(problems) },
+      schemas: refusal === undefined ? { Problem: schemaOf(problems) } : {},
       responses: Object.fromEntries(
-        statuses.map(([status, names]) => [`Problem${status}`, responseOf(status, names, problems)]),
+        statuses.map(([status, names]) => {
+          const kinds = names.map((name) => problemOf(name, { status, base: problems }))
+          return [`Problem${status}`, responseOf(kinds, refusal)]
+        }),
       ),
     },
     operation: {
@@ -123,21 +129,30 @@ function schemaOf(problems: string): OpenApiNode {
   }
 }
 
-function responseOf(status: number, names: readonly ProblemName[], problems: string): OpenApiNode {
-  const kinds = names.map((name): [ProblemName, ProblemKind] => [name, problemKinds[name]])
-  const examples = kinds.map(([name, { title, detail, retryable }]) => [
-    name,
-    { value: { type: problems + name, title, status, detail, retryable } },
-  ])
-  const isRetryable = kinds.some(([, { retryable }]) => retryable)
+function responseOf(kinds: readonly Problem[], refusal: OpenApiOptions['refusal']): OpenApiNode {
+  const isRetryable = kinds.some(({ retryable }) => retryable)
   return {
-    description: kinds.map(([, { title }]) => `${title}.`).join(' '),
+    description: kinds.map(({ title }) => `${title}.`).join(' '),
     ...(isRetryable ? { headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } } : {}),
-    content: {
-      'application/problem+json': {
-        schema: { $ref: '#/components/schemas/Problem' },
-        examples: Object.fromEntries(examples),
-      },
-    },
+    content:
+      refusal === undefined ? { 'application/problem+json': problemContent(kinds) } : shapedContent(kinds, refusal),
   }
+}
+
+function problemContent(kinds: readonly Problem[]): OpenApiNode {
+  const examples = kinds.map(({ name, retryAfterSeconds: _, ...value }) => [name, { value }])
+  return { schema: { $ref: '#/components/schemas/Problem' }, examples: Object.fromEntries(examples) }
+}
+
+// The body of a Response cannot be looked into here.
+function shapedContent(kinds: readonly Problem[], refusal: NonNullable<OpenApiOptions['refusal']>): OpenApiNode {
+  const byType = new Map<string, Record<string, OpenApiNode>>()
+  for (const kind of kinds) {
+    const { headers, body } = answerOf(refusal(kind))
+    if (typeof body !== 'string') continue
+    const type = headers.find(([name]) => name === 'content-type')?.[1].replace(/;.*$/, '') ?? 'text/plain'
+    const value: unknown = /[/+]json$/.test(type) ? JSON.parse(body) : body
+    byType.set(type, { ...byType.get(type), [kind.name]: { value } })
+  }
+  return Object.fromEntries([...byType].map(([type, examples]) => [type, { examples }]))
 }

@@ -109,6 +109,13 @@ export const problemKinds = {
     detail: 'The request does not have the shape that this route expects. Nothing was carried out.',
     retryable: false,
   },
+  'store-not-migrated': {
+    status: 500,
+    title: 'The tables of the store are missing',
+    detail:
+      'The tables of Reprise are not in the store of this route, or older than this version. Nothing was carried out. The service has to run db.migrate() in code, or reprise migrate on the command line.',
+    retryable: false,
+  },
   'store-unavailable': {
     status: 503,
     title: 'The store is not available',
@@ -153,15 +160,29 @@ export interface ProblemOptions {
 /** What the `type` of a problem begins with unless a route says otherwise. */
 export const problemBase = 'urn:reprise:problem:'
 
-/** A refusal as an answer: `application/problem+json`, never to be stored by caches. */
-export function problem(name: ProblemName, options: ProblemOptions = {}): Answer {
+/** A refusal as data: the members of a problem (RFC 9457), the last part of its `type`, and when to come back. */
+export interface Problem extends ProblemKind {
+  readonly name: ProblemName
+  readonly type: string
+  /** When to come back, in whole seconds; absent where the same request will not succeed later. */
+  readonly retryAfterSeconds?: number
+}
+
+/** What is refused, with what differs from the usual. */
+export function problemOf(name: ProblemName, options: ProblemOptions = {}): Problem {
   const kind: ProblemKind = problemKinds[name]
   const { status = kind.status, detail = kind.detail, retryable = kind.retryable, base = problemBase } = options
-  const members = { type: base + name, title: kind.title, status, detail, retryable }
-  return reply(status, JSON.stringify(members), {
+  const facts = { name, type: base + name, title: kind.title, status, detail, retryable }
+  return retryable ? { ...facts, retryAfterSeconds: options.retryAfterSeconds ?? 1 } : facts
+}
+
+/** A refusal as an answer: `application/problem+json`, never to be stored by caches. */
+export function problem(name: ProblemName, options: ProblemOptions = {}): Answer {
+  const { name: _, retryAfterSeconds, ...members } = problemOf(name, options)
+  return reply(members.status, JSON.stringify(members), {
     'content-type': 'application/problem+json',
     'cache-control': 'no-store',
-    ...(retryable ? { 'retry-after': String(options.retryAfterSeconds ?? 1) } : {}),
+    'retry-after': retryAfterSeconds === undefined ? undefined : String(retryAfterSeconds),
     ...options.headers,
   })
 }

@@ -94,12 +94,15 @@ export const postgresTable: readonly ClassificationRow[] = [
   row('28*', 'invalid_authorization_specification', alarming, 'The server refuses us.'),
   row('25P01', 'no_active_sql_transaction', { body: 'halt', committing: 'halt' }, 'The transaction ended elsewhere.'),
   row('25P02', 'in_failed_sql_transaction', never, 'Follows another error, and that one decides.'),
-  row(
-    '25P03',
-    'idle_in_transaction_session_timeout',
-    { body: 'surface', committing: 'resolve' },
-    'The body was idle for longer than the whole call may take.',
-  ),
+  {
+    ...row(
+      '25P03',
+      'idle_in_transaction_session_timeout',
+      { body: 'surface', committing: 'resolve' },
+      'The body was idle for longer than the whole call may take: the limit is the call’s own, and callers see DEADLINE_EXCEEDED.',
+    ),
+    expired: true,
+  },
   raised(
     '25P04',
     'transaction_timeout',

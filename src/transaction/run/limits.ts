@@ -115,14 +115,17 @@ export class StepLimits {
  * @param reserveMs What was kept of the deadline to find out what became of COMMIT, in ms, so that a caller does not
  *   wonder why the transaction ended early. Default 0.
  */
-export function deadlinePassed(phase: string, reserveMs = 0): RepriseError {
+export function deadlinePassed(phase: string, reserveMs = 0, ...cause: [unknown?]): RepriseError {
   const reserve = Math.ceil(reserveMs)
   const what =
     reserve === 0
       ? 'The deadline'
       : `The deadline, less the ${reserve} ms that are kept to find out what became of COMMIT,`
   const details = reserve === 0 ? { phase } : { phase, reserveMs: reserve }
-  return new RepriseError('DEADLINE_EXCEEDED', `${what} passed while the transaction was ${phase}.`, { details })
+  return new RepriseError('DEADLINE_EXCEEDED', `${what} passed while the transaction was ${phase}.`, {
+    details,
+    ...(cause.length === 0 ? {} : { cause: cause[0] }),
+  })
 }
 
 /**

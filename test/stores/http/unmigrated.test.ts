@@ -1,5 +1,5 @@
-// A service whose store was never migrated: a problem with status 503 in every mode, and no handler runs; after the
-// migration everything as usual.
+// A service whose store was never migrated: a problem of its own that names the fix, in every mode, told to the
+// server's log, and no handler runs; after the migration everything as usual.
 
 import { createServer, type Server } from 'node:http'
 import Database from 'libsql'
@@ -32,14 +32,16 @@ afterAll(() => {
 })
 
 describe.each(Object.keys(stores))('on %s', (name) => {
-  it('a store without its tables is 503, and serves once it has them', async () => {
+  it('a store without its tables is a 500 that says what to run, and serves once it has them', async () => {
     const db = await (stores[name] as () => Promise<Unmigrated>)()
     let runs = 0
     const thrown: unknown[] = []
+    const told: { route: string; problem: string; message: string }[] = []
     const handler = () => reply(201, { runs: ++runs })
     const options = (route: string) => ({
       name: route,
       principal: () => 'ada',
+      log: ({ problem, message }: { problem: string; message: string }) => void told.push({ route, problem, message }),
       onError: (error: unknown, _request: unknown, response: { writeHead(status: number): { end(): void } }) => {
         thrown.push(error)
         response.writeHead(500).end()
@@ -54,10 +56,19 @@ describe.each(Object.keys(stores))('on %s', (name) => {
       fetch(url + path, { method: 'POST', headers: { 'idempotency-key': 'k-1' }, body: 'x' })
     for (const path of ['/atomic', '/leased']) {
       const answer = await post(path)
-      expect([path, answer.status, thrown]).toEqual([path, 503, []])
-      expect(answer.headers.get('retry-after')).toBe('1')
-      expect(await answer.json()).toMatchObject({ type: 'urn:reprise:problem:store-unavailable', retryable: true })
+      expect([path, answer.status, thrown]).toEqual([path, 500, []])
+      expect(answer.headers.get('retry-after')).toBeNull()
+      const problem = (await answer.json()) as { type: string; detail: string; retryable: boolean }
+      expect(problem).toMatchObject({ type: 'urn:reprise:problem:store-not-migrated', retryable: false })
+      expect(problem.detail).toMatch(/db\.migrate\(\).*reprise migrate/)
+      expect((await post(path)).status).toBe(500)
     }
+    // Once for each route, since each has a log of its own here, and not once for each request.
+    expect(told.map(({ route, problem }) => [route, problem])).toEqual([
+      ['atomic', 'store-not-migrated'],
+      ['leased', 'store-not-migrated'],
+    ])
+    for (const { message } of told) expect(message).toMatch(/MIGRATION_MISSING.*db\.migrate\(\)/)
     expect(runs).toBe(0)
     await db.migrate()
     for (const path of ['/atomic', '/leased']) expect((await post(path)).status).toBe(201)

@@ -75,11 +75,11 @@ interface Made {
   readonly [madeByReply]: true
 }
 
-/** A problem that was made before it was known which route answers with it, and so how its `type` begins. */
+/** A problem that was thrown before it was known which route answers with it, and so in which shape. */
 export interface AnswerProblem {
-  readonly name: string
-  /** The same with a `type` that begins with these words. */
-  readonly of: (base: string) => Answer
+  readonly name: 'request-invalid'
+  readonly status: number
+  readonly detail: string
 }
 
 /**

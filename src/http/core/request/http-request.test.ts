@@ -68,10 +68,8 @@ it('is a Request of the platform where one is wanted', async () => {
 it('refuses a shape with a status of clients only', () => {
   const refusal = invalid(422, 'There is no amount.')
   expect(refusal).toBeInstanceOf(AnswerError)
-  expect(JSON.parse(String(refusal.problem?.of('https://x/').body))).toMatchObject({
-    type: 'https://x/request-invalid',
-    status: 422,
-  })
+  expect(refusal.problem).toEqual({ name: 'request-invalid', status: 422, detail: 'There is no amount.' })
+  expect(JSON.parse(String(refusal.answer.body))).toMatchObject({ status: 422, detail: 'There is no amount.' })
   for (const status of [200, 399, 500])
     expect(() => invalid(status, 'x')).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
 })

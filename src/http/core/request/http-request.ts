@@ -2,8 +2,8 @@
 // that what an earlier run did to it changes nothing.
 
 import { RepriseError } from '../../../kernel/index.js'
-import { type Answer, AnswerError } from '../answer/answer.js'
-import { problem, problemBase } from '../problems.js'
+import { AnswerError } from '../answer/answer.js'
+import { problem } from '../problems.js'
 
 /** The facts of a request, as they arrived, whatever its framework calls them. */
 export interface RequestFacts {
@@ -146,6 +146,6 @@ const strict = new TextDecoder('utf-8', { fatal: true })
 export function invalid(status: number, detail: string): AnswerError {
   if (!(status >= 400 && status < 500))
     throw new RepriseError('ARGUMENT_INVALID', 'A refusal has a status from 400 to 499.')
-  const of = (base: string): Answer => problem('request-invalid', { status, detail, base })
-  return new AnswerError(of(problemBase), { kept: false, problem: { name: 'request-invalid', of } })
+  const refused = { name: 'request-invalid', status, detail } as const
+  return new AnswerError(problem('request-invalid', refused), { kept: false, problem: refused })
 }

@@ -73,6 +73,6 @@ export function atomicRoute<Native, Handle, Input = undefined, Who extends Princ
     unkeyed,
     settlesItself: true,
     hasRoom: roomFor(options.name, db.records, settings.liveKeys),
-    deadlineMs: timeOfRecords(db.records).deadlineMs,
+    time: timeOfRecords(db.records),
   })
 }

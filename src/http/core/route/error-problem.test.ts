@@ -21,7 +21,7 @@ it.each([
   ['OUTCOME_TOO_LARGE', before, { name: 'answer-not-kept' }],
   ['DEADLINE_EXCEEDED', before, { name: 'deadline-exceeded' }],
   ['POOL_EXHAUSTED', before, { name: 'store-unavailable' }],
-  ['MIGRATION_MISSING', before, { name: 'store-unavailable' }],
+  ['MIGRATION_MISSING', before, { name: 'store-not-migrated' }],
   ['OPERATION_UNKNOWN', before, { name: 'outcome-unknown', retryable: true }],
   ['UNKNOWN_OUTCOME', before, { name: 'outcome-unknown', retryable: true, status: 500 }],
   ['UNKNOWN_OUTCOME', { ...before, keyed: false }, { name: 'outcome-unknown', retryable: false, status: 500 }],

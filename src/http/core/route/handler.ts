@@ -90,8 +90,6 @@ export interface HandlerSettings<Native, Input> {
   readonly storedRefusals: ReadonlySet<number>
   /** The most bytes of an answer's body that are kept. */
   readonly largestAnswer: number
-  /** What the `type` of problems begins with. */
-  readonly problems: string
 }
 
 /**
@@ -146,10 +144,9 @@ async function errorToThrow<Native, Input>(error: unknown, settings: HandlerSett
 /** The answer that an error of the user's code stands for; undefined: it is none. */
 export function answerIn<Native, Input>(
   error: unknown,
-  { answerOf: translate, problems }: Pick<HandlerSettings<Native, Input>, 'answerOf' | 'problems'>,
+  { answerOf: translate }: Pick<HandlerSettings<Native, Input>, 'answerOf'>,
 ): Answer | undefined {
-  // With the addresses of the route, where it is a problem of ours.
-  if (error instanceof AnswerError) return error.problem === undefined ? error.answer : error.problem.of(problems)
+  if (error instanceof AnswerError) return error.answer
   const translated = translate?.(error)
   return translated === undefined ? undefined : answerOf(translated)
 }

@@ -60,7 +60,7 @@ export function leasedRoute<Native, Input = undefined, Who extends Principal = P
     unkeyed: undefined,
     settlesItself: operation.answers.recovery?.kind !== 'hold',
     hasRoom: roomFor(options.name, store.records, settings.liveKeys),
-    deadlineMs: timeOfRecords(store.records).deadlineMs,
+    time: timeOfRecords(store.records),
   })
 }
 

@@ -6,7 +6,9 @@ import type { Duration } from '../../../kernel/index.js'
 import type { TransactionOptions } from '../../../transaction/index.js'
 import type { Answer, Answered } from '../answer/answer.js'
 import type { AnswerJson, storesStatus } from '../answer/stored.js'
+import type { Problem } from '../problems.js'
 import type { HttpRequest } from '../request/http-request.js'
+import type { CauseLog } from './causes.js'
 import type { Arrival } from './handler.js'
 import type { Principal } from './principal.js'
 
@@ -82,7 +84,10 @@ export interface RouteOptions<Native, Input, Who extends Principal = Principal>
   readonly codec?: OperationTypes['codec']
   /** Codecs of earlier versions; what Reprise stores by default can be read in any case. Default: none. */
   readonly earlierCodecs?: OperationTypes['earlierCodecs']
-  /** How long a request may take; `Reprise-Deadline-Ms` can only shorten it. Default: the domain's. */
+  /**
+   * How long a request may take, from its arrival at the route on, its upload included; `Reprise-Deadline-Ms` can only
+   * shorten it. Default: the domain's deadline, for what comes after the upload.
+   */
   readonly deadline?: OperationTypes['deadline']
   /** What is taken off the caller's deadline for the way back. Default `'50ms'`. */
   readonly wayBack?: Duration
@@ -95,6 +100,17 @@ export interface RouteOptions<Native, Input, Who extends Principal = Principal>
    * `'urn:reprise:problem:'`.
    */
   readonly problems?: string
+  /**
+   * Shapes refusals for clients that expect another shape than a problem (RFC 9457), such as `{ error: { … } }`. Fields
+   * of the problem that the answer does not set, such as `Retry-After`, are kept. An answer below 400, or none, is not
+   * taken: the problem leaves. Default: the problem.
+   */
+  readonly refusal?: (problem: Problem) => Answered
+  /**
+   * Hears why requests are refused with a 5xx, once a minute for each kind of cause. Default: a warning of the process
+   * (`process.emitWarning`).
+   */
+  readonly log?: CauseLog
   /** How many remembered keys a caller may have on this route; one more is refused with 429. Default: any number. */
   readonly liveKeys?: number
   /**

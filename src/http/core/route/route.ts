@@ -1,6 +1,12 @@
 // A route: request facts in, decision, answer out. Framework-free; adapters translate, and decide nothing.
 
-import type { Operation, OperationAnswers, OperationFailedError, Outcome } from '../../../idempotency/index.js'
+import type {
+  DomainTime,
+  Operation,
+  OperationAnswers,
+  OperationFailedError,
+  Outcome,
+} from '../../../idempotency/index.js'
 import {
   attemptHeader,
   deadlineHeader,
@@ -9,16 +15,19 @@ import {
   replayedHeader,
   retryOwnerHeader,
 } from '../../../identity/index.js'
-import { defined, isPromiseLike, isRepriseError, RepriseError } from '../../../kernel/index.js'
+import { defined, inTime, isPromiseLike, isRepriseError, RepriseError } from '../../../kernel/index.js'
 import { ownedByCaller } from '../../../retry/index.js'
-import { type HttpAnsweredEvent, httpAnswered } from '../../../telemetry/index.js'
+import { type HttpAnsweredEvent, httpAnswered, httpRekeyed } from '../../../telemetry/index.js'
 import { type Answer, AnswerError, discard, finish } from '../answer/answer.js'
-import { problem } from '../problems.js'
+import type { ProblemName } from '../problems.js'
 import { HttpRequest, type RequestFacts } from '../request/http-request.js'
+import { tellCause } from './causes.js'
 import { errorProblem, isTransientAbort, type NamedProblem } from './error-problem.js'
 import { Arrival, answerIn, HandlerError, thrower } from './handler.js'
 import type { Principal } from './principal.js'
 import type { HasRoom } from './quota.js'
+import { RecentContents } from './recent-contents.js'
+import { refusalAnswer } from './refusal.js'
 import type { RouteSettings } from './settings.js'
 
 /** A route of a service, as adapters use it. */
@@ -43,14 +52,17 @@ export interface Mode<Native, Input> {
   readonly settlesItself: boolean
   /** Whether a caller may have one more key; undefined: any number. */
   readonly hasRoom: HasRoom<Native, Input> | undefined
-  /** How long a call may take where the route says nothing, in ms. */
-  readonly deadlineMs: number
+  /** The clock of the domain, and how long a call may take where the route says nothing. */
+  readonly time: Pick<DomainTime, 'clock' | 'deadlineMs'>
 }
 
 /** What a request says about its caller. */
 interface Caller {
-  /** How long it still waits, less what the way back takes, in ms; `Infinity`: it does not say. */
-  readonly waitsMs: number
+  /**
+   * When the time is up that the caller, or the route, gives a request from its arrival on, by the monotonic clock;
+   * `Infinity`: neither says.
+   */
+  readonly endsAtMs: number
   /** Which call of the intent this is; undefined: it does not say. */
   readonly attempt: number | undefined
   /** Whether it says that it repeats by itself. To be believed from trusted callers only. */
@@ -63,6 +75,7 @@ export class HttpRoute<Native, Input> implements Route<Native> {
   readonly answers: OperationAnswers
   readonly #settings: RouteSettings<Native, Input>
   readonly #mode: Mode<Native, Input>
+  #recent: RecentContents<Native, Input> | undefined
 
   constructor(settings: RouteSettings<Native, Input>, mode: Mode<Native, Input>) {
     this.name = settings.name
@@ -72,9 +85,10 @@ export class HttpRoute<Native, Input> implements Route<Native> {
   }
 
   async handle(facts: RequestFacts, native: Native): Promise<Answer> {
-    const { methods, mostBodyBytes, parse, principal: principalOf, trusts, wayBackMs } = this.#settings
+    const { methods, mostBodyBytes, parse, principal: principalOf, trusts } = this.#settings
+    const { clock } = this.#mode.time
     const request = new HttpRequest(facts, nothing)
-    const caller = callerOf(request, wayBackMs)
+    const caller = callerOf(request, this.#settings, clock.monotonicMs())
     let arrival: Arrival<Native, Input> | undefined
     // While code of the user's own runs, what is thrown is theirs, whatever it looks like.
     let isUsers = true
@@ -89,7 +103,10 @@ export class HttpRoute<Native, Input> implements Route<Native> {
       }
       // Read before the body is, and before the store is asked anything.
       const key = keyIn(request, this.#settings)
-      const bytes = await facts.readBody(mostBodyBytes)
+      const reading = facts.readBody(mostBodyBytes)
+      const bytes = await (isPromiseLike(reading) && caller.endsAtMs !== Number.POSITIVE_INFINITY
+        ? inTime({ clock, limitMs: caller.endsAtMs - clock.monotonicMs(), expired: tooLate }, reading)
+        : reading)
       isUsers = true
       const input = parse === undefined ? undefined : await parse(new HttpRequest(facts, bytes), native)
       const isTrusted = caller.repeats && (await trusts?.(native, request)) === true
@@ -107,15 +124,18 @@ export class HttpRoute<Native, Input> implements Route<Native> {
   }
 
   async #carryOut(arrival: Arrival<Native, Input>, caller: Caller, isTrusted: boolean): Promise<Answer> {
-    const { operation, unkeyed, hasRoom, deadlineMs } = this.#mode
+    const { operation, unkeyed, hasRoom, time } = this.#mode
     const { head } = arrival.parts
-    const deadline = Math.min(caller.waitsMs, this.#settings.deadlineMs ?? deadlineMs)
-    if (deadline === 0) throw new RepriseError('DEADLINE_EXCEEDED', 'The caller does not wait any more.')
+    const nowMs = time.clock.monotonicMs()
+    const restMs = Math.floor(caller.endsAtMs - nowMs)
+    const deadline = this.#settings.deadlineMs === undefined ? Math.min(restMs, time.deadlineMs) : restMs
+    if (deadline <= 0) throw tooLate()
     if (arrival.key === undefined) {
       const work = unkeyed as NonNullable<typeof unkeyed>
       const given = isTrusted ? ownedByCaller(() => work(arrival, deadline)) : work(arrival, deadline)
       return this.#tell('unkeyed', await given, caller)
     }
+    if (httpRekeyed.hasSubscribers) this.#lookForOtherKeys(arrival, nowMs)
     if (hasRoom !== undefined && !(await hasRoom(arrival, deadline))) {
       return this.#refuse({ name: 'too-many-keys' }, head, caller)
     }
@@ -135,8 +155,33 @@ export class HttpRoute<Native, Input> implements Route<Native> {
   // What `principal`, `parse` or `trusts` threw, before anything was begun.
   async #turnAway(error: unknown, caller: Caller): Promise<Answer> {
     if (!(error instanceof AnswerError)) throw error
-    const answer = await finish(answerIn(error, this.#settings) as Answer, this.#settings.largestAnswer)
-    return this.#tell('refused', answer, caller, defined({ problem: error.problem?.name }))
+    const answer = await this.#answerIn(error)
+    return this.#tell('refused', answer as Answer, caller, defined({ problem: error.problem?.name }))
+  }
+
+  // The answer that an error of the user's code stands for, in the shape of the route; undefined: it is none.
+  async #answerIn(error: unknown): Promise<Answer | undefined> {
+    const refused = error instanceof AnswerError ? error.problem : undefined
+    if (refused !== undefined) return this.#shaped(refused)
+    const given = answerIn(error, this.#settings)
+    return given === undefined ? undefined : finish(given, this.#settings.largestAnswer)
+  }
+
+  #shaped(refused: NamedProblem): Promise<Answer> {
+    return refusalAnswer(this.#settings, refused, (error) => this.#tellCause(refused.name, 500, error))
+  }
+
+  #tellCause(problem: ProblemName, status: number, error: unknown): void {
+    const { name: domain } = this.answers.domain
+    const nowMs = this.#mode.time.clock.monotonicMs()
+    tellCause({ route: this.name, domain, problem, status, error }, nowMs, this.#settings.log)
+  }
+
+  #lookForOtherKeys(arrival: Arrival<Native, Input>, nowMs: number): void {
+    this.#recent ??= new RecentContents(this.#settings.fieldRule)
+    const agoMs = this.#recent.note(arrival, nowMs)
+    if (agoMs === undefined) return
+    httpRekeyed.publish({ route: this.name, method: arrival.method, agoMs, attempt: arrival.callerAttempt })
   }
 
   async #failed(
@@ -150,10 +195,9 @@ export class HttpRoute<Native, Input> implements Route<Native> {
     const thrown = error instanceof HandlerError ? error.thrown : error
     const final = finalAnswer(error)
     if (!isTransientAbort(error)) {
-      const given = final ?? (thrower(error) === 'handler' ? answerIn(thrown, this.#settings) : undefined)
-      if (given !== undefined) {
-        return this.#tell(keyed ? 'executed' : 'unkeyed', await finish(given, largestAnswer), caller)
-      }
+      const own = thrower(error) === 'handler' ? await this.#answerIn(thrown) : undefined
+      const given = final === undefined ? own : await finish(final, largestAnswer)
+      if (given !== undefined) return this.#tell(keyed ? 'executed' : 'unkeyed', given, caller)
     }
     // The handler came to an answer, and nobody is going to get it.
     for (const unsent of [final, answerCarried(error), answerCarried((Object(error) as Error).cause)]) {
@@ -164,10 +208,11 @@ export class HttpRoute<Native, Input> implements Route<Native> {
     return this.#refuse(refusal, request, caller, error)
   }
 
-  #refuse({ name, ...options }: NamedProblem, request: HttpRequest, caller: Caller, error?: unknown): Answer {
-    const answer = problem(name, { ...options, base: this.#settings.problems })
+  async #refuse(refused: NamedProblem, request: HttpRequest, caller: Caller, error?: unknown): Promise<Answer> {
+    const answer = await this.#shaped(refused)
+    if (answer.status >= 500 && error !== undefined) this.#tellCause(refused.name, answer.status, error)
     const headers = [...answer.headers, ...exposed(request)]
-    return this.#tell('refused', { ...answer, headers }, caller, { problem: name, error })
+    return this.#tell('refused', { ...answer, headers }, caller, { problem: refused.name, error })
   }
 
   #tell(
@@ -184,11 +229,19 @@ export class HttpRoute<Native, Input> implements Route<Native> {
 
 const nothing = new Uint8Array(0)
 
+function tooLate(): RepriseError {
+  return new RepriseError('DEADLINE_EXCEEDED', 'The time of the request was up before anything was begun.')
+}
+
 // Malformed values are ignored.
-function callerOf(request: HttpRequest, wayBackMs: number): Caller {
-  const waitsMs = deadlineHeader.read(request.header(deadlineHeader.name))
+function callerOf<Native, Input>(
+  request: HttpRequest,
+  { wayBackMs, deadlineMs = Number.POSITIVE_INFINITY }: RouteSettings<Native, Input>,
+  arrivedAtMs: number,
+): Caller {
+  const waitsMs = deadlineHeader.read(request.header(deadlineHeader.name)) ?? Number.POSITIVE_INFINITY
   return {
-    waitsMs: waitsMs === undefined ? Number.POSITIVE_INFINITY : Math.max(0, waitsMs - wayBackMs),
+    endsAtMs: arrivedAtMs + Math.min(deadlineMs, waitsMs - wayBackMs),
     attempt: attemptHeader.read(request.header(attemptHeader.name)),
     repeats: retryOwnerHeader.read(request.header(retryOwnerHeader.name)) === 'caller',
   }

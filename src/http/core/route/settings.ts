@@ -1,7 +1,7 @@
 // A route with every default filled in, or refused: what all routes share, whatever holds the marker.
 
 import type { OperationOptions, ValueCodec } from '../../../idempotency/index.js'
-import { type KeyFieldOptions, parseKeyField } from '../../../identity/index.js'
+import { type FieldRule, type KeyFieldOptions, parseKeyField } from '../../../identity/index.js'
 import {
   defined,
   demandKnown,
@@ -25,12 +25,14 @@ import { problemBase } from '../problems.js'
 import { contentRule } from '../request/content.js'
 import { type Arrival, arrivalIdentity, type HandlerSettings, thrownBy } from './handler.js'
 import { operationNames, type RouteOptions } from './options.js'
+import type { RefusalSettings } from './refusal.js'
 
 /** A route, every default filled in. What is left undefined has no default. */
 export interface RouteSettings<Native, Input>
   extends HandlerSettings<Native, Input>,
     Required<Pick<RouteOptions<Native, Input>, 'name' | 'principal' | 'required'>>,
-    Pick<RouteOptions<Native, Input>, 'trusts' | 'liveKeys'> {
+    RefusalSettings,
+    Pick<RouteOptions<Native, Input>, 'trusts' | 'liveKeys' | 'log'> {
   /** The methods whose keys count. */
   readonly methods: ReadonlySet<string>
   /** The name of the key's field, in lower case. */
@@ -38,6 +40,8 @@ export interface RouteSettings<Native, Input>
   /** How the key is read. */
   readonly keyOptions: KeyFieldOptions
   readonly mostBodyBytes: number
+  /** Which parts of a request's content count; undefined: all. */
+  readonly fieldRule: FieldRule | undefined
   /** The fields that are repeated. */
   readonly replayed: ReadonlySet<string>
   /** How long a request may take, in ms; undefined: as the domain says. */
@@ -65,6 +69,8 @@ const sharedNames = [
   'wayBack',
   'trusts',
   'problems',
+  'refusal',
+  'log',
   'liveKeys',
   'answerOf',
 ] as const satisfies readonly (keyof RouteOptions<never, never>)[]
@@ -88,7 +94,7 @@ export function routeSettings<Native, Input>(
       'A route says on whose behalf a request is made: without it a stranger with the same key gets somebody else’s answer.'
     throw new RepriseError('SCOPE_MISSING', message)
   }
-  for (const name of ['parse', 'stores', 'trusts', 'answerOf'] as const) {
+  for (const name of ['parse', 'stores', 'trusts', 'answerOf', 'refusal', 'log'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function')
       throw invalidOption(name, 'It is a function.')
   }
@@ -100,13 +106,14 @@ export function routeSettings<Native, Input>(
   const { header = 'Idempotency-Key', ...keyOptions } = key
   if (liveKeys !== undefined) whole('liveKeys', liveKeys, 1_000_000, 1)
   return {
-    ...pick(options, ['name', 'principal', 'parse', 'trusts', 'answerOf', 'liveKeys']),
+    ...pick(options, ['name', 'principal', 'parse', 'trusts', 'answerOf', 'liveKeys', 'refusal', 'log']),
     storedRefusals: storedRefusals(options.stores ?? storesStatus),
     required,
     problems,
     methods: methodsOf(options.methods ?? unsafeMethods),
     keyField: header.toLowerCase(),
     keyOptions,
+    fieldRule: options.fields === undefined ? undefined : contentRule(options.fields),
     mostBodyBytes: whole('mostBodyBytes', options.mostBodyBytes ?? usual.mostBodyBytes, mostBytes),
     replayed: fieldsToReplay(options.replayHeaders ?? []),
     largestAnswer: whole('largestAnswer', options.largestAnswer ?? usual.largestAnswer, mostBytes),
@@ -131,7 +138,7 @@ export function operationOptions<Native, Input>(
   options: RouteOptions<Native, Input>,
   settings: RouteSettings<Native, Input>,
 ): OperationOptions<Arrival<Native, Input>, Answer, 'answer'> & { readonly codec: ValueCodec<Answer> } {
-  const { codec = jsonAndBody, earlierCodecs = [], fields } = options
+  const { codec = jsonAndBody, earlierCodecs = [] } = options
   return {
     window: '24h',
     duplicates: 'refuse',
@@ -139,7 +146,7 @@ export function operationOptions<Native, Input>(
     mintedBy: 'client',
     ...pick(options, operationNames),
     ...arrivalIdentity<Native, Input>(options.name),
-    ...defined({ fields: fields === undefined ? undefined : contentRule(fields) }),
+    ...defined({ fields: settings.fieldRule }),
     failures: ['answer'],
     codec: options.codec === undefined ? answerCodec(jsonAndBody, settings) : usersCodec(codec, settings),
     earlierCodecs: readableCodecs(codec, earlierCodecs, settings),
