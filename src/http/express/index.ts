@@ -88,7 +88,9 @@ function handlerOf(route: Route<Request>): RequestHandler {
       const facts = nodeFacts(request, { target: request.originalUrl, params: request.params, advice })
       await sendToNode(response, await route.handle(facts, request))
     } catch (error) {
-      next(error)
+      // Two words are commands to Express, by which it goes on to the next route.
+      const isCommand = error === 'route' || error === 'router'
+      next(isCommand ? new Error('A function of the route threw a word and no error.', { cause: error }) : error)
     }
   }
 }

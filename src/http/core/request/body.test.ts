@@ -1,5 +1,6 @@
 import { PassThrough, Readable } from 'node:stream'
 import { expect, it } from 'vitest'
+import { eventLoopTurn } from '../../../kernel/index.js'
 import { type BodySource, limited, readFetchBody, readNodeBody } from './body.js'
 
 const source = <Stream extends Readable>(stream: Stream, more: Partial<BodySource> = {}) =>
@@ -58,6 +59,40 @@ it('reads a Request of the platform', async () => {
   await expect(readFetchBody(used, 3)).rejects.toEqual(code('BODY_CONSUMED'))
   const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) })
   await expect(readFetchBody(request(broken), 3)).rejects.toEqual(code('BODY_CUT'))
+})
+
+it.each([
+  ['that hangs', false],
+  ['that never ends', true],
+])('stops to read a body %s when the signal of its Request aborts', async (_name, isEndless) => {
+  const controller = new AbortController()
+  const reason = new Error('gone')
+  const seen: { parts: number; cancelled?: unknown } = { parts: 0 }
+  const body = new ReadableStream({
+    async pull(stream) {
+      if (!isEndless && seen.parts > 0) return new Promise<void>(() => {})
+      // Time passes between its parts.
+      await eventLoopTurn()
+      seen.parts += 1
+      stream.enqueue(new Uint8Array(1))
+    },
+    cancel: (why) => {
+      seen.cancelled = why
+    },
+  })
+  const init = { method: 'POST', body, duplex: 'half', signal: controller.signal } as RequestInit
+  const request = new Request('http://localhost/', init)
+  const read = readFetchBody(request, 1e6)
+  await expect.poll(() => seen.parts).toBeGreaterThan(0)
+  controller.abort(reason)
+  await expect(read).rejects.toMatchObject({ code: 'BODY_CUT', cause: reason })
+  const { parts, cancelled } = seen
+  expect(cancelled).toBe(reason)
+  for (let turn = 0; turn < 20; turn++) await eventLoopTurn()
+  expect(seen.parts).toBeLessThanOrEqual(parts + 1)
+  await expect(readFetchBody(new Request('http://localhost/', { ...init, body: 'x' }), 9)).rejects.toMatchObject({
+    code: 'BODY_CUT',
+  })
 })
 
 it('limits bytes that somebody else has read', () => {

@@ -1,6 +1,6 @@
 // The body of a request, from a stream of Node or of the fetch standard: as it arrived, up to a limit.
 
-import { isRepriseError, RepriseError } from '../../../kernel/index.js'
+import { inTime, isRepriseError, RepriseError } from '../../../kernel/index.js'
 
 /**
  * A stream of Node that carries a body, and what a parser before us may have left: `IncomingMessage` is one. Only the
@@ -61,23 +61,35 @@ export async function readNodeBody(source: BodySource, mostBytes: number, advice
   })
 }
 
-/** Reads the body of a Request of the fetch standard. Rejects with BODY_TOO_LARGE, BODY_CUT and BODY_CONSUMED. */
+/**
+ * Reads the body of a Request of the fetch standard, until its signal aborts. Rejects with BODY_TOO_LARGE, BODY_CUT and
+ * BODY_CONSUMED, and lets go of what was not read.
+ */
 export async function readFetchBody(request: Request, mostBytes: number): Promise<Uint8Array> {
   if (request.bodyUsed) throw consumed()
   if (request.body === null) return new Uint8Array(0)
   if (Number(request.headers.get('content-length') ?? 0) > mostBytes) throw tooLarge(mostBytes)
-  const parts: Uint8Array[] = []
-  let size = 0
-  try {
-    for await (const part of request.body) {
-      size += part.length
+  const { signal } = request
+  if (signal.aborted) throw cut(signal.reason)
+  const reader = request.body.getReader()
+  const readAll = async (): Promise<Uint8Array> => {
+    const parts: Uint8Array[] = []
+    let size = 0
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return Buffer.concat(parts, size)
+      size += value.length
       if (size > mostBytes) throw tooLarge(mostBytes)
-      parts.push(part)
+      parts.push(value)
     }
+  }
+  try {
+    return await inTime({ signal }, readAll())
   } catch (error) {
+    // Ends the read that is under way.
+    reader.cancel(error).catch(() => {})
     throw isRepriseError(error, 'BODY_TOO_LARGE') ? error : cut(error)
   }
-  return Buffer.concat(parts, size)
 }
 
 /** Bytes that somebody else has read. Refuses with BODY_TOO_LARGE. */

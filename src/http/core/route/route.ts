@@ -34,8 +34,8 @@ import type { RouteSettings } from './settings.js'
 export interface Route<Native> {
   /**
    * Answers a request. Rejects only with what the handler, `parse`, `principal` or `trusts` threw of their own accord,
-   * for the framework to answer; nothing was stored then, and what the handler wrote is rolled back. The client's going
-   * away changes nothing: the outcome is recorded.
+   * for the framework to answer, and with an Error in its place where that is null or nothing; nothing was stored
+   * then, and what the handler wrote is rolled back. The client's going away changes nothing: the outcome is recorded.
    */
   handle(facts: RequestFacts, native: Native): Promise<Answer>
   readonly name: string
@@ -154,7 +154,7 @@ export class HttpRoute<Native, Input> implements Route<Native> {
 
   // What `principal`, `parse` or `trusts` threw, before anything was begun.
   async #turnAway(error: unknown, caller: Caller): Promise<Answer> {
-    if (!(error instanceof AnswerError)) throw error
+    if (!(error instanceof AnswerError)) throw reasonOf(error)
     const answer = await this.#answerIn(error)
     return this.#tell('refused', answer as Answer, caller, defined({ problem: error.problem?.name }))
   }
@@ -204,7 +204,7 @@ export class HttpRoute<Native, Input> implements Route<Native> {
       if (unsent !== undefined) await discard(unsent)
     }
     const refusal = errorProblem(error, { keyed, keyField, settlesItself: this.#mode.settlesItself })
-    if (refusal === undefined) throw thrown
+    if (refusal === undefined) throw reasonOf(thrown)
     return this.#refuse(refusal, request, caller, error)
   }
 
@@ -225,6 +225,11 @@ export class HttpRoute<Native, Input> implements Route<Native> {
       httpAnswered.publish({ route: this.name, how, status: answer.status, attempt, ...more })
     return answer
   }
+}
+
+// Frameworks take what is no reason for no error: Express goes on to the next route, Koa never answers.
+function reasonOf(thrown: unknown): unknown {
+  return thrown || new Error('A function of the route was rejected without a reason.', { cause: thrown })
 }
 
 const nothing = new Uint8Array(0)
