@@ -41,7 +41,7 @@ import {
   openLayer,
   repeatsLeft,
 } from './layers.js'
-import { joinSpent, markSpent } from './spent.js'
+import { joinSpent, markSpent, spentSoFar } from './spent.js'
 import { deadlineExceeded, type LimitedCall, type Timeouts, timedOut, Wait } from './timeouts.js'
 
 /** A policy as its calls see it: options resolved, nothing left to default. */
@@ -373,7 +373,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
       return this.abandoned(number, failure, nowMs)
     }
     // A first attempt may have been out of sight of what it called.
-    if (number === 1 && settings.attempts > 1)
+    if (number === 1 && settings.attempts > 1 && spentSoFar.any)
       joinSpent(failure.returned ? failure.value : failure.error, this, this.number)
     failures.verdict = failure.verdict ?? soundVerdict(settings.classify((failure as { error: unknown }).error))
     // At its deadline a hedged call fails once, however many attempts it ends.

@@ -20,12 +20,16 @@ export interface Spending {
 
 const spendings = new WeakMap<object, Spending>()
 
+/** Whether any layer has spent something so far: until then no failure need be searched for it. */
+export const spentSoFar: { any: boolean } = { any: false }
+
 // An error is input: its chain of causes may be a circle, and its members may have members.
 const mostErrors = 64
 
 /** Keeps what was spent beside the error, or the value, that a layer ended with. */
 export function markSpent(ended: unknown, spending: Spending): void {
   if (spending.allowance.spent === 0 || !isObject(ended)) return
+  spentSoFar.any = true
   // Layers that see each other hand the error outwards: the innermost one knows the product of all of them.
   if (spendings.get(ended)?.allowance !== spending.allowance) spendings.set(ended, spending)
 }
