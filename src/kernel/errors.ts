@@ -5,6 +5,8 @@
 
 /** Every code that Reprise can put on an error, with its meaning. Closed: a code is added here or nowhere. */
 export const errorCodes = {
+  ANSWER_NOT_RETURNED:
+    'The handler of a route wrote to the response itself, where it has to return its answer, which leaves after COMMIT.',
   ARGUMENT_INVALID: 'An argument has the wrong type or lies outside its limits.',
   ATTEMPT_FAILED: 'The body of an attempt returned a verdict on its failure, and no value.',
   ATTEMPT_TIMEOUT: 'An attempt took longer than it may; whether it happened is not known.',

@@ -14,7 +14,7 @@ import {
   type Route,
   type RouteDomain,
 } from '../core/index.js'
-import { nodeFacts, sendToNode } from '../wire/index.js'
+import { held, nodeFacts, sendToNode } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
@@ -86,7 +86,7 @@ function handlerOf(route: Route<Request>): RequestHandler {
   return async (request, response, next) => {
     try {
       const facts = nodeFacts(request, { target: request.originalUrl, params: request.params, advice })
-      await sendToNode(response, await route.handle(facts, request))
+      await sendToNode(response, await held(response, () => route.handle(facts, request)))
     } catch (error) {
       // Two words are commands to Express, by which it goes on to the next route.
       const isCommand = error === 'route' || error === 'router'

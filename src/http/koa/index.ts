@@ -17,7 +17,7 @@ import {
   type RouteDomain,
   reply,
 } from '../core/index.js'
-import { type KeptBytes, nodeFacts, setFields } from '../wire/index.js'
+import { held, type KeptBytes, nodeFacts, setFields } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
@@ -67,7 +67,7 @@ function middlewareOf(route: Route<Context>): Middleware {
     const { rawBody } = ctx.request as { readonly rawBody?: KeptBytes }
     const { params } = ctx as { readonly params?: Readonly<Record<string, unknown>> }
     const facts = nodeFacts(ctx.req, { target: ctx.originalUrl, params, kept: rawBody, advice })
-    const answer = await route.handle(facts, ctx as Context)
+    const answer = await held(ctx.res, () => route.handle(facts, ctx as Context))
     const hadType = ctx.res.hasHeader('content-type')
     ctx.status = answer.status
     // Never null, of which Koa would make a 204.

@@ -4,10 +4,11 @@
 import type { ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import type { CallHandler, DynamicModule, ExecutionContext, NestInterceptor } from '@nestjs/common'
+import type { HttpAdapterHost } from '@nestjs/core'
 import type { Request } from 'express'
 import type { Observable } from 'rxjs'
 import type { RecordStore } from '../../idempotency/index.js'
-import { defined } from '../../kernel/index.js'
+import { defined, RepriseError } from '../../kernel/index.js'
 import {
   AnswerError,
   type Answered,
@@ -21,9 +22,9 @@ import {
   type Route,
   type RouteDomain,
 } from '../core/index.js'
-import { nodeFacts, sendToNode } from '../wire/index.js'
+import { held, nodeFacts, sendToNode } from '../wire/index.js'
 import { runToMethod, sayEntry } from './entered.js'
-import { answerFrom, demandStorable, exceptionOf, redirectOf } from './returned.js'
+import { answerFrom, demandStorable, exceptionOf, redirectOf, routeArguments, writerIn } from './returned.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
@@ -107,6 +108,7 @@ export function Tx(): ParameterDecorator {
 // Found when the first decorator is used, so that the module can be imported where Nest is not installed.
 const load = createRequire(import.meta.url)
 const nest = (): typeof import('@nestjs/common') => load('@nestjs/common')
+const core = (): typeof import('@nestjs/core') => load('@nestjs/core')
 const rxjs = (): typeof import('rxjs') => load('rxjs')
 
 // The call of the run that is under way, for the decorators of parameters.
@@ -123,13 +125,16 @@ const advice =
 
 function routed(define: Define): MethodDecorator {
   return (target, name, descriptor) => {
+    // Looked at before this route adds a response of its own.
+    const writer = writerIn(target, name)
     // One class for each route, so that Nest makes it, and the route is checked, when the application starts.
     class RouteInterceptor implements NestInterceptor {
       readonly #route: Route<Request>
       readonly #contexts = new WeakMap<Request, Arrived>()
 
-      constructor(store: unknown) {
-        demandStorable(Object(target)[name])
+      constructor(store: unknown, host: HttpAdapterHost) {
+        demandStorable(Object(target)[name], writer)
+        demandExpress(host)
         this.#route = define(store, { run: (call) => this.#run(call) })
       }
 
@@ -143,7 +148,8 @@ function routed(define: Define): MethodDecorator {
       async #answer(request: Request, response: ServerResponse, method: object): Promise<void> {
         const { originalUrl: target, params } = request
         const facts = nodeFacts(request, { target, params, advice })
-        await sendToNode(response, await this.#route.handle(facts, request).catch(throwOwn))
+        const answer = await held(response, () => this.#route.handle(facts, request).catch(throwOwn))
+        await sendToNode(response, answer)
         // Nest redirects once the interceptors are done, and there is nothing left to send.
         if (redirectOf(method) !== undefined) Object.assign(response, { redirect: () => undefined })
       }
@@ -159,6 +165,7 @@ function routed(define: Define): MethodDecorator {
     const { Inject, Injectable, Res, UseInterceptors } = nest()
     Injectable()(RouteInterceptor)
     Inject(repriseStore)(RouteInterceptor, undefined, 0)
+    Inject(core().HttpAdapterHost)(RouteInterceptor, undefined, 1)
     sayEntry(target, name, descriptor)
     UseInterceptors(RouteInterceptor)(target, name, descriptor)
     // Tells Nest, in its own words, that the answer is sent by the route: status and bytes are the stored ones.
@@ -200,10 +207,17 @@ function refusedBefore(error: unknown, call: object): Error {
 
 // The place behind all parameters that are given something.
 function argumentsOf(target: object, name: string | symbol): number {
-  const given = Reflect.getMetadata('__routeArguments__', target.constructor, name) as unknown
-  const places = Object.values(Object(given) as Record<string, { readonly index: number }>)
   const method = Object(target)[name] as { readonly length: number }
-  return Math.max(method.length, ...places.map(({ index }) => index + 1))
+  return Math.max(method.length, ...Object.values(routeArguments(target, name)).map(({ index }) => index + 1))
+}
+
+// Requests and responses of Fastify have other shapes, of which no request could be answered.
+function demandExpress({ httpAdapter }: HttpAdapterHost): void {
+  const type: unknown = httpAdapter?.getType?.()
+  if (type !== 'fastify') return
+  const message =
+    'Repeatable routes of Nest need its Express platform. On Fastify, mount reprise/http/fastify on the instance itself.'
+  throw new RepriseError('OPERATION_INVALID', message, { details: { option: 'httpAdapter' } })
 }
 
 function withExceptions<Options extends { readonly answerOf?: (error: unknown) => Answered | undefined }>(

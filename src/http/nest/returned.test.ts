@@ -65,8 +65,8 @@ it.each([
   ['@Sse', '__sse__'],
 ])('refuses a method with %s', (option, key) => {
   const refused = expect.objectContaining({ code: 'OPERATION_INVALID', details: { option } })
-  expect(() => demandStorable(method(key))).toThrow(refused)
-  expect(demandStorable(method())).toBeUndefined()
+  expect(() => demandStorable(method(key), undefined)).toThrow(refused)
+  expect(demandStorable(method(), undefined)).toBeUndefined()
 })
 
 it('makes an answer of an HttpException below 500 alone', () => {

@@ -10,16 +10,46 @@ export function redirectOf(method: object): { readonly url: string; readonly sta
   return typeof said.url === 'string' ? (said as { readonly url: string }) : undefined
 }
 
-/** Refuses a method whose answer is made by Nest after the method has returned, where nothing of it could be stored. */
-export function demandStorable(method: object): void {
+/**
+ * Refuses a method whose answer is not what it returns: one that Nest makes after the method has returned, or one that
+ * the method writes to the response itself, before COMMIT. Nothing of it could be stored.
+ *
+ * @param writer What {@link writerIn} found.
+ */
+export function demandStorable(method: object, writer: string | undefined): void {
   for (const [key, decorator] of [
     ['__renderTemplate__', '@Render'],
     ['__sse__', '@Sse'],
   ] as const) {
     if (Reflect.getMetadata(key, method) === undefined) continue
-    const message = `A method with ${decorator} cannot be a repeatable route: what leaves is made after it has returned.`
-    throw new RepriseError('OPERATION_INVALID', message, { details: { option: decorator } })
+    throw unstorable(decorator, 'what leaves is made after it has returned.')
   }
+  if (writer === undefined) return
+  throw unstorable(
+    writer,
+    'what it writes itself would leave before COMMIT. Return the answer, and set fields by @Res({ passthrough: true }).',
+  )
+}
+
+/** The decorator of a parameter by which a method answers by itself; undefined: it has none. */
+export function writerIn(target: object, name: string | symbol): string | undefined {
+  if (Reflect.getMetadata('__responsePassthrough__', target.constructor, name) === true) return undefined
+  const kinds = Object.keys(routeArguments(target, name)).map((key) => key.split(':')[0])
+  // The numbers that Nest gives to the kinds of parameters.
+  return kinds.includes('1') ? '@Res()' : kinds.includes('2') ? '@Next()' : undefined
+}
+
+/** What Nest's decorators say of the parameters of a method: one member for each, whose name begins with its kind. */
+export function routeArguments(
+  target: object,
+  name: string | symbol,
+): Readonly<Record<string, { readonly index: number }>> {
+  return Object(Reflect.getMetadata('__routeArguments__', target.constructor, name))
+}
+
+function unstorable(decorator: string, why: string): RepriseError {
+  const message = `A method with ${decorator} cannot be a repeatable route: ${why}`
+  return new RepriseError('OPERATION_INVALID', message, { details: { option: decorator } })
 }
 
 /** The answer of what a method returned. */

@@ -13,7 +13,7 @@ import {
   type Route,
   type RouteDomain,
 } from '../core/index.js'
-import { nodeFacts, sendToNode } from '../wire/index.js'
+import { held, nodeFacts, sendToNode } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
@@ -69,8 +69,8 @@ export function idempotentLeased<Input = undefined, Who extends Principal = Prin
 function listenerOf(route: Route<IncomingMessage>, onError: NodeOptions['onError'] = bareError): NodeListener {
   return async (request, response) => {
     try {
-      const answer = await route.handle(nodeFacts(request, { target: request.url ?? '/' }), request)
-      await sendToNode(response, answer)
+      const facts = nodeFacts(request, { target: request.url ?? '/' })
+      await sendToNode(response, await held(response, () => route.handle(facts, request)))
     } catch (error) {
       onError(error, request, response)
     }

@@ -2,4 +2,4 @@
 
 export { fetchResponse, streamOf } from './fetch.js'
 export { type FieldTarget, fieldsOf, setFields } from './fields.js'
-export { type FrameworkFacts, type KeptBytes, type NodeRequest, nodeFacts, sendToNode } from './node.js'
+export { type FrameworkFacts, held, type KeptBytes, type NodeRequest, nodeFacts, sendToNode } from './node.js'

@@ -2,7 +2,9 @@
 // responses.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { waitFor } from '../../kernel/index.js'
+import { currentIntent } from '../../identity/index.js'
+import { RepriseError, waitFor } from '../../kernel/index.js'
+import { openTransaction } from '../../transaction/index.js'
 import { type Answer, discard, isBodiless, limited, type RequestFacts, readNodeBody } from '../core/index.js'
 import { fieldsOf, setFields } from './fields.js'
 
@@ -62,6 +64,34 @@ function textParams(params: Readonly<Record<string, unknown>>): Record<string, s
     if (value !== undefined) texts[name] = Array.isArray(value) ? value.join('/') : String(value)
   }
   return texts
+}
+
+/**
+ * Finds the answer of a request while its response is held: a handler that writes to the response itself is refused with
+ * ANSWER_NOT_RETURNED before anything leaves, since its answer would be out before COMMIT, and would stay out if that
+ * fails. Others may write meanwhile, such as a middleware whose own time-out answers in place of the route.
+ */
+export async function held(response: ServerResponse, answer: () => Promise<Answer>): Promise<Answer> {
+  // Whatever is written first goes through it: write, end and flushHeaders call it.
+  const { writeHead } = response
+  response.writeHead = (...given: unknown[]) => {
+    refuseInHandler(response)
+    return writeHead.apply(response, given as never)
+  }
+  try {
+    return await answer()
+  } finally {
+    response.writeHead = writeHead
+  }
+}
+
+function refuseInHandler(response: ServerResponse): void {
+  if (openTransaction() === undefined && currentIntent()?.key === undefined) return
+  // They belong to the body that does not leave.
+  for (const field of ['content-length', 'etag']) response.removeHeader(field)
+  const message =
+    'The handler wrote to the response itself. It returns its answer, such as reply(201, order), which is sent after COMMIT.'
+  throw new RepriseError('ANSWER_NOT_RETURNED', message)
 }
 
 /**

@@ -1,6 +1,7 @@
+import { AsyncResource } from 'node:async_hooks'
 import { createServer } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import express, { type ErrorRequestHandler } from 'express'
+import express, { type ErrorRequestHandler, type Response } from 'express'
 import { describe, expect, it } from 'vitest'
 import { idempotent, keepRawBody, reply } from '../../../src/http/express/index.js'
 import { isRepriseError } from '../../../src/kernel/index.js'
@@ -123,4 +124,72 @@ describe('on Express', () => {
     isKnown = false
     expect((await post(`${url}/charges`)).status).toBe(401)
   })
+
+  it('a handler that answers by the response itself is refused before anything leaves, and rolled back', async () => {
+    const seen: unknown[] = []
+    const onError: ErrorRequestHandler = (error, _request, response, _next) => {
+      seen.push(error)
+      response.status(500).end('refused')
+    }
+    const app = express()
+    const ways: Record<string, (response: Response) => unknown> = {
+      json: (response) => response.status(200).json({ paid: true }),
+      end: (response) => response.end(),
+      write: (response) => response.write('paid'),
+      head: (response) => response.writeHead(200).end('paid'),
+    }
+    for (const [name, answer] of Object.entries(ways)) {
+      const handler = idempotent(db, route(), async ({ tx, native }) => {
+        await tx.insertOnce('charge', { id: `by-${name}` }, ['id'])
+        answer(native.res as Response)
+        return undefined as never
+      })
+      app.post(`/${name}`, handler)
+    }
+    const url = serve(await listening(createServer(app.use(onError))))
+    const before = await rows()
+    for (const name of Object.keys(ways)) {
+      const answer = await post(`${url}/${name}`)
+      expect([answer.status, await answer.text()]).toEqual([500, 'refused'])
+    }
+    expect(seen.map((error) => isRepriseError(error, 'ANSWER_NOT_RETURNED'))).toEqual([true, true, true, true])
+    expect(await rows()).toBe(before)
+  })
+
+  it('a middleware may answer in place of a route that takes too long', async () => {
+    let answerNow = (): void => undefined
+    let isDone: Promise<unknown> = Promise.resolve()
+    const app = express().use((_request, response, next) => {
+      answerNow = () => void response.status(504).end('too late')
+      next()
+    })
+    app.post(
+      '/slow',
+      idempotent(db, route(), async ({ tx }) => {
+        isDone = new Promise((resolve) => tx.afterCommit(() => resolve(true)))
+        await tx.insertOnce('charge', { id: 'slow' }, ['id'])
+        await outside(() => answerNow())
+        return reply(201)
+      }),
+    )
+    const url = serve(await listening(createServer(app)))
+    const before = await rows()
+    const answer = await post(`${url}/slow`)
+    expect([answer.status, await answer.text()]).toEqual([504, 'too late'])
+    await isDone
+    expect(await rows()).toBe(before + 1)
+  })
 })
+
+// Runs work outside of every async context that is open here, as the timer of somebody else does.
+const outsider = new AsyncResource('outside')
+function outside(work: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    outsider.runInAsyncScope(() =>
+      setImmediate(() => {
+        work()
+        resolve()
+      }),
+    )
+  })
+}

@@ -11,17 +11,21 @@ import {
   HttpCode,
   type HttpException,
   Module,
+  Next,
   Param,
   ParseIntPipe,
   type PipeTransform,
   Post,
   Redirect,
   Render,
+  Res,
   SetMetadata,
   StreamableFile,
   type Type,
 } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
+import { FastifyAdapter } from '@nestjs/platform-fastify'
+import type { Response as ExpressResponse } from 'express'
 import { describe, expect, it } from 'vitest'
 import {
   AnswerError,
@@ -349,5 +353,55 @@ describe('a method on Nest', () => {
       page() {}
     }
     await expect(create(Pages)).rejects.toMatchObject({ code: 'OPERATION_INVALID' })
+  })
+
+  it.each([
+    ['@Res()', () => Res()],
+    ['@Next()', () => Next()],
+  ])('that answers by itself, with %s, is refused when the application starts', async (option, decorator) => {
+    @Controller()
+    class Own {
+      @Post('own')
+      @Idempotent(route())
+      own(@decorator() response: ExpressResponse) {
+        response.status(201).json({ paid: true })
+      }
+    }
+    await expect(create(Own)).rejects.toMatchObject({ code: 'OPERATION_INVALID', details: { option } })
+  })
+
+  it('that writes to a response it only passes through is refused before anything leaves', async () => {
+    @Controller()
+    class Own {
+      @Post('own')
+      @Idempotent(route())
+      async own(@Tx() tx: Transaction, @Res({ passthrough: true }) response: ExpressResponse) {
+        await tx.insertOnce('charge', { id: 'own' }, ['id'])
+        response.status(201).json({ paid: true })
+      }
+    }
+    const before = await rows()
+    const answer = await post(`${await create(Own)}/own`)
+    expect(answer.status).toBe(500)
+    expect(await answer.text()).not.toContain('paid')
+    expect(await rows()).toBe(before)
+  })
+})
+
+it('an application of Nest on Fastify is refused when it starts, and told what to use', async () => {
+  @Controller()
+  class Charges {
+    @Post('charges')
+    @Idempotent(route())
+    charge() {
+      return { paid: true }
+    }
+  }
+  @Module({ imports: [RepriseModule.forRoot(db)], controllers: [Charges] })
+  class Application {}
+  const options = { logger: false, abortOnError: false } as const
+  await expect(NestFactory.create(Application, new FastifyAdapter(), options)).rejects.toMatchObject({
+    code: 'OPERATION_INVALID',
+    message: expect.stringContaining('reprise/http/fastify'),
   })
 })
