@@ -1,12 +1,16 @@
-// Repeatable routes for Fastify 5: a plugin that leaves bodies unread in its scope, and handlers for the routes in it.
+// Repeatable routes for Fastify 5: a plugin that keeps the bytes of bodies in its scope, and handlers for the routes in
+// it.
 
 import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { RecordStore } from '../../idempotency/index.js'
-import { RepriseError } from '../../kernel/index.js'
+import { isRepriseError } from '../../kernel/index.js'
 import {
+  type Answered,
   type AtomicHandler,
   type AtomicRouteOptions,
+  answerOf,
   atomicRoute,
   type LeasedHandler,
   type LeasedRouteOptions,
@@ -14,6 +18,8 @@ import {
   type Principal,
   type Route,
   type RouteDomain,
+  readNodeBody,
+  reply,
 } from '../core/index.js'
 import { nodeFacts, setFields } from '../wire/index.js'
 
@@ -25,14 +31,14 @@ export type FastifyHandler = (request: FastifyRequest, reply: FastifyReply) => P
 /**
  * The plugin: `app.register(repriseIdempotency)`, in the scope that holds the routes. There, bodies of any type are
  * left for the routes to read, as the bytes that arrived; other scopes parse as before. Hooks run as always, so what
- * `onRequest` and `preHandler` refuse never reaches a route. A route of Reprise with a schema of its answers is refused
- * with OPERATION_INVALID: an answer leaves as the bytes that are stored, which no schema would filter.
+ * `onRequest` and `preHandler` refuse never reaches a route. Schemas are kept to: where a route has `schema.body`, JSON
+ * is parsed too, and checked by Fastify before anything is claimed; `schema.response` chooses what of an answer is
+ * stored and sent.
  */
 export async function repriseIdempotency(scope: FastifyInstance): Promise<void> {
   scope.removeAllContentTypeParsers()
-  scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
-  scope.addHook('onRoute', ({ handler, schema }) => {
-    if (handlers.has(handler)) demandNoAnswerSchema(schema)
+  scope.addContentTypeParser('*', async (request: FastifyRequest) => {
+    return request.routeOptions.schema?.body === undefined ? undefined : parsedBody(request)
   })
 }
 // Its parsers are those of the scope that registers it, not of one of its own.
@@ -67,7 +73,7 @@ export function idempotent<Handle, Input = undefined, Who extends Principal = Pr
   options: AtomicRouteOptions<FastifyRequest, Input, Who>,
   handler: AtomicHandler<FastifyRequest, Handle, Input, Who>,
 ): FastifyHandler {
-  return handlerOf(atomicRoute(db, options, handler))
+  return handlerOf(atomicRoute(db, options, async (call) => bySchema(await handler(call), call.native)))
 }
 
 /**
@@ -79,26 +85,65 @@ export function idempotentLeased<Input = undefined, Who extends Principal = Prin
   options: LeasedRouteOptions<FastifyRequest, Input, Who>,
   handler: LeasedHandler<FastifyRequest, Input, Who>,
 ): FastifyHandler {
-  return handlerOf(leasedRoute(store, options, handler))
+  return handlerOf(leasedRoute(store, options, async (call) => bySchema(await handler(call), call.native)))
 }
 
 const advice = 'Register repriseIdempotency in the scope of the route, before it.'
 
-// For the plugin, which sees every route of its scope.
-const handlers = new WeakSet<object>()
-
-function demandNoAnswerSchema(schema: { readonly response?: unknown } | undefined): void {
-  if (schema?.response === undefined) return
-  const message =
-    'A route of Reprise has no schema of its answers: they leave as they are stored, and no schema would filter them. Choose the fields in the handler.'
-  throw new RepriseError('OPERATION_INVALID', message, { details: { option: 'schema.response' } })
+// The body for Fastify's own check by a schema, with its bytes kept for the route. Malformed JSON and too large a body are
+// refused in Fastify's way, since it is Fastify that asked.
+async function parsedBody(request: FastifyRequest): Promise<unknown> {
+  let bytes: Uint8Array
+  try {
+    bytes = await readNodeBody(request.raw, request.routeOptions.bodyLimit)
+  } catch (error) {
+    throw refused(isRepriseError(error, 'BODY_TOO_LARGE') ? 413 : 400, error)
+  }
+  Object.assign(request.raw, { rawBody: bytes })
+  if (bytes.length === 0 || !/[/+]json\b/i.test(request.headers['content-type'] ?? '')) return undefined
+  try {
+    return JSON.parse(Buffer.from(bytes).toString())
+  } catch (error) {
+    throw refused(400, error)
+  }
 }
 
+function refused(statusCode: number, cause: unknown): Error {
+  return Object.assign(new Error((cause as Error).message, { cause }), { statusCode })
+}
+
+// The answer as the route's schema for its status serialises it: what the schema does not name is neither stored nor
+// sent.
+async function bySchema(answered: Answered, request: FastifyRequest): Promise<Answered> {
+  if (request.routeOptions.schema?.response === undefined) return answered
+  const { status, headers, body } = answerOf(answered)
+  const type = headers.find(([name]) => name === 'content-type')?.[1] ?? ''
+  if (body === null || !/[/+]json\b/i.test(type)) return answered
+  const serialize = serializerOf(replies.get(request) as FastifyReply, String(status), type)
+  if (serialize === undefined) return answered
+  const json = typeof body === 'string' ? body : await text(Readable.from(body instanceof Uint8Array ? [body] : body))
+  return { ...reply(status, serialize(JSON.parse(json))), headers }
+}
+
+// As Fastify looks for it: by the status, by its class, by default; of several media types, by the one of the answer.
+function serializerOf(reply: FastifyReply, status: string, type: string): ((value: unknown) => string) | undefined {
+  for (const named of [status, `${status[0]}xx`, 'default']) {
+    const found: unknown = reply.getSerializationFunction(named)
+    if (typeof found === 'function') return found as (value: unknown) => string
+    if (found === undefined) continue
+    const media = (type.split(';')[0] as string).trim().toLowerCase()
+    return reply.getSerializationFunction(named, media) ?? reply.getSerializationFunction(named, '*/*')
+  }
+  return undefined
+}
+
+// The reply of a request, which knows the schemas of its answers.
+const replies = new WeakMap<FastifyRequest, FastifyReply>()
+
 function handlerOf(route: Route<FastifyRequest>): FastifyHandler {
-  const handler: FastifyHandler = async (request, reply) => {
+  return async (request, reply) => {
     const { originalUrl: target, raw } = request
-    // Again, for a route that is older than the plugin.
-    demandNoAnswerSchema(request.routeOptions.schema)
+    if (request.routeOptions.schema?.response !== undefined) replies.set(request, reply)
     const params = request.params as Readonly<Record<string, unknown>>
     const answer = await route.handle(nodeFacts(raw, { target, params, advice }), request)
     reply.code(answer.status)
@@ -121,6 +166,4 @@ function handlerOf(route: Route<FastifyRequest>): FastifyHandler {
     if (!(body instanceof Uint8Array)) return reply.send(Readable.from(body))
     return body.length === 0 ? reply.send() : reply.send(body)
   }
-  handlers.add(handler)
-  return handler
 }
