@@ -90,8 +90,8 @@ export function idempotentLeased<Input = undefined, Who extends Principal = Prin
 
 const advice = 'Register repriseIdempotency in the scope of the route, before it.'
 
-// The body for Fastify's own check by a schema, with its bytes kept for the route. Malformed JSON and too large a body are
-// refused in Fastify's way, since it is Fastify that asked.
+// The body for Fastify's own check by a schema, with its bytes kept for the route. Malformed JSON and too large a body
+// are refused in Fastify's way, since it is Fastify that asked.
 async function parsedBody(request: FastifyRequest): Promise<unknown> {
   let bytes: Uint8Array
   try {
@@ -132,7 +132,8 @@ function serializerOf(reply: FastifyReply, status: string, type: string): ((valu
     if (typeof found === 'function') return found as (value: unknown) => string
     if (found === undefined) continue
     const media = (type.split(';')[0] as string).trim().toLowerCase()
-    return reply.getSerializationFunction(named, media) ?? reply.getSerializationFunction(named, '*/*')
+    const ofMedia = reply.getSerializationFunction(named, media) ?? reply.getSerializationFunction(named, '*/*')
+    return ofMedia as ((value: unknown) => string) | undefined
   }
   return undefined
 }

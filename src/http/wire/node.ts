@@ -67,9 +67,9 @@ function textParams(params: Readonly<Record<string, unknown>>): Record<string, s
 }
 
 /**
- * Finds the answer of a request while its response is held: a handler that writes to the response itself is refused with
- * ANSWER_NOT_RETURNED before anything leaves, since its answer would be out before COMMIT, and would stay out if that
- * fails. Others may write meanwhile, such as a middleware whose own time-out answers in place of the route.
+ * Finds the answer of a request while its response is held: a handler that writes to the response itself is refused
+ * with ANSWER_NOT_RETURNED before anything leaves, since its answer would be out before COMMIT, and would stay out if
+ * that fails. Others may write meanwhile, such as a middleware whose own time-out answers in place of the route.
  */
 export async function held(response: ServerResponse, answer: () => Promise<Answer>): Promise<Answer> {
   // Whatever is written first goes through it: write, end and flushHeaders call it.

@@ -172,7 +172,8 @@ describe('on Fastify', () => {
       for (const name of Object.keys(answers)) {
         const answer = await post(`${url}/${name}`, { key: 'k' })
         const { headers } = answer
-        expect([headers.get('x-own'), headers.get('idempotent-replayed')]).toEqual(['yes', replayed])
+        // Fields of one's own leave with the first answer alone.
+        expect([headers.get('x-own'), headers.get('idempotent-replayed')]).toEqual([replayed ? null : 'yes', replayed])
         expect(await answer.json()).toEqual({ a: 1 })
       }
       expect(await (await post(`${url}/text`, { key: 'k' })).text()).toBe('plain')
