@@ -19,7 +19,8 @@ const runner =
     ? {}
     : { runner: new URL('./test/servers/skipping-runner.ts', import.meta.url).pathname }
 
-const slow = { testTimeout: 300_000, hookTimeout: 300_000 }
+// Limits for what builds, installs and checks whole copies of the repository: minutes, and on a busy machine many.
+const slow = { testTimeout: 1_800_000, hookTimeout: 1_800_000 }
 
 export default defineConfig({
   test: {
