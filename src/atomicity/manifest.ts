@@ -1,4 +1,4 @@
-// The manifest: what a domain can and cannot do, declared. Nobody asks a backend its name.
+// The manifest: what a domain can and cannot do, declared, so that no code depends on the name of a backend.
 
 /** How much one transaction sees of another; the words of the SQL standard. */
 export type Isolation = 'read-committed' | 'repeatable-read' | 'serializable'

@@ -11,7 +11,7 @@ import type { Failure, Outcome, ValueCodec } from './outcome.js'
 /** What kind of effect is protected. */
 export type Reversibility = 'repeatable' | 'guarded' | 'compensable' | 'irreversible'
 
-/** What atomic and leased operations are told alike. */
+/** Options of atomic and of leased operations alike. */
 export interface OperationOptions<Input, Result, Code extends string = string> {
   /**
    * Who may share a key, of an input. Mandatory: without it a stranger with the same key gets somebody else's outcome.
@@ -103,7 +103,7 @@ export interface OperationAnswers {
   readonly recovery: Recovery | undefined
 }
 
-/** What one call of an operation can be told. */
+/** Options of one call of an operation. */
 export interface CallOptions {
   /**
    * How long the call may take, or when it ends; the deadline of the intent in flight shortens it, and so does the

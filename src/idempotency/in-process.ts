@@ -1,5 +1,5 @@
 // What one process knows of the keys it works on. Of duplicates one leads, the others wait in memory and hold nothing,
-// each by its own deadline and signal. An operation that calls itself is told so. Keys that were seen finished are
+// each by its own deadline and signal. An operation that calls itself is refused. Keys that were seen finished are
 // remembered.
 
 import type { StoredKey } from '../identity/index.js'
@@ -159,7 +159,7 @@ interface Running {
 const running: ScopeKind<Running> = /* @__PURE__ */ scopeKind<Running>('reprise.operation')
 
 /**
- * What is in force around the body of an operation, so that a call of itself can be told.
+ * What is in force around the body of an operation, so that a call of itself is recognised.
  *
  * @param queue The queue of the domain: the same name means another record in another domain.
  */

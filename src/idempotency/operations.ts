@@ -1,4 +1,4 @@
-// What a domain offers to whoever makes operations of it.
+// The operations of a domain, as its users define and run them.
 
 import type { Engine, Purged, Records, TransactionControls } from '../atomicity/index.js'
 import { RepriseError } from '../kernel/index.js'

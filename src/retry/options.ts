@@ -1,4 +1,4 @@
-// What a policy and a call can be told, and what a policy is as plain data.
+// Options of a policy and of a call, and a policy as plain data.
 
 import type { Key } from '../identity/index.js'
 import {
@@ -17,7 +17,7 @@ import type { Breaker, BreakerData } from './target/breaker.js'
 import type { Budget, BudgetData } from './target/budget.js'
 import type { Classifier, ReturnedVerdict, Verdict } from './verdict.js'
 
-/** What the body is told about the attempt it makes. */
+/** What the body gets to know of the attempt it makes. */
 export interface Attempt {
   /** Which call this is; the first is 1. */
   readonly number: number
@@ -40,7 +40,7 @@ export interface HedgeOptions {
   readonly after: Duration
 }
 
-/** Everything a policy can be told. All of it has a default. */
+/** Options of a policy. Each has a default. */
 export interface RetryPolicyOptions {
   /** The name in events and reports. Default `'retry'`. */
   readonly name?: string
@@ -89,7 +89,7 @@ export interface RetryPolicyOptions {
   readonly random?: Random
 }
 
-/** What one call can be told. */
+/** Options of one call. */
 export interface RunOptions<Result> {
   /** Ends the call: no further attempt, and it rejects with the signal's reason at once. */
   readonly signal?: AbortSignal

@@ -15,7 +15,7 @@ export interface TransactionKey {
   readonly key: Key
 }
 
-/** What all transactions of a domain are told, unless a call says otherwise. */
+/** Options of all transactions of a domain, unless a call says otherwise. */
 export interface TransactionDefaults {
   /** How long the whole call may take: waiting, body, COMMIT, resolution and all attempts. Default `'10s'`. */
   readonly deadline?: Duration
@@ -53,7 +53,7 @@ export interface TransactionDefaults {
   readonly random?: Random
 }
 
-/** What one transaction can be told. */
+/** Options of one transaction. */
 export interface TransactOptions
   extends Omit<TransactionDefaults, 'clock' | 'random' | 'deadline' | 'effects' | 'allowOrigins'> {
   /** A deadline of this call; the deadline of the intent in flight shortens it. Default: the domain's. */

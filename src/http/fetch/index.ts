@@ -20,7 +20,7 @@ import { fetchResponse, fieldsOf } from '../wire/index.js'
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
 /**
- * What routes of the fetch standard are told beside the usual. `Context` is what the server passes beside the request.
+ * Options of routes of the fetch standard beside the usual ones. `Context` is what the server passes beside the request.
  */
 export interface FetchOptions<Context extends readonly unknown[]> {
   /** What the router found in the path, from what the server passes beside the request. Default: nothing. */

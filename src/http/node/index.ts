@@ -17,7 +17,7 @@ import { held, nodeFacts, sendToNode } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
-/** What routes on `node:http` are told beside the usual. */
+/** Options of routes on `node:http` beside the usual ones. */
 export interface NodeOptions {
   /**
    * Called with what the handler, `parse` or `principal` threw that is no answer, and answers by itself; the

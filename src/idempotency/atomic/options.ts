@@ -1,4 +1,4 @@
-// What an atomic operation is told beyond what all operations are told: its body, and how its transactions run.
+// Options that only atomic operations have: the body, and how its transactions run.
 
 import type { TransactionOptions } from '../../transaction/index.js'
 import type { OperationOptions } from '../definition.js'

@@ -19,7 +19,7 @@ import {
 import type { Lease } from './lease.js'
 import { isRecover, type Recover, type ResolveCall, type ResolveFunction, resolve } from './recovery.js'
 
-/** What a leased operation is told. */
+/** Options of a leased operation. */
 export interface LeasedOptions<Input, Result, Code extends string = string>
   extends OperationOptions<Input, Result, Code> {
   /** The store that keeps the marker. The effect lies outside of it. */

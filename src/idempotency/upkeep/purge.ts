@@ -14,7 +14,7 @@ import { persistently } from '../leased/store-calls.js'
 import { countOf, inPasses, type LoopOptions, loopOptionNames, paused } from './loop.js'
 import { timeAndChance } from './which.js'
 
-/** What a purge is told. */
+/** Options of a purge. */
 export interface PurgeOptions extends LoopOptions {
   readonly store: Pick<RecordStore, 'name' | 'records'>
   /** How many rows are forgotten at a time, 1 to 10,000. Default 500. */

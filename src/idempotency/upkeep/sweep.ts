@@ -19,7 +19,7 @@ export interface SweepCounts extends Readonly<Record<Looked, number>> {
   readonly taken: number
 }
 
-/** What a sweep is told. */
+/** Options of a sweep. */
 export interface SweepOptions extends LoopOptions {
   /** The store whose records are looked at. */
   readonly store: RecordStore

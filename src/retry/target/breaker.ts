@@ -196,7 +196,7 @@ function machineOf(data: BreakerData): Machine {
   return { ...machine, ...data, openFor, ...(counted && { length: 2 * data.size }) }
 }
 
-// The name under which a breaker is told of: that of the first policy it was given to.
+// The name of a breaker in events: that of the first policy it was given to.
 const policies = new WeakMap<Breaker, string>()
 
 /** Says to which policy a breaker belongs, for events. The first one counts. */

@@ -1,4 +1,4 @@
-// What a store in memory can be told.
+// Options of a store in memory.
 
 import type { TransactionDefaults } from '../../transaction/index.js'
 

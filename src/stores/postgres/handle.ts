@@ -194,7 +194,7 @@ export class TransactionClient {
     throw unsupported('COPY takes the connection for itself')
   }
 
-  /** Refused: what happens to the connection is told to the transaction. */
+  /** Refused: errors of the connection end the transaction, and nobody else listens for them. */
   on(): never {
     throw unsupported(events)
   }

@@ -1,4 +1,4 @@
-// What a store in SQLite can be told.
+// Options of a store in SQLite.
 
 import type { TransactionDefaults } from '../../transaction/index.js'
 import type { SqliteClient } from './client/client.js'

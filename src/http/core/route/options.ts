@@ -1,4 +1,4 @@
-// What a route is told: who calls, what is bound to a key, and every default of the layer, to be changed one by one.
+// Options of a route: who calls, what is bound to a key, and every default of the layer, to be changed one by one.
 
 import type { CallOptions, LeasedOptions, OperationOptions, Recover } from '../../../idempotency/index.js'
 import type { FieldRule, KeyFieldOptions } from '../../../identity/index.js'
@@ -28,7 +28,7 @@ export const operationNames = [
 type OperationTypes = Required<OperationOptions<never, AnswerJson> & CallOptions>
 
 /**
- * What all routes are told. `Native` is the framework's own request, `Input` what `parse` makes of one, `Who` what
+ * Options of all routes. `Native` is the framework's own request, `Input` what `parse` makes of one, `Who` what
  * `principal` returns.
  */
 export interface RouteOptions<Native, Input, Who extends Principal = Principal>

@@ -133,7 +133,7 @@ export function demandParts(place: unknown, members: readonly string[], handler:
     throw invalidOption('handler', 'It takes one argument, such as ({ request, input }), and returns its answer.')
 }
 
-/** What the operation of a route is told, in either mode. */
+/** The options of a route's operation, in either mode. */
 export function operationOptions<Native, Input>(
   options: RouteOptions<Native, Input>,
   settings: RouteSettings<Native, Input>,

@@ -27,7 +27,7 @@ export interface RecordRunnerParts {
   readonly connections: Connections
   readonly clock: Clock
   readonly random: Random
-  /** The longest wait for the writer's turn, in ms, where somebody is told when to give up a lock. */
+  /** The longest wait for the writer's turn, in ms, where a call says until when it waits for a lock. */
   readonly connectionWaitMs: number
   /** What an answer to COMMIT means. */
   readonly classify: (error: unknown, phase: 'committing') => Ruling
