@@ -168,7 +168,7 @@ describe('commands in the documentation', () => {
     'npm run bench -- identity': { in: 'test/tools/bench.test.ts', words: "bench('identity', " },
     'npm run test:matrix': { in: 'test/tools/run.test.ts', words: "project.run(['test:matrix'], " },
     'npm run test:tools': { in: '.ci/run', words: '\nnpm run test:tools -- ' },
-    'npm run walk': { in: 'test/walk/walk.test.ts', words: "['tools/run.mjs', 'walk', '--json']" },
+    'npm run walk': { in: 'test/walk/walk.test.ts', words: "['tools/run.mjs', 'walk', '--json', '--verbose']" },
     'npm pack': { check: 'package-contents' },
     'npm run bench -- http': { in: 'test/tools/bench.test.ts', words: "bench('http', " },
     'npm run bench -- operation': { in: 'test/tools/bench.test.ts', words: "bench('operation', " },
