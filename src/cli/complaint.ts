@@ -28,6 +28,8 @@ const failures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'RUNTIME_UNSUPPORTED',
   'SQLITE_DRIVER_MISSING',
   'STORE_CLOSED',
+  'STORE_FULL',
+  'STORE_UNREACHABLE',
   'TIMELINE_PASSED',
 ])
 

@@ -87,6 +87,8 @@ export const errorCodes = {
   STATEMENT_UNSUPPORTED: 'The client of a transaction was asked for what it does not do.',
   STEP_INVALID: 'The step name is empty, too long, or not well-formed text.',
   STORE_CLOSED: 'The store was closed.',
+  STORE_FULL: 'The disk of the store is full: nothing can be written until somebody makes room.',
+  STORE_UNREACHABLE: 'The store could not be reached for as long as the call may take.',
   TIMELINE_PASSED: 'The server is an old primary: another one was promoted in its place.',
   TRANSACTION_ABORTED: 'The body went on after an error that ended its transaction.',
   TRANSACTION_ENDED_ELSEWHERE: 'The transaction was no longer open when it was to be committed.',

@@ -20,6 +20,7 @@ export {
   transactionDefaultNames,
   transactionOptionNames,
 } from './options.js'
+export { storeFull, storeUnreachable } from './outage.js'
 export type { TransactionBody } from './run/attempt.js'
 export { type TransactionFaultPoint, transactionFaultPoints } from './run/fault-points.js'
 export type { KeyedCall, ReplayOrTakeOver } from './run/keyed.js'

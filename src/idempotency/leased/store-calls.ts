@@ -51,6 +51,7 @@ const hopeless: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'RECORD_FORMAT_NEWER',
   'STATEMENT_UNSUPPORTED',
   'STORE_CLOSED',
+  'STORE_FULL',
   'TRANSACTION_NESTED',
 ])
 

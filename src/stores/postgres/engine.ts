@@ -46,7 +46,10 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
     name,
     manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
     acquire: sessionsOn(connections, { clock, statements, bind, resolvesUnkeyed, blockers, connections }),
-    records: new SqlRecords(schema.statements, new StatementRunner({ connections, clock, connectionWaitMs })),
+    records: new SqlRecords(
+      schema.statements,
+      new StatementRunner({ domain: name, connections, clock, connectionWaitMs }),
+    ),
     classify: classifyPostgres,
     async resolve(trace, limits) {
       const beganMs = clock.monotonicMs()

@@ -53,7 +53,7 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
     this.connections = new Connections({ open, readers, queue, metaTable: this.tables.meta, clock, random })
     this.#statements = new RecordStatements(sqliteDialect, this.tables)
     const { connections, classify } = this
-    const parts = { connections, clock, random, connectionWaitMs, classify }
+    const parts = { domain: this.name, connections, clock, random, connectionWaitMs, classify }
     this.records = new SqlRecords(this.#statements, new SqliteRecordRunner(parts))
   }
 

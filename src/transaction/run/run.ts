@@ -2,13 +2,14 @@
 // nobody knows.
 
 import type { Engine, TransactionControls } from '../../atomicity/index.js'
-import { type Deadline, defined, inTime, sleep, systemClock, systemRandom } from '../../kernel/index.js'
+import { type Deadline, defined, inTime, isRepriseError, sleep, systemClock, systemRandom } from '../../kernel/index.js'
 import { currentLayer, markSpent, meet, type OpenLayer, repeatsLeft } from '../../retry/index.js'
 import { afterCommitFailed, transactionAttempt, transactionResolved } from '../../telemetry/index.js'
 import { effectRuleOf } from '../effect-guard/rule.js'
 import { type FailedTransaction, type GivenUp, remember } from '../history.js'
 import { refuseInside } from '../open-transaction.js'
 import type { TransactionDefaults } from '../options.js'
+import { storeUnreachable } from '../outage.js'
 import { UnknownCommitError } from '../unknown-commit.js'
 import { type AfterCommit, attemptOnce, type FailedAttempt, type TransactionBody } from './attempt.js'
 import { type Resolved, resolveOutcome } from './closing.js'
@@ -18,6 +19,8 @@ import { printResolveToken, type Unresolved } from './resolve-token.js'
 import { type CallSettings, settingsOfCall, type TransactionSettings } from './settings.js'
 
 const leastAfterCommitMs = 250
+/** More failures of a call are not remembered; the first one is, and the last ones are. */
+const mostRemembered = 100
 
 /**
  * Runs transactions whose key means more than a plain one; for the modules above. Throws at once what refuses a signal
@@ -68,6 +71,7 @@ export async function runTransaction<Handle extends TransactionControls, Result>
   }
   if (around !== undefined) meet(around, { name: engine.name, attempts, layer: 'inherit', own }, 'transaction')
   const failures: FailedTransaction[] = []
+  let unreachedAttempts = 0
   for (let number = 1; ; number++) {
     const end = await attemptOnce(engine, settings, body, number, layer)
     if (end.committed) {
@@ -85,21 +89,27 @@ export async function runTransaction<Handle extends TransactionControls, Result>
       announce(engine.name, failure, 'unknown')
       throw unknownCommit(engine.name, settings, end, failures, resolved.errors)
     }
-    const delayMs = nextDelayMs(settings, layer, number, end, failures)
+    const unreached = isUnreached(end)
+    if (unreached) unreachedAttempts += 1
+    // Nothing was begun, so nothing was spent of what a transaction on its own may have.
+    const begun = unreached && around === undefined ? undefined : number - unreachedAttempts
+    const delayMs = nextDelayMs(settings, layer, number, begun, end, failures)
     if (typeof delayMs === 'string') {
       failures.push(failure)
       announce(engine.name, failure, delayMs)
-      remember(end.error, { attempts: failures, because: delayMs })
+      const shown = shownAtEnd(engine.name, end)
+      remember(shown, { attempts: failures, because: delayMs })
       // A policy around it may be out of its sight.
-      markSpent(end.error, {
+      markSpent(shown, {
         ...layer,
         name: engine.name,
         kind: 'transaction',
         attempts,
         call: Number.POSITIVE_INFINITY,
       })
-      throw end.error
+      throw shown
     }
+    if (failures.length >= mostRemembered) failures.splice(1, 1)
     failures.push({ ...failure, delayMs })
     announce(engine.name, { ...failure, delayMs }, undefined)
     await pause(settings, delayMs, failures)
@@ -157,11 +167,31 @@ function unknownCommit<Result>(
   return error
 }
 
-/** The wait before the next attempt, or why there is none. */
+/** Whether the store could not be reached: no connection could be made, or it was lost before anything was begun. */
+function isUnreached<Result>({ phase, ruling }: FailedAttempt<Result>): boolean {
+  const { help, connection, outcome } = ruling
+  const before = phase === 'waiting' || phase === 'connecting'
+  return before && help === 'transient' && connection === 'discard' && outcome === 'aborted'
+}
+
+/** What a caller sees in the end: not the driver's bare error of an outage, and not a limit that is ours alone. */
+function shownAtEnd<Result>(domain: string, end: FailedAttempt<Result>): unknown {
+  const { error } = end
+  // It was found out meanwhile that it is dead.
+  if (isRepriseError(error, 'COMMIT_TIMEOUT')) return deadlinePassed('waiting for the answer to COMMIT', 0, error)
+  return isUnreached(end) && !isRepriseError(error) ? storeUnreachable(domain, error) : error
+}
+
+/**
+ * The wait before the next attempt, or why there is none.
+ *
+ * @param begun How many transactions were begun; undefined: this one was not, and counts for nothing.
+ */
 function nextDelayMs<Result>(
   settings: CallSettings,
   { allowance }: OpenLayer,
   number: number,
+  begun: number | undefined,
   { ruling }: FailedAttempt<Result>,
   failures: readonly FailedTransaction[],
 ): number | GivenUp {
@@ -169,12 +199,12 @@ function nextDelayMs<Result>(
   if (signal?.aborted) return 'signal'
   if (ruling.help === 'permanent') return 'permanent'
   budget?.failed(clock.monotonicMs(), number > 1)
-  if (number >= attempts) return 'attempts'
-  if (repeatsLeft(allowance) <= 0) return 'allowance'
+  if (begun !== undefined && begun >= attempts) return 'attempts'
+  if (begun !== undefined && repeatsLeft(allowance) <= 0) return 'allowance'
   const delayMs = backoff.delayMs(number, failures.at(-1)?.delayMs ?? 0, random)
   if (clock.monotonicMs() + delayMs >= deadline.expiresAtMs - reserveMs) return 'deadline'
   if (budget !== undefined && !budget.tryRepeat(clock.monotonicMs())) return 'budget'
-  allowance.spent += 1
+  if (begun !== undefined) allowance.spent += 1
   return delayMs
 }
 

@@ -61,6 +61,8 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'POOLING_UNSUPPORTED',
   'POOL_EXHAUSTED',
   'STORE_CLOSED',
+  'STORE_FULL',
+  'STORE_UNREACHABLE',
   'TIMELINE_PASSED',
 ])
 

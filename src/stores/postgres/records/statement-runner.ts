@@ -3,6 +3,7 @@
 
 import type { RecordLimits } from '../../../atomicity/index.js'
 import { type Clock, defined, type ErrorCode, isRepriseError, sha256, waitFor } from '../../../kernel/index.js'
+import { storeFull, storeUnreachable } from '../../../transaction/index.js'
 import {
   leftMs,
   migrationMissing,
@@ -16,12 +17,14 @@ import {
 } from '../../sql/index.js'
 import { heedNotices, isUnreplicated, untilReplicated } from '../asking/replicated.js'
 import { learnBackend } from '../asking/trace.js'
-import { endsConnection, signsOf } from '../classification.js'
+import { classifyPostgres, endsConnection, signsOf } from '../classification.js'
 import { type Connections, knownConnection } from '../connection/connections.js'
 import type { PostgresAnswer, PostgresPoolClient } from '../options.js'
 
 /** What statements need. */
 export interface RunnerParts {
+  /** The name of the store. */
+  readonly domain: string
   readonly connections: Connections
   readonly clock: Clock
   /** The longest wait for a connection, in ms. */
@@ -66,9 +69,17 @@ export class StatementRunner implements RecordRunner {
         const signs = signsOf(error)
         if (signs.some((sign) => unprepared.has(sign))) this.#prepares = false
         if (round < mostRounds && signs.some((sign) => harmless.has(sign))) continue
-        throw postgresDialect.isMissing(signs, '') ? migrationMissing(error) : error
+        throw this.#shown(error, signs)
       }
     }
+  }
+
+  #shown(error: unknown, signs: readonly string[]): unknown {
+    if (postgresDialect.isMissing(signs, '')) return migrationMissing(error)
+    if (signs.includes('53100')) return storeFull(this.#parts.domain, '53100', error)
+    const { help, connection } = classifyPostgres(error, 'connecting')
+    const unreached = help === 'transient' && connection === 'discard'
+    return unreached && !isRepriseError(error) ? storeUnreachable(this.#parts.domain, error) : error
   }
 
   async #once({ text, values }: Query, limits: RecordLimits): Promise<PostgresAnswer> {

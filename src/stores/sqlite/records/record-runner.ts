@@ -3,6 +3,7 @@
 
 import type { RecordLimits, Ruling } from '../../../atomicity/index.js'
 import { type Clock, defined, earlier, isRepriseError, pick, type Random } from '../../../kernel/index.js'
+import { storeFull } from '../../../transaction/index.js'
 import {
   type BusyLimits,
   LockTimeoutError,
@@ -24,6 +25,8 @@ import { listsIn, rowsIn, writesIn } from '../connection/statements.js'
 
 /** What the runner needs. */
 export interface RecordRunnerParts {
+  /** The name of the store. */
+  readonly domain: string
   readonly connections: Connections
   readonly clock: Clock
   readonly random: Random
@@ -158,6 +161,9 @@ export class SqliteRecordRunner implements RecordRunner {
     try {
       return await work(left)
     } catch (error) {
+      if (this.#parts.classify(error, 'committing').sign === 'SQLITE_FULL') {
+        throw storeFull(this.#parts.domain, 'SQLITE_FULL', error)
+      }
       const shown = isBusy(error) ? new LockTimeoutError(error, []) : error
       const waited = shown !== error || isRepriseError(error, 'POOL_EXHAUSTED')
       throw waited && leftMs(limits, clock) <= 0 ? tooLate(shown) : shown
