@@ -76,10 +76,7 @@ export class StatementRunner implements RecordRunner {
 
   #shown(error: unknown, signs: readonly string[]): unknown {
     if (postgresDialect.isMissing(signs, '')) return migrationMissing(error)
-    if (signs.includes('53100')) return storeFull(this.#parts.domain, '53100', error)
-    const { help, connection } = classifyPostgres(error, 'connecting')
-    const unreached = help === 'transient' && connection === 'discard'
-    return unreached && !isRepriseError(error) ? storeUnreachable(this.#parts.domain, error) : error
+    return signs.includes('53100') ? storeFull(this.#parts.domain, '53100', error) : error
   }
 
   async #once({ text, values }: Query, limits: RecordLimits): Promise<PostgresAnswer> {
@@ -136,6 +133,9 @@ export class StatementRunner implements RecordRunner {
     try {
       return await connections.take(defined({ waitMs, signal }))
     } catch (error) {
+      // Nothing was sent. What is lost later may have happened, and keeps the driver's error.
+      const unreached = !isRepriseError(error) && classifyPostgres(error, 'connecting').help === 'transient'
+      if (unreached) throw storeUnreachable(this.#parts.domain, error)
       const waited = isRepriseError(error) && waits.has(error.code)
       throw waited && waitMs === left ? tooLate(error) : error
     }
