@@ -13,3 +13,8 @@ export interface DiagnosticsChannel {
 export function diagnosticsChannel(name: string): DiagnosticsChannel | undefined {
   return builtin('node:diagnostics_channel')?.channel(name) as DiagnosticsChannel | undefined
 }
+
+/** Listens to a channel of the runtime or of a library from now on, for good. Does nothing where there are none. */
+export function onDiagnostics(name: string, listener: (message: unknown) => void): void {
+  builtin('node:diagnostics_channel')?.subscribe(name, listener)
+}

@@ -70,6 +70,7 @@ export {
   sameLayer,
 } from './run/layers.js'
 export { markSpent, type Spending } from './run/spent.js'
+export { SentWatch } from './sent.js'
 export {
   type Breaker,
   type BreakerData,

@@ -39,6 +39,13 @@ export interface VerdictExtra {
    * so that neither breaker nor budget counts it as a failure. Default false.
    */
   readonly inFlight?: boolean
+  /**
+   * What `happened: 'no'` rests on, where it is known of one request only: `unsent`: an error shows that its request
+   * did not leave; `uncalled`: a refusal of ours, before a request was made; `refused`: an answer shows that its
+   * request was not processed. It stands only where no other request left in the same attempt. Default: none, whoever
+   * gives the verdict answers for the whole attempt.
+   */
+  readonly proof?: 'unsent' | 'uncalled' | 'refused'
 }
 
 /** The two answers about one failed attempt, and the word for why. */
@@ -57,8 +64,8 @@ export function transient(why: string, happened: Happened, extra?: VerdictExtra)
 }
 
 /** A failure that no other try will cure. `happened` is `maybe` unless something proves otherwise. */
-export function permanent(why: string, happened: Happened = 'maybe'): Verdict {
-  return { help: 'permanent', happened, why }
+export function permanent(why: string, happened: Happened = 'maybe', extra?: VerdictExtra): Verdict {
+  return { help: 'permanent', happened, why, ...extra }
 }
 
 /** Work to be dropped: counted, not thrown, not repeated. */
@@ -200,7 +207,7 @@ function together(verdicts: readonly (Verdict | undefined)[]): Verdict | undefin
 const ownVerdicts: ReadonlyMap<unknown, Verdict> = /* @__PURE__ */ new Map([
   ['ATTEMPT_TIMEOUT', transient('ATTEMPT_TIMEOUT', 'maybe')],
   ['DEADLINE_EXCEEDED', transient('DEADLINE_EXCEEDED', 'maybe')],
-  ['BREAKER_OPEN', transient('BREAKER_OPEN', 'no')],
+  ['BREAKER_OPEN', transient('BREAKER_OPEN', 'no', { proof: 'uncalled' })],
   ['EFFECT_IN_TRANSACTION', permanent('EFFECT_IN_TRANSACTION')],
   ['UNKNOWN_OUTCOME', permanent('UNKNOWN_OUTCOME')],
 ])
@@ -211,5 +218,5 @@ export const ownErrorClassifier: Classifier = (error) => {
   if (verdict === undefined || !isRepriseError(error)) return undefined
   // The effect guard says whether it stopped the effect, or noticed it too late.
   const isStopped = error.code === 'EFFECT_IN_TRANSACTION' && error.details['left'] === false
-  return isStopped ? { ...verdict, happened: 'no' } : verdict
+  return isStopped ? { ...verdict, happened: 'no', proof: 'uncalled' } : verdict
 }

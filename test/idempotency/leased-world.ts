@@ -8,6 +8,7 @@ import type { LeasedOptions } from '../../src/idempotency/leased/plan.js'
 import { hold } from '../../src/idempotency/leased/recovery.js'
 import { type Key, mintKey, scope } from '../../src/identity/index.js'
 import type { CancelTimer, Clock } from '../../src/kernel/index.js'
+import { forCodes, transient } from '../../src/retry/index.js'
 import { memoryManifest } from '../../src/stores/memory/index.js'
 import { MemoryRecords } from '../../src/stores/memory/records.js'
 import { type ManualClock, manualClock } from '../../src/testing/index.js'
@@ -127,6 +128,8 @@ export function chargeOptions<Code extends string = never>(
     window: '24h',
     lease: '30s',
     recover: hold(),
+    // Errors of the tests are made up: no request is seen to fail, so it is declared that they are proof.
+    classify: forCodes({ ECONNREFUSED: transient('ECONNREFUSED', 'no') }),
     ...parts,
   }
 }

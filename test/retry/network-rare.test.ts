@@ -73,7 +73,12 @@ describe('HTTP/2', () => {
     await once(client, 'goaway')
     // Older Nodes throw it at once, newer ones give a stream that fails.
     const error = await failure((async () => finished(client.request(post).end('x').resume()))())
-    expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'ERR_HTTP2_GOAWAY_SESSION' })
+    expect(judge(error)).toEqual({
+      help: 'transient',
+      happened: 'no',
+      why: 'ERR_HTTP2_GOAWAY_SESSION',
+      proof: 'unsent',
+    })
     expect(streams).toBe(1)
   })
 
@@ -111,7 +116,12 @@ describe('HTTP/2', () => {
     const refused = http2.connect(`http://${host}:${await refusedPort()}`).on('error', () => {})
     const error = await failure(finished(refused.request(post).end('x').resume()))
     expect(error).toMatchObject({ code: 'ERR_HTTP2_STREAM_CANCEL', cause: { code: 'ECONNREFUSED' } })
-    expect(networkClassifier(error)).toEqual({ help: 'transient', happened: 'no', why: 'ERR_HTTP2_STREAM_CANCEL' })
+    expect(networkClassifier(error)).toEqual({
+      help: 'transient',
+      happened: 'no',
+      why: 'ERR_HTTP2_STREAM_CANCEL',
+      proof: 'unsent',
+    })
   })
 
   it('a session that the server destroys in the middle of an upload: ERR_STREAM_PREMATURE_CLOSE', async () => {
@@ -194,20 +204,20 @@ if (namespaceOptions) {
     it('a name while no resolver can be reached: EAI_AGAIN', async () => {
       const error = await told(fetching('http://somebody.example'))
       expect(error.cause).toMatchObject({ syscall: 'getaddrinfo' })
-      expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'EAI_AGAIN' })
+      expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'EAI_AGAIN', proof: 'unsent' })
     })
 
     it('connecting where no route leads: ENETUNREACH', async () => {
       const error = await told(fetching('http://192.0.2.1:8080'))
       expect(error.cause).toMatchObject({ syscall: 'connect' })
-      expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'ENETUNREACH' })
+      expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'ENETUNREACH', proof: 'unsent' })
     })
 
     it('connecting where the route says unreachable: EHOSTUNREACH', async () => {
       const route = 'ip link set lo up && ip route add unreachable 192.0.2.0/24'
       const error = await told(fetching('http://192.0.2.1:8080'), route)
       expect(error.cause).toMatchObject({ syscall: 'connect' })
-      expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'EHOSTUNREACH' })
+      expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'EHOSTUNREACH', proof: 'unsent' })
     })
 
     it('connecting where a router says that it knows no such host: EHOSTDOWN', async () => {
@@ -229,7 +239,7 @@ if (namespaceOptions) {
         links.join(' && '),
       )
       expect(error.cause).toMatchObject({ syscall: 'connect' })
-      expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'EHOSTDOWN' })
+      expect(judge(error)).toEqual({ help: 'transient', happened: 'no', why: 'EHOSTDOWN', proof: 'unsent' })
     })
 
     it('a peer that vanishes after the connection was made: ETIMEDOUT', async () => {

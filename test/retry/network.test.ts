@@ -97,7 +97,7 @@ const isMaybe = expect.objectContaining({ help: 'transient', happened: 'maybe' }
 describe('before the first byte: no', () => {
   it('a refused connection', async () => {
     const port = await refusedPort()
-    const verdict = { help: 'transient', happened: 'no', why: 'ECONNREFUSED' }
+    const verdict = { help: 'transient', happened: 'no', why: 'ECONNREFUSED', proof: 'unsent' }
     expect(networkClassifier(await fetchError(`http://127.0.0.1:${port}`))).toEqual(verdict)
     expect(networkClassifier(await nodeError({ port }))).toEqual(verdict)
   })
@@ -115,7 +115,12 @@ describe('before the first byte: no', () => {
       done(null, addresses)
     const error = await nodeError({ host: 'two.test', port, lookup: lookup as never, ...{ autoSelectFamily: true } })
     expect(error).toBeInstanceOf(AggregateError)
-    expect(networkClassifier(error)).toEqual({ help: 'transient', happened: 'no', why: 'ECONNREFUSED' })
+    expect(networkClassifier(error)).toEqual({
+      help: 'transient',
+      happened: 'no',
+      why: 'ECONNREFUSED',
+      proof: 'unsent',
+    })
     const dispatcher = agent({ connect: { lookup, autoSelectFamily: true } })
     const wrapped = await fetchError(`http://two.test:${port}`, { dispatcher })
     expect((wrapped as Error).cause).toBeInstanceOf(AggregateError)
@@ -125,18 +130,23 @@ describe('before the first byte: no', () => {
   it('a connection that takes too long', async () => {
     const dispatcher = agent({ connect: { timeout: 50, lookup: () => {} } })
     const error = await fetchError('http://slow.test', { dispatcher })
-    expect(networkClassifier(error)).toEqual({ help: 'transient', happened: 'no', why: 'UND_ERR_CONNECT_TIMEOUT' })
+    expect(networkClassifier(error)).toEqual({
+      help: 'transient',
+      happened: 'no',
+      why: 'UND_ERR_CONNECT_TIMEOUT',
+      proof: 'unsent',
+    })
   })
 
   it('a socket file that is not there, a local address that is not ours, a broadcast address', async () => {
     const missing = await nodeError({ socketPath: '/nonexistent/reprise.sock' })
-    expect(networkClassifier(missing)).toEqual({ help: 'transient', happened: 'no', why: 'connect' })
+    expect(networkClassifier(missing)).toEqual({ help: 'transient', happened: 'no', why: 'connect', proof: 'unsent' })
     expect(networkClassifier(await nodeError({ port: 9, localAddress: '192.0.2.1' }))).toEqual(isUnsent)
     expect(networkClassifier(await nodeError({ host: '255.255.255.255', port: 9 }))).toEqual(isUnsent)
   })
 
   it('a certificate that is not trusted, not for this name, or expired: permanent, and no byte of the request arrives', async () => {
-    const verdict = { help: 'permanent', happened: 'no', why: 'tls-certificate' }
+    const verdict = { help: 'permanent', happened: 'no', why: 'tls-certificate', proof: 'unsent' }
     const good = selfSigned({ name: 'other.test' })
     const expired = selfSigned({ name: 'localhost', validUntilMs: Date.now() - 60_000 })
     let bytes = 0
@@ -171,7 +181,7 @@ describe('before the first byte: no', () => {
     const old = https.createServer({ ...selfSigned(), maxVersion: 'TLSv1.2' }).on('tlsClientError', () => {})
     open.push(old)
     const port = await listen(old as never)
-    const verdict = { help: 'permanent', happened: 'no', why: 'tls' }
+    const verdict = { help: 'permanent', happened: 'no', why: 'tls', proof: 'unsent' }
     expect(networkClassifier(await nodeError({ port, minVersion: 'TLSv1.3' }, https))).toEqual(verdict)
     const dispatcher = agent({ connect: { minVersion: 'TLSv1.3' } })
     expect(networkClassifier(await fetchError(`https://127.0.0.1:${port}`, { dispatcher }))).toEqual(verdict)
@@ -181,7 +191,7 @@ describe('before the first byte: no', () => {
     const leaves = createServer((socket) => socket.once('data', () => socket.end()).on('error', () => {}))
     open.push(leaves)
     const port = await listen(leaves)
-    const verdict = { help: 'transient', happened: 'no', why: 'ECONNRESET' }
+    const verdict = { help: 'transient', happened: 'no', why: 'ECONNRESET', proof: 'unsent' }
     expect(networkClassifier(await nodeError({ port }, https))).toEqual(verdict)
     expect(networkClassifier(await fetchError(`https://127.0.0.1:${port}`))).toEqual(verdict)
   })
@@ -198,7 +208,12 @@ describe('before the first byte: no', () => {
     const error = await finished(stream.resume()).catch((reason: unknown) => reason)
     note(error)
     session.destroy()
-    expect(networkClassifier(error)).toEqual({ help: 'transient', happened: 'no', why: 'ERR_HTTP2_STREAM_ERROR' })
+    expect(networkClassifier(error)).toEqual({
+      help: 'transient',
+      happened: 'no',
+      why: 'ERR_HTTP2_STREAM_ERROR',
+      proof: 'unsent',
+    })
     const other = { code: 'ERR_HTTP2_STREAM_ERROR', message: 'Stream closed with error code NGHTTP2_INTERNAL_ERROR' }
     expect(networkClassifier(other)).toEqual(isMaybe)
   })
@@ -346,8 +361,18 @@ describe('the table of codes', () => {
   })
 
   it.each(provenCodes)('$code is $happened ($proof)', ({ code, happened, proof, metIn, why }) => {
-    expect(networkClassifier({ code })).toEqual({ help: 'transient', happened, why: code })
-    expect(networkClassifier({ code, syscall: 'connect' })).toEqual({ help: 'transient', happened: 'no', why: code })
+    expect(networkClassifier({ code })).toEqual({
+      help: 'transient',
+      happened,
+      why: code,
+      ...(happened === 'no' && { proof: 'unsent' }),
+    })
+    expect(networkClassifier({ code, syscall: 'connect' })).toEqual({
+      help: 'transient',
+      happened: 'no',
+      why: code,
+      proof: 'unsent',
+    })
     expect(proof === 'constructed').toBe(why !== undefined)
     expect(proof === 'socket').toBe(metIn !== undefined)
   })

@@ -11,7 +11,7 @@ import {
   type Step,
   serversOfTest,
 } from '../../../test/retry/sockets.js'
-import { atomic, readOnly, UnknownOutcomeError } from '../../retry/index.js'
+import { atomic, forCodes, readOnly, transient, UnknownOutcomeError } from '../../retry/index.js'
 
 const server = serversOfTest()
 const post = { method: 'POST', body: 'charge 4711' }
@@ -143,12 +143,14 @@ describe('redirects', () => {
 
   it('an error that is thrown again is judged again', async () => {
     const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
+    // This fetch sends nothing that could be seen.
+    const classify = forCodes({ ECONNREFUSED: transient('ECONNREFUSED', 'no') })
     let calls = 0
     const redirects: typeof fetch = async () => {
       if (++calls === 2) return new Response(null, { status: 307, headers: { location: '/to' } })
       throw refused
     }
-    const sent = client({ fetch: redirects, policy: { attempts: 5 } }).fetch('http://127.0.0.1/', post)
+    const sent = client({ fetch: redirects, policy: { attempts: 5, classify } }).fetch('http://127.0.0.1/', post)
     await expect(sent).rejects.toBeInstanceOf(UnknownOutcomeError)
     expect(calls).toBe(3)
   })

@@ -3,7 +3,7 @@
 
 import { derive, type Key } from '../../identity/index.js'
 import { type Clock, type Deadline, RepriseError, remainingMs } from '../../kernel/index.js'
-import type { Classifier } from '../../retry/index.js'
+import { type Classifier, SentWatch } from '../../retry/index.js'
 import { leaseLost, operationUnknown } from '../errors.js'
 import { reach } from './fault-points.js'
 import type { HeldClaim } from './held-claim.js'
@@ -122,14 +122,17 @@ export class BodyLease implements Lease {
     }
     // From here to the call there is no wait, so that nothing can come between check and use.
     entry.sent = 'under-way'
+    const watch = new SentWatch()
     try {
-      const value = await call({ key, signal: this.signal, attempt: this.attempt, fence: this.fence })
+      const value = await watch.call(call, { key, signal: this.signal, attempt: this.attempt, fence: this.fence })
       entry.sent = 'done'
       const after = reach('leased.after-effect')
       if (after) await after
       return value
     } catch (error) {
-      if (entry.sent === 'under-way') entry.sent = classify(error)?.happened === 'no' ? 'no' : 'maybe'
+      const verdict = entry.sent === 'under-way' ? classify(error) : undefined
+      if (verdict !== undefined && watch.judge(verdict, error).happened === 'no') entry.sent = 'no'
+      else if (entry.sent === 'under-way') entry.sent = 'maybe'
       throw error
     }
   }

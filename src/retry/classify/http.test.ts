@@ -62,7 +62,7 @@ describe('httpVerdict by status', () => {
 
   it('a retryable problem of a Reprise server makes 409 and 503 transient and no', () => {
     const problem = { type: 'https://reprise.example/problems/in-flight', retryable: true }
-    const refused = { help: 'transient', happened: 'no', why: 'http-409' }
+    const refused = { help: 'transient', happened: 'no', why: 'http-409', proof: 'refused' }
     expect(verdictOn(409, {}, { problem })).toEqual({ ...refused, inFlight: true })
     const type = 'https://reprise.example/problems/outcome-unknown'
     expect(verdictOn(409, {}, { problem: { ...problem, type } })).toEqual(refused)
@@ -82,8 +82,8 @@ describe('httpVerdict by status', () => {
 
 describe('a 409 where keys are honoured', () => {
   const problem = { type: 'urn:reprise:problem:in-flight' }
-  const inFlight = { help: 'transient', happened: 'no', why: 'http-409', inFlight: true }
-  const conflict = { help: 'permanent', happened: 'no', why: 'http-409', conflict: true }
+  const inFlight = { help: 'transient', happened: 'no', why: 'http-409', inFlight: true, proof: 'refused' }
+  const conflict = { help: 'permanent', happened: 'no', why: 'http-409', conflict: true, proof: 'refused' }
 
   it('is in flight where it asks to come back, or says so', () => {
     const after = { 'retry-after': '2' }

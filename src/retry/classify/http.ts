@@ -74,10 +74,12 @@ export function httpVerdict(facts: HttpFacts): Verdict | undefined {
     ((status === 503 || status === 409) && problem?.retryable && (problem.type ?? 'about:blank') !== 'about:blank')
   const isEarly = status === 503 || status === 408 ? facts.refusesBeforeProcessing : status < 452
   const should = [header('x-should-retry'), header('stripe-should-retry')]
+  const happened = isRefusal || isEarly ? 'no' : 'maybe'
   return {
     help: isRefusal || should.includes('true') || transientStatus.test(`${status}`) ? 'transient' : 'permanent',
-    happened: isRefusal || isEarly ? 'no' : 'maybe',
+    happened,
     why: `http-${status}`,
+    ...(happened === 'no' && { proof: 'refused' as const }),
     ...(waitMs >= 0 && { retryAfterMs: waitMs }),
     ...(isBusy && { overload: true }),
     ...((status === 412 || status === 409) && !isRefusal && { conflict: true }),

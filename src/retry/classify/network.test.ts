@@ -13,7 +13,12 @@ describe('networkClassifier', () => {
     ['connectivity', 'maybe'],
     [undefined, 'maybe'],
   ])('ETIMEDOUT in %s is %s', (syscall, happened) => {
-    expect(networkClassifier({ code: 'ETIMEDOUT', syscall })).toEqual({ help: 'transient', happened, why: 'ETIMEDOUT' })
+    expect(networkClassifier({ code: 'ETIMEDOUT', syscall })).toEqual({
+      help: 'transient',
+      happened,
+      why: 'ETIMEDOUT',
+      ...(happened === 'no' && { proof: 'unsent' }),
+    })
   })
 
   it('never puts a code that it does not know into a word', () => {
@@ -21,6 +26,7 @@ describe('networkClassifier', () => {
       help: 'transient',
       happened: 'no',
       why: 'connect',
+      proof: 'unsent',
     })
     expect(networkClassifier({ code: 'ENOTFOUND', syscall: 'getaddrinfo' })?.why).toBe('getaddrinfo')
     expect(networkClassifier({ code: 'E<script>', syscall: 'read' })).toBeUndefined()
@@ -62,7 +68,8 @@ describe('networkClassifier', () => {
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
     'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   ])('%s is found before the request is sent', (code) => {
-    expect(networkClassifier({ code })).toEqual({ help: 'permanent', happened: 'no', why: 'tls-certificate' })
+    const said = { help: 'permanent', happened: 'no', why: 'tls-certificate', proof: 'unsent' }
+    expect(networkClassifier({ code })).toEqual(said)
   })
 
   it('a code that only looks like one of a certificate is not known', () => {
@@ -77,7 +84,8 @@ describe('networkClassifier', () => {
     ['ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR', 'maybe'],
     ['EPROTO', 'maybe'],
   ])('%s is permanent, and %s', (code, happened) => {
-    expect(networkClassifier({ code })).toEqual({ help: 'permanent', happened, why: 'tls' })
+    const proof = happened === 'no' && { proof: 'unsent' }
+    expect(networkClassifier({ code })).toEqual({ help: 'permanent', happened, why: 'tls', ...proof })
   })
 })
 

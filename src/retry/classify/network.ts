@@ -5,9 +5,9 @@
 // returned), a check of the certificate (made before the request is written), or a count of the bytes written. Codes
 // that have two meanings, ECONNRESET above all, are `maybe` unless the error itself carries the proof.
 //
-// The verdict is on the exchange the error came from. fetch follows redirects by default, so the exchange that was
-// refused may be the second one, after the first had its effect: for what must not be repeated, use the HTTP client, or
-// fetch with `redirect: 'manual'`.
+// The verdict is on the exchange the error came from, as its `proof` says. fetch follows redirects by default, so the
+// exchange that was refused may be the second one, after the first had its effect: whoever acts on a `no` holds it
+// against what was seen to leave (see sent.ts).
 
 import { alongCauses, type Classifier, type ErrorFacts, permanent, transient } from '../verdict.js'
 
@@ -31,6 +31,7 @@ const certificate =
 /** Alerts that a TLS server sends only while it has not finished shaking hands (RFC 8446, 6.2). */
 const handshakeAlert = /alert.(protocol.version|handshake.failure)/i
 
+const unsentProof = { proof: 'unsent' } as const
 const malformed = /* @__PURE__ */ permanent('http-malformed')
 
 /** Failures of the network: see the head of this file. */
@@ -43,12 +44,13 @@ export const networkClassifier: Classifier = /* @__PURE__ */ alongCauses((facts)
   if (typeof syscall === 'string' && beforeSending.test(syscall)) {
     // A word is never input: a code that is not listed is called by what failed.
     const why = isListed ? code : syscall
-    return hopeless.test(code) ? permanent(why, 'no') : transient(why, 'no')
+    return hopeless.test(code) ? permanent(why, 'no', unsentProof) : transient(why, 'no', unsentProof)
   }
-  if (isListed) return transient(code, isProvenUnsent(code, facts) ? 'no' : 'maybe')
-  if (certificate.test(code)) return permanent('tls-certificate', 'no')
+  if (isListed) return isProvenUnsent(code, facts) ? transient(code, 'no', unsentProof) : transient(code, 'maybe')
+  if (certificate.test(code)) return permanent('tls-certificate', 'no', unsentProof)
   if (/^(EPROTO$|ERR_SSL_)/.test(code)) {
-    return permanent('tls', handshakeAlert.test(`${code} ${facts['message']}`) ? 'no' : 'maybe')
+    const isEarly = handshakeAlert.test(`${code} ${facts['message']}`)
+    return isEarly ? permanent('tls', 'no', unsentProof) : permanent('tls')
   }
   return code.startsWith('HPE_') ? malformed : undefined
 })

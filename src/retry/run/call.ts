@@ -19,6 +19,7 @@ import type { ForeignLayer } from '../foreign-layers.js'
 import { comparisonOf, type Guard } from '../guard.js'
 import { type AttemptRecord, remember } from '../history.js'
 import type { Attempt, Body, Resolution, RunOptions } from '../options.js'
+import { SentWatch } from '../sent.js'
 import type { Breaker } from '../target/breaker.js'
 import { UnknownOutcomeError } from '../unknown-outcome.js'
 import {
@@ -150,6 +151,8 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   private readonly around: OpenLayer | undefined
   private readonly isHedged: boolean
   private readonly number: number
+  // What left during the latest attempt, where nothing makes a repeat harmless: such attempts are made one at a time.
+  private sent: SentWatch | undefined
   // Made by the first failure, here or inside: most calls have none.
   private failuresSoFar: Failures<Result> | undefined
   private ownAllowance: Allowance | undefined
@@ -169,7 +172,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   ) {
     this.settings = settings
     this.guard = guard
-    this.body = body
+    this.body = guard === undefined ? (attempt) => this.watch().call(body, attempt) : body
     this.deadline = deadline
     this.signal = options?.signal
     this.options = options
@@ -177,6 +180,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     this.isHedged = isHedged
     calls += 1
     this.number = calls
+    this.sent = undefined
     this.failuresSoFar = undefined
     this.ownAllowance = undefined
   }
@@ -197,6 +201,11 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     if (this.around !== undefined && this.settings.layer === 'inherit') return this.around.allowance
     this.ownAllowance ??= { attempts: this.settings.attempts, spent: 0 }
     return this.ownAllowance
+  }
+
+  private watch(): SentWatch {
+    this.sent = new SentWatch()
+    return this.sent
   }
 
   /** What went wrong so far. */
@@ -372,10 +381,12 @@ export class Call<Result> implements LimitedCall, OpenLayer {
       failures.verdict = transient('aborted', 'maybe')
       return this.abandoned(number, failure, nowMs)
     }
+    const error = failure.returned ? undefined : failure.error
     // A first attempt may have been out of sight of what it called.
     if (number === 1 && settings.attempts > 1 && spentSoFar.any)
-      joinSpent(failure.returned ? failure.value : failure.error, this, this.number)
-    failures.verdict = failure.verdict ?? soundVerdict(settings.classify((failure as { error: unknown }).error))
+      joinSpent(failure.returned ? failure.value : error, this, this.number)
+    const verdict = failure.verdict ?? soundVerdict(settings.classify(error))
+    failures.verdict = this.sent?.judge(verdict, error) ?? verdict
     // At its deadline a hedged call fails once, however many attempts it ends.
     const isSame = this.isHedged && isSameDeadline(failure, failures.latest)
     const { help, inFlight } = failures.verdict

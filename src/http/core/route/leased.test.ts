@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { listening, type Native, send, settledInTime, usual } from '../../../../test/http/route-world.js'
 import { type StoreFault, world } from '../../../../test/idempotency/leased-world.js'
+import { refusedPort } from '../../../../test/retry/sockets.js'
 import type { RecordLimits } from '../../../atomicity/index.js'
 import { didNotHappen, happened, hold, rerunKeyed, resolve, stillUnknown } from '../../../idempotency/index.js'
 import { mintKey } from '../../../identity/index.js'
@@ -98,8 +99,8 @@ it('frees the key where nothing was sent, and hands on what was thrown or answer
   class SlowDown extends Error {}
   const ends: LeasedHandler<Native, undefined>[] = [
     async ({ lease }) => {
-      const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
-      await lease.effect('charge', () => Promise.reject(refused)).catch(() => undefined)
+      const nowhere = `http://127.0.0.1:${await refusedPort()}`
+      await lease.effect('charge', () => fetch(nowhere, { method: 'POST' })).catch(() => undefined)
       return reply(503, 'busy')
     },
     ({ lease }) => {
