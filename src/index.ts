@@ -9,6 +9,7 @@ export {
   type Key,
   keyWindow,
   mintKey,
+  parseKey,
   parseKeyField,
   printKeyField,
   type Scope,

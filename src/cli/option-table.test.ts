@@ -54,6 +54,7 @@ describe('readOptions', () => {
     [['--atempts', '3'], 'Unknown option: --atempts; did you mean --attempts?'],
     [['--not-idempotnt'], 'Unknown option: --not-idempotnt; did you mean --not-idempotent?'],
     [['--something-else'], 'Unknown option: --something-else'],
+    [['--key'], 'Unknown option: --key'],
     [['storm'], 'Unexpected argument: storm'],
     [['-a'], 'Unexpected argument: -a'],
     [['--attempts'], '--attempts needs a value'],

@@ -1,6 +1,6 @@
 // Commands and their options as data: one entry says how an option is read, checked and explained.
 
-import type { ErrorCode } from '../kernel/index.js'
+import { type ErrorCode, nearestName } from '../kernel/index.js'
 import type { Io } from './io.js'
 
 /** An option: `--name VALUE` or `--name=VALUE`; a flag stands alone. */
@@ -133,25 +133,8 @@ function readValue({ name, kind, choices = [] }: Option, value: string | undefin
 
 function unknown(written: string, options: readonly Option[]): string {
   const names = options.flatMap(({ name, opposite }) => (opposite === undefined ? [name] : [name, opposite]))
-  const [nearest] = names
-    .map((name) => ({ name, steps: distance(written, name) }))
-    .filter(({ steps }) => steps <= 3)
-    .sort((a, b) => a.steps - b.steps)
-  return `Unknown option: --${written}${nearest === undefined ? '' : `; did you mean --${nearest.name}?`}`
-}
-
-/** How many letters must be added, dropped or changed to get from one word to the other (Levenshtein, 1965). */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j += 1) {
-      const changed = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(changed, (row[j] as number) + 1, (next[j - 1] as number) + 1))
-    }
-    row = next
-  }
-  return row[b.length] as number
+  const nearest = nearestName(written, names)
+  return `Unknown option: --${written}${nearest === undefined ? '' : `; did you mean --${nearest}?`}`
 }
 
 /** The help of a command. */

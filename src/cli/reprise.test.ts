@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { ioInMemory, type Seen } from '../../test/cli/io-in-memory.js'
 import { runCommandLine } from './reprise.js'
@@ -39,10 +40,16 @@ it.each(['', ...helps.map((name) => `${name} --help`)])('"%s" fits into any term
   }
 })
 
+it.each(['--version', '-v'])('%s names the version of the package', async (line) => {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  expect(await run(line)).toMatchObject({ out: `${version}\n`, err: '', code: 0 })
+})
+
 describe('used wrongly', () => {
   it.each([
     ['fly', 'Unknown command: fly'],
     ['constructor', 'Unknown command: constructor'],
+    ['inspct', 'Unknown command: inspct; did you mean inspect?'],
     ['postgres://app:s3cret@db.example/app', 'Unknown command: postgres://…@db.example/app'],
   ])('%s', async (line, message) => {
     const { err, out, code } = await run(line)

@@ -1,5 +1,7 @@
 // The commands, and what happens when one is used wrongly.
 
+import { createRequire } from 'node:module'
+import { nearestName } from '../kernel/index.js'
 import { complaintOf } from './complaint.js'
 import { conformanceCommand } from './conformance/conformance-command.js'
 import type { Io } from './io.js'
@@ -30,8 +32,11 @@ const usage = `${Object.entries(commands)
   .map(([name, { summary }]) => `${`reprise ${name}`.padEnd(26)}${summary}\n`)
   .join('')}
 For example: reprise inspect --url sqlite:data/app.db --state unknown
-Each command explains itself with --help.
+Each command explains itself with --help. reprise --version names this version.
 `
+
+// The package is as far from the sources as from what is built of them.
+const packageVersion = (): string => createRequire(import.meta.url)('../../package.json').version
 
 /**
  * Runs a command line (without the program's name). The exit code is 0, 1 if something failed, 2 if it was used
@@ -70,11 +75,18 @@ async function dispatch(args: readonly string[], io: Io): Promise<void> {
     return
   }
   const [first, second] = args
+  if (first === '--version' || first === '-v') {
+    io.write(`${packageVersion()}\n`)
+    return
+  }
   if (asked || first === undefined) {
     io.write(fitted(usage, io.columns))
     return
   }
-  if (first !== 'simulate') throw new UsageError(`Unknown command: ${first}`)
+  if (first !== 'simulate') {
+    const nearest = nearestName(first, Object.keys(commands))
+    throw new UsageError(`Unknown command: ${first}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`)
+  }
   throw new UsageError(
     second === undefined ? 'simulate what? storm or jitter' : `Cannot simulate ${second}: storm or jitter`,
   )

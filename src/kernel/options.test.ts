@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { defined, demandKnown, demandWhole, pick } from './options.js'
+import { defined, demandKnown, demandWhole, nearestName, pick } from './options.js'
 
 describe('demandKnown', () => {
   const known = ['attempts', 'deadline']
@@ -23,13 +23,22 @@ describe('demandKnown', () => {
     expect(refused(options)).toBeUndefined()
   })
 
-  it('refuses what it does not know by its position, with the names that it knows and without what was given', () => {
-    const error = refused({ deadline: 'secret', attempts: 1, 'secret-name': 'secret-value' })
-    expect(error).toMatchObject({
+  it('refuses what it does not know by its name, with the names that it knows and without its value', () => {
+    expect(refused({ deadline: 'secret', attempts: 1, timeout: 'secret-value' })).toMatchObject({
       code: 'POLICY_INVALID',
-      message: 'options: the one at position 2 is not known; known are attempts, deadline.',
-      details: { path: 'options', position: 2 },
+      message: 'options: timeout is not known. Known are attempts, deadline.',
+      details: { path: 'options', position: 2, option: 'timeout' },
     })
+    const { message } = refused({ atempts: 'secret' }) as Error
+    expect(message).toBe('options: atempts is not known. Did you mean attempts? Known are attempts, deadline.')
+  })
+
+  it.each([
+    ['x'.repeat(500), `${'x'.repeat(40)}…`],
+    ['a\nb\u001b[31m\u202e', 'a?b??31m?'],
+    ['', 'an empty name'],
+  ])('shows of the name %j only so much', (name, option) => {
+    expect(refused({ [name]: 1 })).toMatchObject({ details: { option } })
   })
 
   it.each([null, undefined, 7, 'secret', true])('refuses %o in place of an object', (options) => {
@@ -44,6 +53,31 @@ describe('demandKnown', () => {
     expect(refused(JSON.parse('{"__proto__": 1}'))).toMatchObject({ details: { position: 0 } })
     expect(refused(Object.create({ attemps: 1 }))).toBeUndefined()
     expect(() => demandKnown({ a: 1 }, known, 'options')).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+  })
+})
+
+describe('nearestName', () => {
+  const known = ['attempts', 'budget', 'url', 'load', 'json', 'maxRetryAfter', 'honoursKeys']
+
+  it.each([
+    ['atempts', 'attempts'],
+    ['attemtps', 'attempts'],
+    ['retryAfterMax', undefined],
+    ['maxretryafter', 'maxRetryAfter'],
+    ['honorsKeys', 'honoursKeys'],
+    ['lod', 'load'],
+    ['ulr', 'url'],
+    ['key', undefined],
+    ['id', undefined],
+    ['budgie', 'budget'],
+    ['deadline', undefined],
+    ['a'.repeat(65), undefined],
+  ])('of %s is %s', (written, nearest) => {
+    expect(nearestName(written, known)).toBe(nearest)
+  })
+
+  it('is none where two are equally close', () => {
+    expect(nearestName('hold', ['held', 'gold'])).toBeUndefined()
   })
 })
 

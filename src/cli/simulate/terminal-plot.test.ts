@@ -42,6 +42,10 @@ describe('fitted', () => {
     expect(fitted('one two three four\n  five', 13)).toBe('one two three\n  four\n  five')
     expect(fitted('  --attempts N   calls in all', 20)).toBe('  --attempts N\n  calls in all')
     expect(fitted('one two', undefined)).toBe('one two')
+    const option = '  --attempts N     how often it is tried in all, the first call included'
+    expect(fitted(option, 50)).toBe(
+      `  --attempts N     how often it is tried in all,\n${' '.repeat(19)}the first call included`,
+    )
   })
 
   it('breaks words that are too long anywhere', () => {

@@ -38,8 +38,8 @@ export function heading(title: string, columns: number): string {
 }
 
 /**
- * The text for a terminal this wide: longer lines are broken at spaces and continued with an indent. Unchanged without
- * a terminal.
+ * The text for a terminal this wide: longer lines are broken at spaces and continued with an indent, in a table under
+ * its last column where there is room. Unchanged without a terminal.
  */
 export function fitted(text: string, columns: number | undefined): string {
   if (columns === undefined) return text
@@ -50,7 +50,9 @@ export function fitted(text: string, columns: number | undefined): string {
 }
 
 function broken(line: string, columns: number): string[] {
-  const indent = columns > 10 ? '  ' : ''
+  const [table = ''] = /^ *\S+(?: \S+)* {2,}(?=\S)/.exec(line) ?? []
+  const hanging = columns - table.length >= 24 ? table.length : 0
+  const indent = ' '.repeat(hanging || (columns > 10 ? 2 : 0))
   const lines: string[] = []
   let rest = line
   while (rest.length > columns) {

@@ -76,7 +76,7 @@ export function formatDuration(ms: number): `${number}${DurationUnit}` {
 
 function parseMs(text: unknown): number {
   const match = typeof text === 'string' && text.length <= maxTextLength ? decimalWithUnit.exec(text) : null
-  if (match === null) throw refusal('not-a-duration', 'be a number of ms, or a decimal number and a unit such as 2s')
+  if (match === null) throw refusal('not-a-duration', 'be a number of ms, or text of a decimal number and a unit')
   const [, sign, whole = '', fraction = '', unit = ''] = match
   if (sign === '-') return -1 // refused as any negative number is
   if (!Object.hasOwn(unitMs, unit)) throw refusal('unknown-unit', 'end in one of the units ms, s, m, h, d')
@@ -93,7 +93,9 @@ function fractional(): RepriseError {
 }
 
 function refusal(reason: DurationRefusal, demand: string, limits: Record<string, number> = {}): RepriseError {
-  return new RepriseError('DURATION_INVALID', `A duration must ${demand}.`, { details: { reason, ...limits } })
+  // Where a limit is passed, the form was right.
+  const such = Object.keys(limits).length > 0 ? '' : ", such as 1500 (in ms) or '1.5s'"
+  return new RepriseError('DURATION_INVALID', `A duration must ${demand}${such}.`, { details: { reason, ...limits } })
 }
 
 /** A point in the monotonic time of this process. It means nothing to another process: send what remains instead. */
