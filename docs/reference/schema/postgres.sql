@@ -1,9 +1,9 @@
 DO $$ BEGIN IF to_regnamespace('public') IS NULL THEN CREATE SCHEMA "public"; END IF; END $$;
-CREATE TABLE IF NOT EXISTS "public"."reprise_migration" (number integer PRIMARY KEY, name text NOT NULL, applied_at_ms bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS "public"."reprise_migration" (number integer PRIMARY KEY, name text NOT NULL, applied_at_ms bigint NOT NULL, works_with integer);
 
 -- 1: markers of keys
 CREATE TABLE "public"."reprise_marker" (id text PRIMARY KEY, format integer NOT NULL DEFAULT 1, value text, claimed_at_ms bigint NOT NULL);
-INSERT INTO "public"."reprise_migration" (number, name, applied_at_ms) VALUES (1, 'markers of keys', (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+INSERT INTO "public"."reprise_migration" (number, name, applied_at_ms, works_with) VALUES (1, 'markers of keys', (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 1);
 
 -- 2: records of operations, audit notes, fences
 ALTER TABLE "public"."reprise_marker" ADD COLUMN version integer NOT NULL DEFAULT 1, ADD COLUMN mode text NOT NULL DEFAULT 'atomic', ADD COLUMN operation text, ADD COLUMN scope text, ADD COLUMN fingerprint text, ADD COLUMN state text NOT NULL DEFAULT 'succeeded', ADD COLUMN token text, ADD COLUMN fence bigint, ADD COLUMN first_claimed_at_ms bigint, ADD COLUMN due_at_ms bigint, ADD COLUMN completed_at_ms bigint, ADD COLUMN expires_at_ms bigint, ADD COLUMN claims integer NOT NULL DEFAULT 1, ADD COLUMN looks integer NOT NULL DEFAULT 0, ADD COLUMN codec text, ADD COLUMN input text, ADD COLUMN because text;
@@ -13,4 +13,4 @@ CREATE TABLE "public"."reprise_audit" (number bigint GENERATED ALWAYS AS IDENTIT
 CREATE INDEX "reprise_audit_id" ON "public"."reprise_audit" (id, number);
 CREATE INDEX "reprise_audit_at" ON "public"."reprise_audit" (at_ms);
 CREATE SEQUENCE "public"."reprise_fence" AS bigint NO CYCLE CACHE 1;
-INSERT INTO "public"."reprise_migration" (number, name, applied_at_ms) VALUES (2, 'records of operations, audit notes, fences', (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+INSERT INTO "public"."reprise_migration" (number, name, applied_at_ms, works_with) VALUES (2, 'records of operations, audit notes, fences', (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 1);

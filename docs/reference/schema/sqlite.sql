@@ -1,9 +1,9 @@
-CREATE TABLE IF NOT EXISTS "reprise_migration" (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at_ms INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS "reprise_migration" (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at_ms INTEGER NOT NULL, works_with INTEGER);
 
 -- 1: markers of keys
 CREATE TABLE "reprise_marker" (id TEXT NOT NULL PRIMARY KEY, format INTEGER NOT NULL DEFAULT 1, value TEXT, claimed_at_ms INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS "reprise_meta" (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-INSERT INTO "reprise_migration" (number, name, applied_at_ms) VALUES (1, 'markers of keys', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER));
+INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (1, 'markers of keys', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);
 
 -- 2: records of operations, audit notes, fences
 ALTER TABLE "reprise_marker" ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
@@ -30,7 +30,7 @@ CREATE INDEX "reprise_audit_id" ON "reprise_audit" (id, number);
 CREATE INDEX "reprise_audit_at" ON "reprise_audit" (at_ms);
 CREATE TABLE "reprise_fence" (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
 INSERT INTO "reprise_fence" (one, number) VALUES (1, 0);
-INSERT INTO "reprise_migration" (number, name, applied_at_ms) VALUES (2, 'records of operations, audit notes, fences', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER));
+INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (2, 'records of operations, audit notes, fences', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);
 
 -- 3: records in the order of their arrival
 CREATE TABLE "reprise_marker_moved" (id TEXT NOT NULL PRIMARY KEY, format INTEGER NOT NULL DEFAULT 1, value TEXT, claimed_at_ms INTEGER NOT NULL, version INTEGER NOT NULL DEFAULT 1, mode TEXT NOT NULL DEFAULT 'atomic', operation TEXT, scope TEXT, fingerprint TEXT, state TEXT NOT NULL DEFAULT 'succeeded', token TEXT, fence INTEGER, first_claimed_at_ms INTEGER, due_at_ms INTEGER, completed_at_ms INTEGER, expires_at_ms INTEGER, claims INTEGER NOT NULL DEFAULT 1, looks INTEGER NOT NULL DEFAULT 0, codec TEXT, input TEXT, because TEXT);
@@ -39,4 +39,4 @@ DROP TABLE "reprise_marker";
 ALTER TABLE "reprise_marker_moved" RENAME TO "reprise_marker";
 CREATE INDEX "reprise_marker_due" ON "reprise_marker" (due_at_ms) WHERE due_at_ms IS NOT NULL;
 CREATE INDEX "reprise_marker_expires" ON "reprise_marker" (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
-INSERT INTO "reprise_migration" (number, name, applied_at_ms) VALUES (3, 'records in the order of their arrival', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER));
+INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (3, 'records in the order of their arrival', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);

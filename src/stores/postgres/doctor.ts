@@ -226,8 +226,12 @@ async function readSettings(client: PostgresPoolClient, poolMost: number | undef
 async function migrationFindings(client: PostgresPoolClient, schema: PostgresSchema): Promise<readonly Finding[]> {
   const known = schema.plan.migrations.length
   try {
-    const applied = await migrationState(client, schema)
+    const applied = (await migrationState(client, schema))?.applied
     if (applied === known) return []
+    if (applied !== undefined && applied > known) {
+      const what = `A newer version has brought Reprise’s tables to migration ${applied}; this version knows ${known}, and works with them.`
+      return [finding('MIGRATIONS_NEWER', 'note', what, 'Nothing: a deployment can be rolled back to this version.')]
+    }
     const what =
       applied === undefined
         ? 'Reprise’s tables are not there.'

@@ -26,7 +26,8 @@ export interface PostgresDomain<Bound>
     Operations<PostgresTransaction<Bound>> {
   /**
    * Brings Reprise's own tables up to date. Safe when several processes do it at once, and beside work on the tables:
-   * it waits for them in short tries, and refuses with MIGRATION_BLOCKED after some 20 s.
+   * it waits for them in short tries, and refuses with MIGRATION_BLOCKED after some 20 s. Leaves tables alone that a
+   * newer version has migrated, and refuses them with MIGRATION_NEWER where they do not work with this version.
    */
   migrate(): Promise<MigrationResult>
   /** The same as SQL, to be run once by other means. */

@@ -3,7 +3,6 @@
 import { type Clock, type Random, RepriseError, sleep } from '../../kernel/index.js'
 import {
   addedColumns,
-  appliedNumber,
   applyMigrations,
   auditColumns,
   type ColumnTypes,
@@ -20,6 +19,8 @@ import {
   recordMigrationName,
   recordTables,
   refuseNewer,
+  type SchemaState,
+  schemaState,
 } from '../sql/index.js'
 import { signsOf } from './classification.js'
 import type { PostgresPoolClient } from './options.js'
@@ -59,12 +60,13 @@ export function postgresSchema(prefix: string = 'reprise_', schema: string = 'pu
       prepare: [
         // Asks first: CREATE SCHEMA IF NOT EXISTS needs a right on the database even where the schema is there.
         `DO $$ BEGIN IF to_regnamespace('${schema}') IS NULL THEN CREATE SCHEMA ${quoteName(schema)}; END IF; END $$`,
-        `CREATE TABLE IF NOT EXISTS ${versionTable} (number integer PRIMARY KEY, name text NOT NULL, applied_at_ms bigint NOT NULL)`,
+        `CREATE TABLE IF NOT EXISTS ${versionTable} (number integer PRIMARY KEY, name text NOT NULL, applied_at_ms bigint NOT NULL, works_with integer)`,
       ],
       migrations: [
         {
           number: 1,
           name: 'markers of keys',
+          worksWith: 1,
           statements: [
             `CREATE TABLE ${marker} (id text PRIMARY KEY, format integer NOT NULL DEFAULT 1, value text, claimed_at_ms bigint NOT NULL)`,
           ],
@@ -72,6 +74,7 @@ export function postgresSchema(prefix: string = 'reprise_', schema: string = 'pu
         {
           number: 2,
           name: recordMigrationName,
+          worksWith: 1,
           statements: [
             `ALTER TABLE ${marker} ${addedColumns(types)
               .map((column) => `ADD COLUMN ${column}`)
@@ -178,15 +181,18 @@ function relationIn(statement: string): string | undefined {
   return table === undefined ? undefined : `${schema}.${table}`
 }
 
-/** How far the tables are; undefined: they were never made. Refuses tables newer than the code. */
-export async function migrationState(client: PostgresPoolClient, schema: PostgresSchema): Promise<number | undefined> {
+/** How far the tables are; undefined: they were never made. Refuses tables that this code cannot work on. */
+export async function migrationState(
+  client: PostgresPoolClient,
+  schema: PostgresSchema,
+): Promise<SchemaState | undefined> {
   const { versionTable } = schema.plan
   // By the number of rows: what a boolean becomes is up to the types of the pool.
   const there = await client.query('SELECT 1 WHERE to_regclass($1) IS NOT NULL', [versionTable])
   if (there.rows.length === 0) return undefined
-  const applied = await appliedNumber({ run: async (statement) => (await client.query(statement)).rows }, schema.plan)
-  refuseNewer(applied, schema.plan)
-  return applied
+  const state = await schemaState({ run: async (statement) => (await client.query(statement)).rows }, schema.plan)
+  refuseNewer(state, schema.plan)
+  return state
 }
 
 /** The tables as SQL, to be run once by other means. */

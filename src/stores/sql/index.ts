@@ -9,7 +9,6 @@ export { endedElsewhere, LockTimeoutError, notClaimed } from './errors.js'
 export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
 export {
-  appliedNumber,
   applyMigrations,
   type MigrationPlan,
   type MigrationResult,
@@ -17,6 +16,8 @@ export {
   migrationMissing,
   printMigrations,
   refuseNewer,
+  type SchemaState,
+  schemaState,
 } from './migrations.js'
 export {
   addedColumns,

@@ -1,5 +1,5 @@
 // Numbered migrations that only go forward, with a table that remembers them. Two processes at once are safe: a lock
-// lets one go first.
+// lets one go first. Each says with which older code it works, so that a deployment can be rolled back.
 
 import { RepriseError } from '../../kernel/index.js'
 
@@ -9,6 +9,11 @@ interface Migration {
   readonly number: number
   /** What it is for, in a few words. */
   readonly name: string
+  /**
+   * The oldest code that works on the tables once it was applied: the number of the last migration which that code
+   * knows. Its own number: none that is older.
+   */
+  readonly worksWith: number
   /** Its statements, each without a semicolon. */
   readonly statements: readonly string[]
 }
@@ -19,7 +24,7 @@ export interface MigrationPlan {
   readonly migrations: readonly Migration[]
   /** The table that remembers which ones have been applied, quoted. */
   readonly versionTable: string
-  /** Statements that make the version table, and its schema, if they are not there. */
+  /** Statements that make the version table, with all of its columns, and its schema, if they are not there. */
   readonly prepare: readonly string[]
   /** An SQL expression for the store's time in ms since 1970. */
   readonly nowMs: string
@@ -39,36 +44,63 @@ export interface MigrationResult {
   readonly to: number
 }
 
+/** How far a schema is. */
+export interface SchemaState {
+  /** The number of the last migration that was applied; 0: none. */
+  readonly applied: number
+  /** The last migration that code has to know to work on it, by what the migrations said which this code lacks. */
+  readonly needed: number
+  /** Whether the version table has a place for what older code a migration works with. */
+  readonly saysWorksWith: boolean
+}
+
 /**
  * Brings a schema up to date. The target is an open transaction that holds a lock which nobody else who migrates this
- * schema can hold. Refuses a schema newer than the code with MIGRATION_NEWER.
+ * schema can hold. Leaves a schema alone that newer code has made and that this code may work on, and refuses others
+ * with MIGRATION_NEWER.
  */
 export async function applyMigrations(target: MigrationTarget, plan: MigrationPlan): Promise<MigrationResult> {
   checkNumbers(plan.migrations)
   for (const statement of plan.prepare) await target.run(statement)
-  const from = await appliedNumber(target, plan)
-  refuseNewer(from, plan)
-  for (const migration of plan.migrations.slice(from)) {
+  const state = await schemaState(target, plan)
+  refuseNewer(state, plan)
+  const missing = plan.migrations.slice(state.applied)
+  // Tables of the first versions have no such column. It is added with the next migration and not before, so that
+  // migrating an up-to-date schema changes nothing.
+  if (missing.length > 0 && !state.saysWorksWith) {
+    await target.run(`ALTER TABLE ${plan.versionTable} ADD COLUMN works_with integer`)
+  }
+  for (const migration of missing) {
     for (const statement of migration.statements) await target.run(statement)
     await target.run(insertVersion(plan, migration))
   }
-  return { from, to: plan.migrations.length }
+  return { from: state.applied, to: state.applied + missing.length }
 }
 
-/** How far a schema is; 0 where its version table is empty. The table must be there. */
-export async function appliedNumber(target: MigrationTarget, plan: MigrationPlan): Promise<number> {
-  const [row] = await target.run(`SELECT coalesce(max(number), 0) AS number FROM ${plan.versionTable}`)
-  return Number(row?.['number'] ?? 0)
-}
-
-/** Refuses a schema that a newer version of the code has made. */
-export function refuseNewer(applied: number, plan: MigrationPlan): void {
+/** How far a schema is. The version table must be there. */
+export async function schemaState(target: MigrationTarget, plan: MigrationPlan): Promise<SchemaState> {
+  // All columns, since the table may lack one; there are as many rows as migrations.
+  const rows = await target.run(`SELECT * FROM ${plan.versionTable}`)
   const known = plan.migrations.length
-  if (applied <= known) return
+  let applied = 0
+  let needed = 0
+  for (const row of rows) {
+    const number = Number(row['number'])
+    applied = Math.max(applied, number)
+    // One that says nothing works with no older code.
+    if (number > known) needed = Math.max(needed, Number(row['works_with'] ?? number))
+  }
+  return { applied, needed, saysWorksWith: rows.every((row) => 'works_with' in row) }
+}
+
+/** Refuses a schema that a newer version of the code has made, and that this one cannot work on. */
+export function refuseNewer({ applied, needed }: SchemaState, plan: MigrationPlan): void {
+  const known = plan.migrations.length
+  if (needed <= known) return
   throw new RepriseError(
     'MIGRATION_NEWER',
-    `The schema is at migration ${applied}, and this version knows ${known}: a newer version has migrated it.`,
-    { details: { applied, known } },
+    `A newer version has brought the schema to migration ${applied}, and this version knows ${known}: deploy a version that knows migration ${needed} or a later one, since migrations only go forward.`,
+    { details: { applied, known, needed } },
   )
 }
 
@@ -86,16 +118,21 @@ export function printMigrations(plan: MigrationPlan): string {
   return `${lines.join('\n')}\n`
 }
 
-function insertVersion({ versionTable, nowMs }: MigrationPlan, { number, name }: Migration): string {
+function insertVersion({ versionTable, nowMs }: MigrationPlan, { number, name, worksWith }: Migration): string {
   const text = name.replaceAll("'", "''")
-  return `INSERT INTO ${versionTable} (number, name, applied_at_ms) VALUES (${number}, '${text}', ${nowMs})`
+  return `INSERT INTO ${versionTable} (number, name, applied_at_ms, works_with) VALUES (${number}, '${text}', ${nowMs}, ${worksWith})`
 }
 
 function checkNumbers(migrations: readonly Migration[]): void {
-  for (const [place, { number }] of migrations.entries()) {
+  for (const [place, { number, worksWith }] of migrations.entries()) {
     if (number !== place + 1) {
       throw new RepriseError('ARGUMENT_INVALID', `Migration ${place + 1} has the number ${number}.`, {
         details: { place, number },
+      })
+    }
+    if (!(worksWith >= 1 && worksWith <= number)) {
+      throw new RepriseError('ARGUMENT_INVALID', `Migration ${number} works with ${worksWith}, not 1 to ${number}.`, {
+        details: { number, worksWith },
       })
     }
   }

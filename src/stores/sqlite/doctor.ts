@@ -3,7 +3,7 @@
 import { stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Finding } from '../../atomicity/index.js'
-import { appliedNumber } from '../sql/index.js'
+import { schemaState } from '../sql/index.js'
 import { type Connections, pragma } from './connection/connections.js'
 import { isBusy, rowsOf, type SqliteHandle } from './connection/driver.js'
 import { targetOf } from './migrate.js'
@@ -109,17 +109,28 @@ async function tablesOf(handle: SqliteHandle, prefix: string): Promise<Finding[]
   const plan = sqliteMigrations(prefix)
   const known = plan.migrations.length
   const there = rowsOf(handle.prepare('SELECT 1 AS there FROM sqlite_schema WHERE name = ?'), [`${prefix}migration`])
-  const applied = there.length === 0 ? 0 : await appliedNumber(targetOf(handle), plan)
+  const { applied, needed } = there.length === 0 ? { applied: 0, needed: 0 } : await schemaState(targetOf(handle), plan)
   if (applied === known) return []
-  const newer = applied > known
+  if (applied < known) {
+    return [
+      {
+        code: 'migration-missing',
+        severity: 'broken',
+        what: `The tables are at migration ${applied}; this version needs ${known}.`,
+        fix: 'Call migrate(), or run migrationSql().',
+      },
+    ]
+  }
+  const broken = needed > known
+  const what = `A newer version has brought the tables to migration ${applied}; this version knows ${known}`
   return [
     {
-      code: newer ? 'migration-newer' : 'migration-missing',
-      severity: 'broken',
-      what: `The tables are at migration ${applied}; this version needs ${known}.`,
-      fix: newer
-        ? 'Update this program: a newer version has migrated the file.'
-        : 'Call migrate(), or run migrationSql().',
+      code: 'migration-newer',
+      severity: broken ? 'broken' : 'note',
+      what: broken ? `${what}.` : `${what}, and works with them.`,
+      fix: broken
+        ? `Deploy a version that knows migration ${needed} or a later one.`
+        : 'Nothing: a deployment can be rolled back to this version.',
     },
   ]
 }

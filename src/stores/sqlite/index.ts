@@ -25,8 +25,8 @@ export type { SqliteOptions } from './options.js'
 /** A domain in a file of SQLite. */
 export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>>, Operations<SqliteTransaction<Bound>> {
   /**
-   * Makes or updates Reprise's tables. Safe with several processes at once. Refuses a newer schema with
-   * MIGRATION_NEWER.
+   * Makes or updates Reprise's tables. Safe with several processes at once. Leaves tables alone that a newer
+   * version has migrated, and refuses them with MIGRATION_NEWER where they do not work with this version.
    */
   migrate(): Promise<MigrationResult>
   /** The same as SQL, for those who run their own migrations. */

@@ -53,12 +53,13 @@ export function sqliteMigrations(prefix: string): MigrationPlan {
     versionTable: migration,
     nowMs: sqliteDialect.nowMs,
     prepare: [
-      `CREATE TABLE IF NOT EXISTS ${migration} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at_ms INTEGER NOT NULL)`,
+      `CREATE TABLE IF NOT EXISTS ${migration} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at_ms INTEGER NOT NULL, works_with INTEGER)`,
     ],
     migrations: [
       {
         number: 1,
         name: 'markers of keys',
+        worksWith: 1,
         statements: [
           `CREATE TABLE ${marker} (${firstColumns.join(', ')}) WITHOUT ROWID`,
           // Also made by the first write after a COMMIT that failed, which may come before any migration.
@@ -68,6 +69,7 @@ export function sqliteMigrations(prefix: string): MigrationPlan {
       {
         number: 2,
         name: recordMigrationName,
+        worksWith: 1,
         statements: [
           ...addedColumns(types).map((column) => `ALTER TABLE ${marker} ADD COLUMN ${column}`),
           ...markerIndexes(prefix),
@@ -78,7 +80,7 @@ export function sqliteMigrations(prefix: string): MigrationPlan {
           `INSERT INTO ${fence} (one, number) VALUES (1, 0)`,
         ],
       },
-      { number: 3, name: 'records in the order of their arrival', statements: byArrival(prefix) },
+      { number: 3, name: 'records in the order of their arrival', worksWith: 1, statements: byArrival(prefix) },
     ],
   }
 }

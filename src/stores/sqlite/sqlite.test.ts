@@ -59,7 +59,7 @@ describe('migrations', () => {
   it('refuse a file that a newer version has migrated', async () => {
     const file = freshFile()
     const db = await itemStore(file)
-    stranger(file).exec("INSERT INTO reprise_migration VALUES (99, 'from the future', 0)")
+    stranger(file).exec("INSERT INTO reprise_migration VALUES (99, 'from the future', 0, null)")
     await expect(db.migrate()).rejects.toMatchObject({ code: 'MIGRATION_NEWER' })
     expect(codes(await db.doctor())).toEqual(['migration-newer'])
   })

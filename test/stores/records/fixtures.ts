@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import Libsql from 'libsql'
 import pg from 'pg'
 import { inject } from 'vitest'
+import type { Finding } from '../../../src/atomicity/index.js'
 import type { Operations } from '../../../src/idempotency/index.js'
 import { type Key, type Scope, scope } from '../../../src/identity/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
@@ -62,7 +63,8 @@ export function fixtureOf(format: number): Fixture {
 
 /** A store on such a database, and a way past it. */
 export interface Opened {
-  readonly db: Domain<ConformanceHandle> & Operations<ConformanceHandle> & { migrate(): Promise<unknown> }
+  readonly db: Domain<ConformanceHandle> &
+    Operations<ConformanceHandle> & { migrate(): Promise<unknown>; doctor(): Promise<readonly Finding[]> }
   /** Runs a statement past the store; its rows. */
   raw(text: string): Promise<readonly Record<string, unknown>[]>
 }
