@@ -22,7 +22,7 @@ async function charge(file: string, order: string): Promise<void> {
       await tx.query('INSERT INTO charge (order_number, amount_minor) VALUES (?, ?)', [order, 1200])
       return { order, charged: 1200 }
     },
-    { key: { scope: scope('tenant-1', 'charge'), key: `order-${order}` as Key } },
+    { key: { scope: scope('tenant-1', 'charge'), key: `order-${order}` as Key }, content: { value: { amount: 1200 } } },
   )
   console.log(`answered: ${JSON.stringify(receipt)}, ${ran ? 'the body ran' : 'from memory'}`)
   await db.close()

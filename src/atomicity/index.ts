@@ -38,6 +38,7 @@ export {
   recordFormat,
   type StoredRecord,
 } from './record.js'
+export { type BoundContent, isFinished, isForgotten, isSameContent } from './record-reads.js'
 export {
   changedRecord,
   draftedRecord,

@@ -89,8 +89,7 @@ export interface PurgeQuery {
   /** Also forget audit notes older than this, in ms. Default: never. */
   readonly auditAfterMs?: number
   /**
-   * Also forget markers of transactions with a key, which have no window of their own, older than this, in ms. Default:
-   * never.
+   * Also forget markers of transactions with a key and no window, older than this, in ms. Default: never.
    */
   readonly markersAfterMs?: number
 }

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
+import { isSameContent } from '../atomicity/index.js'
 import { fingerprint, type Key, mintKey, scope } from '../identity/index.js'
-import { identify, isSameContent, operationId } from './call-identity.js'
+import { identify, operationId } from './call-identity.js'
 import { refusedBy } from './errors.js'
 import { operationSettings } from './settings.js'
 

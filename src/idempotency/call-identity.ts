@@ -1,7 +1,7 @@
 // What one call is about: which intent, with which content, and until when. Settled once, from a copy of the input that
 // nobody else holds, before anything else.
 
-import { recordFormat, type StoredRecord } from '../atomicity/index.js'
+import type { BoundContent } from '../atomicity/index.js'
 import {
   type Content,
   currentDeadline,
@@ -11,7 +11,6 @@ import {
   parseKey,
   type Scope,
   type StoredKey,
-  sameContent,
 } from '../identity/index.js'
 import {
   type Clock,
@@ -27,15 +26,11 @@ import type { CallOptions } from './definition.js'
 import { type OperationSettings, optionMs } from './settings.js'
 
 /** The identity of one call. It never changes, whatever the body or the caller does to the input. */
-export interface CallIdentity<Input> {
+export interface CallIdentity<Input> extends BoundContent {
   /** The record's name. */
   readonly id: StoredKey
   /** Who may share the key. */
   readonly scope: Scope
-  /** The fingerprint of the content; undefined: nothing is compared. */
-  readonly fingerprint: string | undefined
-  /** What the fingerprint was made of, to be compared with fingerprints made otherwise. */
-  readonly content: Content | undefined
   /** The input as it was; handed to nobody, only copied. */
   readonly input: Input
 }
@@ -74,20 +69,6 @@ export function operationId(operation: string, scope: Scope, key: Key): StoredKe
   return sha256(encodeTuple(['op1', operation, scope, parseKey(key)])) as string as StoredKey
 }
 
-/**
- * Whether a record is bound to the content of a call, judged by the algorithm and the rule that its fingerprint was
- * made with.
- */
-export function isSameContent(
-  identity: CallIdentity<unknown>,
-  record: Pick<StoredRecord, 'format' | 'fingerprint'>,
-): boolean {
-  const { fingerprint: stored, format } = record
-  // One of a newer format is refused for that, and nothing in it is read.
-  if (stored === undefined || identity.content === undefined || format > recordFormat) return true
-  return stored === identity.fingerprint || sameContent(stored, identity.content)
-}
-
 function refuseOld(key: Key, oldestKeyMs: number, wallMs: number): void {
   const ageMs = keyAgeMs(key, wallMs)
   if (ageMs === undefined || ageMs <= oldestKeyMs) return
@@ -97,19 +78,17 @@ function refuseOld(key: Key, oldestKeyMs: number, wallMs: number): void {
 }
 
 const optionNames = ['deadline', 'signal']
-const shortestMs = 1_000
 
 /**
  * When a call ends: as it was told, and never later than the intent in flight. Refuses with ARGUMENT_INVALID and
  * DURATION_INVALID what a call cannot be told.
  *
  * @param usualMs The deadline of a call that says nothing, in ms.
- * @param windowMs The operation's window: a call that outlives the memory of its key could find it forgotten, and carry
- * out again what somebody else carried out meanwhile. A second is left in any case, since no call could be made under a
- * window of a few milliseconds. `Infinity` for work under a claim that is held: its window begins with its outcome, and
- * whoever comes between is told apart by token and fence.
+ * @param mostMs The longest that a call may take: one that outlives the memory of its key could find it forgotten, and
+ * carry out again what was carried out before. `Infinity` for work under a claim that is held: its window begins with
+ * its outcome, and whoever comes between is told apart by token and fence.
  */
-export function callDeadline(options: CallOptions, usualMs: number, windowMs: number, clock: Clock): Deadline {
+export function callDeadline(options: CallOptions, usualMs: number, mostMs: number, clock: Clock): Deadline {
   demandKnown(options, optionNames, 'call options')
   const { deadline, signal } = options
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
@@ -118,7 +97,7 @@ export function callDeadline(options: CallOptions, usualMs: number, windowMs: nu
   // Routes give a number of ms, which needs no parsing.
   const plain = typeof deadline === 'number' && deadline >= 0 && deadline <= maxDurationMs
   const givenMs = deadline === undefined ? usualMs : plain ? deadline : optionMs('deadline', deadline, 0)
-  const lastMs = clock.monotonicMs() + Math.min(givenMs, Math.max(windowMs, shortestMs))
+  const lastMs = clock.monotonicMs() + Math.min(givenMs, mostMs)
   const around = currentDeadline()
   return around !== undefined && around.expiresAtMs < lastMs ? around : { expiresAtMs: lastMs }
 }

@@ -1,7 +1,14 @@
 // The machine: what an event means to a record, decided purely. Runners read a record, ask here, and write what it says
 // if the record is still the same.
 
-import { type RecordChange, type RecordOutcome, recordFormat, type StoredRecord } from '../atomicity/index.js'
+import {
+  isFinished,
+  isForgotten,
+  type RecordChange,
+  type RecordOutcome,
+  recordFormat,
+  type StoredRecord,
+} from '../atomicity/index.js'
 import type {
   ClaimEvent,
   Decision,
@@ -206,15 +213,6 @@ function noted(record: StoredRecord, { recovery }: LookEvent): Decision {
 
 function heldBecause(recovery: Recovery | undefined): string {
   return recovery?.kind === 'rerun' ? 'rerun-window-over' : 'held'
-}
-
-function isFinished({ state }: StoredRecord): boolean {
-  return state === 'succeeded' || state === 'failed'
-}
-
-/** Whether the memory of a finished record has ended: its window is over by the store's clock. */
-export function isForgotten(record: StoredRecord, nowMs: number): boolean {
-  return isFinished(record) && record.expiresAtMs !== undefined && record.expiresAtMs <= nowMs
 }
 
 /**

@@ -21,7 +21,7 @@ export interface Operations<Handle> {
    * input: the first call executes, every repeat within the window gets the stored outcome.
    *
    * Refuses definitions that cannot be safe: OPERATION_INVALID (`details.option` says which), OPERATION_DEFINED_TWICE,
-   * SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON, DURATION_INVALID.
+   * SCOPE_MISSING, WINDOW_SHORTER_THAN_HORIZON, WINDOW_SHORTER_THAN_DEADLINE, DURATION_INVALID.
    *
    * @example
    * ```ts

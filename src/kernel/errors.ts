@@ -53,6 +53,7 @@ export const errorCodes = {
   KEY_TOO_SHORT: 'The key is shorter than the limit.',
   LEASE_LOST: 'The claim is no longer held: its lease was taken over, settled, or could not be renewed in time.',
   LOCK_TIMEOUT: 'A statement waited longer for a lock than it may.',
+  MARKER_FORGOTTEN: 'The marker of a key is not there, and its window is over: whether it was there nobody can say.',
   MARKER_INVALID: 'The stored marker of a key has no outcome, or is not one that Reprise wrote.',
   MIGRATION_BLOCKED: 'Others held a table of Reprise, or its migration, for too long.',
   MIGRATION_MISSING: 'The tables of Reprise are not in the database.',
@@ -100,6 +101,7 @@ export const errorCodes = {
   UNIQUE_VIOLATION: 'A row with the same unique key is there already.',
   UNKNOWN_OUTCOME: 'The operation may or may not have happened, and nothing makes a repeat safe.',
   UPDATE_CONFLICT: 'Somebody else changed the resource first, every time.',
+  WINDOW_SHORTER_THAN_DEADLINE: 'The memory of a key could end before a call that uses it does.',
   WINDOW_SHORTER_THAN_HORIZON: 'The memory of a key would end before its last repeat may arrive.',
   WINDOW_SHORTER_THAN_LEASE: 'The memory of a key would end before a claim on it does.',
 } as const

@@ -33,8 +33,8 @@ export interface TransactionAttemptEvent {
 export interface TransactionResolvedEvent {
   readonly domain: string
   readonly outcome: 'committed' | 'aborted' | 'unknown'
-  /** By its key, or by what the server knows of it. */
-  readonly by: 'key' | 'trace' | 'nothing'
+  /** By its key, by what the server knows of it, or by what `found` read. */
+  readonly by: 'key' | 'trace' | 'found' | 'nothing'
 }
 
 /** Work for after a commit failed. It is not tried again. */

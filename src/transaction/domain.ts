@@ -5,7 +5,12 @@ import { type Duration, deadlineAfter, demandKnown, RepriseError, systemClock, s
 import { effectRuleOf } from './effect-guard/rule.js'
 import { refuseInside } from './open-transaction.js'
 import { type OptimisticUpdate, type Updated, updateOptimistically } from './optimistic.js'
-import { type TransactionDefaults, type TransactOptions, transactOptionNames } from './options.js'
+import {
+  type OptimisticOptions,
+  optimisticOptionNames,
+  type TransactionDefaults,
+  type TransactOptions,
+} from './options.js'
 import type { TransactionBody } from './run/attempt.js'
 import { type Resolved, resolveOutcome } from './run/closing.js'
 import { parseResolveToken } from './run/resolve-token.js'
@@ -47,7 +52,7 @@ export interface Domain<Handle extends TransactionControls & Rows> {
    * )
    * ```
    */
-  transact<Result>(body: TransactionBody<Handle, Result>, options?: TransactOptions): Promise<Result>
+  transact<Result>(body: TransactionBody<Handle, Result>, options?: TransactOptions<Handle, Result>): Promise<Result>
   /**
    * Finds out what became of an unknown transaction. Default limit `'5s'`. With a key it waits for a transaction that
    * is still open.
@@ -81,7 +86,7 @@ export interface Domain<Handle extends TransactionControls & Rows> {
    * })
    * ```
    */
-  optimistic(update: OptimisticUpdate, options?: TransactOptions): Promise<Updated>
+  optimistic(update: OptimisticUpdate, options?: OptimisticOptions): Promise<Updated>
 }
 
 /** The domain of a store. */
@@ -92,7 +97,10 @@ export function domainOf<Handle extends TransactionControls & Rows>(
   const effects = effectRuleOf(defaults)
   // What no transaction could be told is refused here, and not at the first one.
   settingsOf(engine.manifest, defaults, {}, effects)
-  const transact = <Result>(body: TransactionBody<Handle, Result>, options: TransactOptions = {}): Promise<Result> => {
+  const transact = <Result>(
+    body: TransactionBody<Handle, Result>,
+    options: TransactOptions<Handle, Result> = {},
+  ): Promise<Result> => {
     let settings: CallSettings
     try {
       if (typeof body !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'transact needs a function.')
@@ -116,7 +124,7 @@ export function domainOf<Handle extends TransactionControls & Rows>(
     },
     optimistic: async (update, options = {}) => {
       refuseInside()
-      demandKnown(options, transactOptionNames, 'options')
+      demandKnown(options, optimisticOptionNames, 'options')
       // One deadline over all rounds.
       const deadline = deadlineOf(clock, defaults, options)
       const backoff = backoffOf(options.backoff ?? defaults.backoff)

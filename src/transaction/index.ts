@@ -13,6 +13,7 @@ export {
 export { type EffectRule, type OpenTransaction, openTransaction, refuseInside } from './open-transaction.js'
 export type { OptimisticUpdate, Updated } from './optimistic.js'
 export {
+  type OptimisticOptions,
   type TransactionDefaults,
   type TransactionKey,
   type TransactionOptions,
@@ -25,6 +26,6 @@ export type { TransactionBody } from './run/attempt.js'
 export { type TransactionFaultPoint, transactionFaultPoints } from './run/fault-points.js'
 export type { KeyedCall, ReplayOrTakeOver } from './run/keyed.js'
 export { type KeyedTransactions, keyedTransactions } from './run/run.js'
-export { type RefuseOption, readTransactionOptions, type TransactionSettings } from './run/settings.js'
+export { demandMemory, type RefuseOption, readTransactionOptions, type TransactionSettings } from './run/settings.js'
 export { runnerClassification } from './runner-classification.js'
 export { UnknownCommitError } from './unknown-commit.js'

@@ -85,11 +85,11 @@ describe('an optimistic update with a key', () => {
       }, options)
     const { updateOptimistically } = await import('./optimistic.js')
     const update = { table: 'items', where: { id: 'x' }, decide: () => ({ amount: 7 }) }
-    await expect(updateOptimistically(transact, update, { key })).resolves.toMatchObject({
+    await expect(updateOptimistically(transact, update, { content: 'none', key })).resolves.toMatchObject({
       result: 'written',
       rounds: 2,
     })
-    await expect(db.optimistic(update, { key })).resolves.toMatchObject({ result: 'written' })
+    await expect(db.optimistic(update, { content: 'none', key })).resolves.toMatchObject({ result: 'written' })
     expect(db.rows('items')).toMatchObject([{ amount: 7, version: 1 }])
   })
 })

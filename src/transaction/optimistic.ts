@@ -27,7 +27,7 @@ import {
   uuidv4,
 } from '../kernel/index.js'
 import type { Backoff } from '../retry/index.js'
-import type { TransactOptions } from './options.js'
+import type { OptimisticOptions } from './options.js'
 import type { TransactionBody } from './run/attempt.js'
 import { backoffOf } from './run/settings.js'
 import { UnknownCommitError } from './unknown-commit.js'
@@ -69,7 +69,7 @@ export interface Pace {
   readonly deadline?: Deadline
 }
 
-type Transact<Handle> = <Result>(body: TransactionBody<Handle, Result>, options?: TransactOptions) => Promise<Result>
+type Transact<Handle> = <Result>(body: TransactionBody<Handle, Result>, options?: OptimisticOptions) => Promise<Result>
 
 // Thrown, not returned: a transaction that only found out that somebody was quicker must leave nothing behind, least of
 // all an outcome under its key.
@@ -82,7 +82,7 @@ class Mismatch extends Error {}
 export async function updateOptimistically<Handle extends TransactionControls & Rows>(
   transact: Transact<Handle>,
   update: OptimisticUpdate,
-  options?: TransactOptions,
+  options?: OptimisticOptions,
   pace: Pace = { clock: systemClock, random: systemRandom, backoff: backoffOf(undefined) },
 ): Promise<Updated> {
   checkUpdate(update)
@@ -190,11 +190,11 @@ async function afterLostAnswer<Handle extends TransactionControls & Rows>(
   tokenColumn: string,
   { token, over, number: rounds }: Round,
   unknown: UnknownCommitError,
-  options: TransactOptions | undefined,
+  options: OptimisticOptions | undefined,
 ): Promise<Updated | 'not-written'> {
   if (over === undefined) throw unknown
   // Without the key: looking is not the work that the key names.
-  const { key: _, ...plain } = options ?? {}
+  const { key: _key, content: _content, window: _window, ...plain } = options ?? {}
   let row: Row | undefined
   try {
     row = await transact((tx) => tx.lockRow(table, where), plain)

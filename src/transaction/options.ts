@@ -1,7 +1,7 @@
 // Options of a transaction, and their defaults.
 
 import type { Isolation } from '../atomicity/index.js'
-import type { Key, Scope } from '../identity/index.js'
+import type { Content, Key, Scope } from '../identity/index.js'
 import type { Clock, Deadline, Duration, Random } from '../kernel/index.js'
 import type { Backoff, Budget, ForeignLayer } from '../retry/index.js'
 
@@ -53,16 +53,11 @@ export interface TransactionDefaults {
   readonly random?: Random
 }
 
-/** Options of one transaction. */
-export interface TransactOptions
+/** Options of every transaction. */
+interface AnyTransactOptions
   extends Omit<TransactionDefaults, 'clock' | 'random' | 'deadline' | 'effects' | 'allowOrigins'> {
   /** A deadline of this call; the deadline of the intent in flight shortens it. Default: the domain's. */
   readonly deadline?: Duration | Deadline
-  /**
-   * Makes the transaction one with a key: its outcome is stored in the same commit, and a repeat gets that outcome.
-   * Default: none.
-   */
-  readonly key?: TransactionKey
   /** Default: the first of the domain's manifest. */
   readonly isolation?: Isolation
   /** Default false. */
@@ -70,6 +65,45 @@ export interface TransactOptions
   /** Ends the call, unless COMMIT is on its way: then its outcome is awaited. */
   readonly signal?: AbortSignal
 }
+
+/** A transaction with a key: its outcome is stored in the same commit, and a repeat gets that outcome. */
+interface KeyedTransactOptions extends AnyTransactOptions {
+  readonly key: TransactionKey
+  /**
+   * What the key is bound to: other content under the same key is refused with OPERATION_MISMATCH, as an operation
+   * refuses it. `'none'`: whatever comes under the key gets the outcome of the first.
+   */
+  readonly content: Content | 'none'
+  /**
+   * How long the outcome is remembered, counted from its commit; a replay never extends it. It covers the deadline and
+   * a quarter more, or is refused with WINDOW_SHORTER_THAN_DEADLINE. Default: until a purge forgets it by its age.
+   */
+  readonly window?: Duration
+  readonly found?: undefined
+}
+
+/** A transaction without a key. */
+interface PlainTransactOptions<Handle, Result> extends AnyTransactOptions {
+  readonly key?: undefined
+  readonly content?: undefined
+  readonly window?: undefined
+  /**
+   * Reads the effect by its natural key where the answer to COMMIT was lost: asked only once the transaction is proven
+   * to have ended, in a transaction of its own that is rolled back. What it finds is the result; where it finds nothing
+   * (undefined), the body runs again. Where the end cannot be proven it is not asked, and the outcome stays unknown.
+   * The natural key is unique, durable and the intent's own: an order's number, never "the latest of this customer".
+   * Default: nothing is read.
+   */
+  readonly found?: (tx: Handle) => PromiseLike<NoInfer<Result> | undefined> | NoInfer<Result> | undefined
+}
+
+/** Options of one transaction. */
+export type TransactOptions<Handle = never, Result = unknown> =
+  | KeyedTransactOptions
+  | PlainTransactOptions<Handle, Result>
+
+/** Options of an optimistic update. */
+export type OptimisticOptions = KeyedTransactOptions | Omit<PlainTransactOptions<never, unknown>, 'found'>
 
 /** The options of a transaction that operations and routes take too, and hand on unchanged. */
 export const transactionOptionNames = [
@@ -84,16 +118,21 @@ export const transactionOptionNames = [
 ] as const
 
 /** How transactions run, apart from what belongs to one call. Defaults: the domain's. */
-export type TransactionOptions = Pick<TransactOptions, (typeof transactionOptionNames)[number]>
+export type TransactionOptions = Pick<AnyTransactOptions, (typeof transactionOptionNames)[number]>
 
-/** The names of {@link TransactOptions}. */
-export const transactOptionNames: readonly (keyof TransactOptions)[] = [
+/** The names of {@link OptimisticOptions}. */
+export const optimisticOptionNames: readonly (keyof OptimisticOptions)[] = [
   ...transactionOptionNames,
   'deadline',
   'key',
+  'content',
+  'window',
   'readOnly',
   'signal',
 ]
+
+/** The names of {@link TransactOptions}. */
+export const transactOptionNames: readonly (keyof TransactOptions)[] = [...optimisticOptionNames, 'found']
 
 /** The names of {@link TransactionDefaults}, for a store that refuses others. */
 export const transactionDefaultNames: readonly (keyof TransactionDefaults)[] = [

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommandLine } from '../../src/cli/index.js'
-import { hold, leased } from '../../src/idempotency/index.js'
+import { hold, leased, operationId } from '../../src/idempotency/index.js'
 import { type Key, scope } from '../../src/identity/index.js'
 import { type SqliteClient, type SqliteDomain, sqlite } from '../../src/stores/sqlite/index.js'
 import { ioInMemory, type Seen } from './io-in-memory.js'
@@ -23,8 +23,8 @@ export interface StoreWorld {
   run(words: readonly string[], io?: Seen): Promise<Seen>
   /** Makes an unknown outcome of the operation `charge` in the scope `tenant-7`. */
   makeUnknown(key: string): Promise<void>
-  /** Makes a finished operation `note` in the scope `tenant-7`, remembered for the window. */
-  makeFinished(key: string, window?: '1ms' | '1h'): Promise<void>
+  /** Makes a finished operation `note` in the scope `tenant-7`, whose window is over if that is wanted. */
+  makeFinished(key: string, isForgotten?: boolean): Promise<void>
 }
 
 /** The words that name an unknown outcome. */
@@ -52,14 +52,12 @@ export async function withStoreWorld(test: (world: StoreWorld) => Promise<void>)
     recover: hold(),
     run: (lease) => lease.effect('capture', () => Promise.reject(new Error('the answer got lost'))),
   })
-  const noteIn = (window: '1ms' | '1h') =>
-    db.operation(`note.${window}`, {
-      scope: scopeOf,
-      key: (key: string) => key as Key,
-      window,
-      run: () => ({ secret: 'for the caller only' }),
-    })
-  const notes = { '1ms': noteIn('1ms'), '1h': noteIn('1h') }
+  const note = db.operation('note', {
+    scope: scopeOf,
+    key: (key: string) => key as Key,
+    window: '1h',
+    run: () => ({ secret: 'for the caller only' }),
+  })
   try {
     await db.migrate()
     await test({
@@ -77,7 +75,12 @@ export async function withStoreWorld(test: (world: StoreWorld) => Promise<void>)
           if (error.code !== 'OPERATION_UNKNOWN') throw error
         })
       },
-      makeFinished: async (key, window = '1h') => void (await notes[window](key)),
+      makeFinished: async (key, isForgotten = false) => {
+        await note(key)
+        if (!isForgotten) return
+        const ended = 'update reprise_marker set expires_at_ms = 1 where id = ?'
+        await db.transact((tx) => tx.query(ended, [operationId('note', scopeOf(), key as Key)]))
+      },
     })
   } finally {
     await db.close()

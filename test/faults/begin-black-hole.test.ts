@@ -76,9 +76,9 @@ describe('a BEGIN that is swallowed', () => {
     expect(await world.ledger()).toEqual([])
     await lane.proxy.heal()
     await until(async () => (await open()) === 0, 'the server has given it up')
-    expect(await lane.db.transact(effectOf(tried.id), { key: { scope: tests, key: tried.minted } })).toBeTypeOf(
-      'string',
-    )
+    expect(
+      await lane.db.transact(effectOf(tried.id), { content: 'none', key: { scope: tests, key: tried.minted } }),
+    ).toBeTypeOf('string')
     expect(await world.ledger()).toHaveLength(2)
   })
 })

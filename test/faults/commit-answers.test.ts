@@ -133,7 +133,7 @@ describe('query time-out of the driver on COMMIT', () => {
       seen.push('parked')
       setTimeout(() => letGo(world.raw).then(() => seen.push('let go')), 100)
     })
-    const result = await db.transact(parkedEffect(intent), kind === 'with a key' ? { key } : {})
+    const result = await db.transact(parkedEffect(intent), kind === 'with a key' ? { key, content: 'none' } : {})
     expect(seen).toEqual(['parked', 'let go'])
     const ledger = (await world.ledger()).filter((effect) => effect.intent === intent)
     expect(ledger.map((effect) => effect.result)).toEqual([result, result])
@@ -152,7 +152,10 @@ describe('COMMIT time-out with a parked commit', () => {
       setTimeout(() => letGo(world.raw), 100)
     })
     const limits = { deadline: '3s' } as const
-    const result = await db.transact(parkedEffect(intent), kind === 'with a key' ? { key, ...limits } : limits)
+    const result = await db.transact(
+      parkedEffect(intent),
+      kind === 'with a key' ? { key, content: 'none', ...limits } : limits,
+    )
     expect(seen).toHaveLength(1)
     const ledger = (await world.ledger()).filter((effect) => effect.intent === intent)
     expect(ledger.map((effect) => effect.result)).toEqual([result, result])
@@ -163,13 +166,13 @@ describe('COMMIT time-out with a parked commit', () => {
     const intent = randomUUID()
     const key = { scope: tests, key: mintKey() }
     await park(world.raw)
-    const error = await caught(db.transact(parkedEffect(intent), { key, deadline: '1s' }))
+    const error = await caught(db.transact(parkedEffect(intent), { content: 'none', key, deadline: '1s' }))
     expect(error).toBeInstanceOf(UnknownCommitError)
     expect(error).toMatchObject({ transactions: [{ ruling: { sign: 'commit-timeout' }, resolved: 'unknown' }] })
     expect(await committing(world.raw)).toHaveLength(1)
     expect(await effects(intent)).toBe(0)
 
-    const again = db.transact(parkedEffect(intent), { key })
+    const again = db.transact(parkedEffect(intent), { content: 'none', key })
     const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like 'INSERT INTO%marker%'`
     await until(async () => (await world.raw.query(waiting)).rowCount === 1, 'the next call waits for the key')
     await letGo(world.raw)

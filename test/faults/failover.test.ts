@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mintKey } from '../../src/identity/index.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { commits, type FaultPoints, faultPoints, type PostgresProxy, postgresProxy } from '../../src/testing/index.js'
-import { type TransactOptions, UnknownCommitError } from '../../src/transaction/index.js'
+import { type OptimisticOptions, UnknownCommitError } from '../../src/transaction/index.js'
 import { type Postgres, startPostgres, withClient } from '../servers/postgres.js'
 import { type Standby, startStandby } from '../servers/standby.js'
 import { effectOf, tests } from './lanes.js'
@@ -76,7 +76,7 @@ const systemOf = (server: Postgres): Promise<string> =>
  * COMMIT reaches only the primary, and its answer is lost. Before anybody asks, the standby is promoted and continues
  * the numbers.
  */
-async function transactThroughFailover(options: TransactOptions) {
+async function transactThroughFailover(options: OptimisticOptions) {
   const world = await pair()
   const { primary, standby, proxy, pool } = world
   const db = postgres({ pool, name: 'failover', deadline: '60s' })
@@ -127,10 +127,10 @@ describe('failover with a transaction number that is used again', () => {
 
   it('with a key: the new primary has no marker, so the effect happens there, once', async () => {
     const key = { scope: tests, key: mintKey() }
-    const { world, db, intent, told } = await transactThroughFailover({ key })
+    const { world, db, intent, told } = await transactThroughFailover({ content: 'none', key })
     try {
       expect(await effects(world.standby.server, intent)).toEqual([{ result: told }, { result: told }])
-      expect(await db.transact(effectOf(intent), { key })).toBe(told)
+      expect(await db.transact(effectOf(intent), { content: 'none', key })).toBe(told)
       expect(await effects(world.standby.server, intent)).toHaveLength(2)
     } finally {
       await world.dispose()

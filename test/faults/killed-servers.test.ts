@@ -95,7 +95,7 @@ async function during(
     runs += 1
     return effect(tx)
   }
-  const options = keying === 'with a key' ? { key: { scope: tests, key: mintKey() } } : {}
+  const options = keying === 'with a key' ? ({ key: { scope: tests, key: mintKey() }, content: 'none' } as const) : {}
   const holder = new pg.Client(server.url)
   holder.on('error', () => undefined)
   await holder.connect()

@@ -148,7 +148,9 @@ export class Tried implements IntentRecord {
     const key = { scope: tests, key: this.minted }
     try {
       const body = effectOf(this.id)
-      this.results.push(await db.transact(body, this.keyed ? { key, deadline } : { deadline }))
+      this.results.push(
+        await db.transact(body, this.keyed ? { key, content: { value: this.id }, deadline } : { deadline }),
+      )
       this.verdicts.push('committed')
     } catch (error) {
       this.errors.push(error)

@@ -21,8 +21,8 @@ describe('a list', () => {
       await makeFinished('k-2')
       const { out } = await run(['inspect', '--state', 'unknown'])
       expect(out).toMatch(new RegExp(`^${id} {2}unknown {4}charge {2}claimed ${moment} {2}unclassified\\n$`))
-      expect((await run(['inspect', '--operation', 'note.1h'])).out).toMatch(
-        new RegExp(`^${id} {2}succeeded {2}note\\.1h {2}ended ${moment}\\n$`),
+      expect((await run(['inspect', '--operation', 'note'])).out).toMatch(
+        new RegExp(`^${id} {2}succeeded {2}note {2}ended ${moment}\\n$`),
       )
       expect((await run(['inspect', '--state', 'failed'])).out).toBe('no records\n')
     }))
@@ -66,7 +66,7 @@ describe('one record', () => {
   it('keeps its outcome to itself, unless it is asked for', () =>
     withStoreWorld(async ({ run, makeFinished }) => {
       await makeFinished('k-1')
-      const which = ['inspect', '--operation', 'note.1h', '--scope', 'tenant-7', '--key', 'k-1']
+      const which = ['inspect', '--operation', 'note', '--scope', 'tenant-7', '--key', 'k-1']
       for (const words of [which, [...which, '--json'], ['inspect', '--json']]) {
         const { out } = await run(words)
         expect(out).not.toContain('for the caller only')

@@ -9,8 +9,8 @@ const nothing = { finished: 0, unknown: 0, audit: 0, markers: 0 }
 
 async function makeForgotten({ db, makeFinished }: StoreWorld, count: number): Promise<void> {
   const keys = Array.from({ length: count }, (_, index) => `old-${index}` as Key)
-  for (const key of keys) await makeFinished(key, '1ms')
-  const which = { operation: 'note.1ms', scope: scope('tenant-7'), key: keys.at(-1) as Key }
+  for (const key of keys) await makeFinished(key, true)
+  const which = { operation: 'note', scope: scope('tenant-7'), key: keys.at(-1) as Key }
   await expect.poll(() => db.lookup(which)).toMatchObject({ forgotten: true })
 }
 
@@ -82,10 +82,13 @@ describe('purge', () => {
 
   it('forgets keys of transactions and notes by age, when it is told to', () =>
     withStoreWorld(async ({ db, run, makeUnknown }) => {
-      await db.transact(() => 1, { key: { scope: scope('a'), key: mintKey() } })
+      await db.transact(() => 1, { content: 'none', key: { scope: scope('a'), key: mintKey() } })
       await makeUnknown('k-1')
       await run(['settle', ...chargeOf('k-1'), '--as', 'released', '--reason', 'seen'])
-      const { out } = await run(['purge', '--json', '--markers-after', '0s', '--audit-after', '0s'])
+      const { err, code } = await run(['purge', '--json', '--markers-after', '2s'])
+      expect([err, code]).toEqual([expect.stringContaining('[WINDOW_SHORTER_THAN_DEADLINE]'), 2])
+      await db.transact((tx) => tx.query('update reprise_marker set claimed_at_ms = claimed_at_ms - 60000'))
+      const { out } = await run(['purge', '--json', '--markers-after', '20s', '--audit-after', '0s'])
       expect(JSON.parse(out)).toEqual({ ...nothing, markers: 1, audit: 1 })
     }))
 

@@ -35,7 +35,7 @@ every hour or so; several at once do no harm. Ctrl-C ends it after the batch at 
           name: 'markers-after',
           kind: 'text',
           value: 'DURATION',
-          text: 'also forget keys of transactions this old, which have no window of their own (never)',
+          text: 'also forget keys of transactions this old that have no window; at least 12.5s (never)',
         },
         jsonOption,
       ],

@@ -79,7 +79,7 @@ describe('settle', () => {
       expect(absent.err).toBe('reprise: nothing was settled: the record is not there [SETTLE_REFUSED]\n')
       expect(absent.code).toBe(3)
       await makeFinished('k-1')
-      const which = ['--operation', 'note.1h', '--scope', 'tenant-7', '--key', 'k-1']
+      const which = ['--operation', 'note', '--scope', 'tenant-7', '--key', 'k-1']
       const finished = await run(['settle', ...which, '--as', 'released', ...decided])
       expect(finished.err).toBe('reprise: nothing was settled: the record is finished already [SETTLE_REFUSED]\n')
       expect(finished.code).toBe(3)

@@ -1,7 +1,7 @@
 // One call of an atomic operation: queue, look, transaction, answer. It is also the key of that transaction: what a
 // record that is there means, and how long to wait for one that is not. What is decided is decided by the machine.
 
-import { type RecordDraft, recordFormat, type Seen, type Stored } from '../../atomicity/index.js'
+import { isSameContent, type RecordDraft, recordFormat, type Seen, type Stored } from '../../atomicity/index.js'
 import { type Key, keyScope, type StoredKey } from '../../identity/index.js'
 import { type Deadline, defined, faultPoint, RepriseError, type ScopeValue } from '../../kernel/index.js'
 import {
@@ -18,7 +18,7 @@ import {
   refuseInside,
   transactionHistoryOf,
 } from '../../transaction/index.js'
-import { type CallIdentity, callDeadline, identify, isSameContent, privateCopy } from '../call-identity.js'
+import { type CallIdentity, callDeadline, identify, privateCopy } from '../call-identity.js'
 import type { CallOptions } from '../definition.js'
 import type { OperationDomain } from '../domain.js'
 import { inFlight, mismatch, refusedBy, tellRefusal } from '../errors.js'
@@ -65,6 +65,7 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
   readonly deadline: Deadline
   readonly signal: AbortSignal | undefined
   readonly waitUntilMs: number
+  readonly rememberedMs: number
   draft: RecordDraft = undrafted
   readonly #operation: AtomicOperation<Handle, Input>
   readonly #identity: CallIdentity<Input>
@@ -84,12 +85,14 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
   constructor(operation: AtomicOperation<Handle, Input>, given: Input, options: CallOptions = noOptions) {
     const { domain, settings } = operation
     const { clock } = domain
-    this.deadline = callDeadline(options, domain.deadlineMs, settings.windowMs, clock)
+    // Less its reserve, as the definition was checked.
+    this.deadline = callDeadline(options, domain.deadlineMs, settings.windowMs * 0.8, clock)
     this.signal = options.signal
     // Once: whatever happens to the input from here on, this is what the call is about.
     this.#identity = identify(settings, given, clock.wallMs())
     this.id = this.#identity.id
     this.fingerprint = this.#identity.fingerprint
+    this.rememberedMs = settings.windowMs
     this.refusesDuplicates = settings.refusesDuplicates
     this.mostWaiting = settings.mostWaiting
     this.#operation = operation
@@ -265,8 +268,7 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
     }
     const { codec, value, fingerprint } = record
     const state = record.state === 'failed' ? 'failed' : 'succeeded'
-    const rememberedMs = this.#operation.settings.windowMs
-    return { state, codec, value, rememberedMs, fingerprint, own: record.token === token }
+    return { state, codec, value, rememberedMs: this.rememberedMs, fingerprint, own: record.token === token }
   }
 
   // The record's name is the key that calls below derive theirs from: two operations never share one.

@@ -3,6 +3,7 @@
 import type { Engine, TransactionControls } from '../../atomicity/index.js'
 import { defined } from '../../kernel/index.js'
 import {
+  demandMemory,
   keyedTransactions,
   readTransactionOptions,
   type TransactionDefaults,
@@ -18,7 +19,7 @@ import type { AtomicOptions, ResultOf } from './options.js'
 
 /**
  * Defines an operation of a domain. Refuses with OPERATION_INVALID, OPERATION_DEFINED_TWICE, SCOPE_MISSING,
- * WINDOW_SHORTER_THAN_HORIZON or DURATION_INVALID.
+ * WINDOW_SHORTER_THAN_HORIZON, WINDOW_SHORTER_THAN_DEADLINE or DURATION_INVALID.
  */
 export function defineAtomic<Handle extends TransactionControls, Input, Returned, Code extends string>(
   engine: Engine<Handle>,
@@ -28,6 +29,7 @@ export function defineAtomic<Handle extends TransactionControls, Input, Returned
   options: AtomicOptions<Handle, Input, Returned, Code>,
 ): Operation<Input, ResultOf<Returned>, Code> {
   const settings = operationSettings(name, options, { mode: 'atomic', names: transactionOptionNames })
+  demandMemory('window', settings.windowMs, domain.deadlineMs)
   const transactions = readTransactionOptions(engine.manifest, defaults, options, invalid)
   const answers = answersOf(settings, domain, {
     mode: 'atomic',

@@ -1,6 +1,6 @@
 // One call of a leased operation: queue, claim, recovery or run, answer. What is decided is decided by the machine.
 
-import { recordFormat } from '../../atomicity/index.js'
+import { isSameContent, recordFormat } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Deadline, inTime, RepriseError, remainingMs } from '../../kernel/index.js'
 import {
@@ -11,7 +11,7 @@ import {
   operationReplayed,
 } from '../../telemetry/index.js'
 import { refuseInside } from '../../transaction/index.js'
-import { type CallIdentity, callDeadline, identify, isSameContent } from '../call-identity.js'
+import { type CallIdentity, callDeadline, identify } from '../call-identity.js'
 import type { CallOptions } from '../definition.js'
 import { mismatch, tellRefusal } from '../errors.js'
 import { refuseReentry, type Visitor } from '../in-process.js'
@@ -19,6 +19,9 @@ import { decodeOutcome, discardReturned, type Ending, type Outcome } from '../ou
 import { claimKey } from './claiming.js'
 import { askWhatHappened, execute } from './execution.js'
 import type { Plan } from './plan.js'
+
+// No call could be made under a window of a few milliseconds.
+const shortestMs = 1_000
 
 /** One call. Made, it has refused an input or options that are not valid. */
 export class LeasedCall implements Visitor {
@@ -38,7 +41,7 @@ export class LeasedCall implements Visitor {
   constructor(plan: Plan, given: unknown, options: CallOptions = {}) {
     const { settings, deadlineMs, domain } = plan
     const { clock } = domain
-    this.deadline = callDeadline(options, deadlineMs, settings.windowMs, clock)
+    this.deadline = callDeadline(options, deadlineMs, Math.max(settings.windowMs, shortestMs), clock)
     this.#runDeadline = callDeadline(options, deadlineMs, Number.POSITIVE_INFINITY, clock)
     this.signal = options.signal
     // Once: whatever happens to the input from here on, this is what the call is about.

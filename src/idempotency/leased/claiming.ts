@@ -1,10 +1,10 @@
 // Getting a claim: the store's unique index decides, the machine says what is there, and whoever comes second waits for
 // the winner or is refused.
 
-import type { RecordLimits, Seen, StoredRecord, Written } from '../../atomicity/index.js'
+import { isSameContent, type RecordLimits, type Seen, type StoredRecord, type Written } from '../../atomicity/index.js'
 import { type Deadline, defined, isRepriseError, RepriseError, remainingMs, sleep, uuidv4 } from '../../kernel/index.js'
 import { type Backoff, equalJitter } from '../../retry/index.js'
-import { type CallIdentity, isSameContent } from '../call-identity.js'
+import type { CallIdentity } from '../call-identity.js'
 import { printJson } from '../codecs/json.js'
 import { inFlight, refusedBy } from '../errors.js'
 import { type ClaimEvent, type Decision, decide } from '../machine.js'

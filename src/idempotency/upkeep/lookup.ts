@@ -1,9 +1,8 @@
 // Looking a key up: what is known of it, without changing anything.
 
-import { type AuditEntry, type RecordMode, type RecordState, recordFormat } from '../../atomicity/index.js'
+import { type AuditEntry, isForgotten, type RecordMode, type RecordState, recordFormat } from '../../atomicity/index.js'
 import { deadlineAfter, demandKnown, isRepriseError } from '../../kernel/index.js'
 import { persistently } from '../leased/store-calls.js'
-import { isForgotten } from '../machine.js'
 import { decodeOutcome, type Outcome } from '../outcome.js'
 import { locate, timeAndChance, type UpkeepCall, type Which } from './which.js'
 

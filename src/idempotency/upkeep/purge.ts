@@ -10,6 +10,8 @@ import {
   type Random,
   RepriseError,
 } from '../../kernel/index.js'
+import { demandMemory } from '../../transaction/index.js'
+import { timeOfRecords } from '../domain.js'
 import { persistently } from '../leased/store-calls.js'
 import { countOf, inPasses, type LoopOptions, loopOptionNames, paused } from './loop.js'
 import { timeAndChance } from './which.js'
@@ -29,8 +31,9 @@ export interface PurgeOptions extends LoopOptions {
   /** Also forgets audit notes older than this. Default: never. */
   readonly auditAfter?: Duration
   /**
-   * Also forgets markers of transactions with a key that are older than this; they have no window of their own.
-   * Default: never.
+   * Also forgets markers of transactions with a key and no window that are older than this. It covers the longest
+   * deadline of such a transaction, in any process, and a quarter more; less than the domain's own is refused with
+   * WINDOW_SHORTER_THAN_DEADLINE. Default: never.
    */
   readonly markersAfter?: Duration
   /** Hears of the counts after each batch. Default: none. */
@@ -71,12 +74,16 @@ export async function purge(options: PurgeOptions): Promise<Purged> {
   const { clock, random } = timeAndChance(store.records, options)
   const limit = countOf('batch', options.batch ?? 500, 10_000)
   const pauseMs = durationMs(options.pause ?? '50ms')
+  const markersAfterMs = msOf(options.markersAfter)
+  if (markersAfterMs !== undefined) {
+    demandMemory('markersAfter', markersAfterMs, timeOfRecords(store.records).deadlineMs)
+  }
   const query = {
     limit,
     ...defined({
       unknownAfterMs: msOf(options.unknownAfter),
       auditAfterMs: msOf(options.auditAfter),
-      markersAfterMs: msOf(options.markersAfter),
+      markersAfterMs,
     }),
   }
   let counts: Purged = { finished: 0, unknown: 0, audit: 0, markers: 0 }

@@ -105,7 +105,7 @@ describe('transactions', () => {
           await tx.insertOnce('account', row('a'), ['id'])
           return { runs }
         },
-        { key },
+        { content: 'none', key },
       )
     expect(await Promise.all([once(), once(), once()])).toEqual([{ runs: 1 }, { runs: 1 }, { runs: 1 }])
     expect(runs).toBe(1)
@@ -114,8 +114,8 @@ describe('transactions', () => {
   it('forgets a key whose transaction failed', async () => {
     const db = accounts()
     const key = { scope: scope('test'), key: mintKey() }
-    await expect(db.transact(() => Promise.reject(new Error('no')), { key })).rejects.toThrow('no')
-    expect(await db.transact(async () => 'second', { key })).toBe('second')
+    await expect(db.transact(() => Promise.reject(new Error('no')), { content: 'none', key })).rejects.toThrow('no')
+    expect(await db.transact(async () => 'second', { content: 'none', key })).toBe('second')
   })
 })
 
@@ -317,7 +317,7 @@ it('does not commit over a record that came past it, and meets that one in the n
     db.putRecord(storedKey(key.scope, key.key), theirs)
     return 'ours'
   }
-  expect(await db.transact(body, { key })).toBe('theirs')
+  expect(await db.transact(body, { content: 'none', key })).toBe('theirs')
   diagnostics.unsubscribe('reprise.transaction.attempt', note)
   expect(runs).toBe(1)
   expect(db.rows('account')).toEqual([])

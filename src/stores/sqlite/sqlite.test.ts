@@ -32,7 +32,9 @@ describe('migrations', () => {
     const db = sqlite({ name: 'a', open: () => new Database(file) })
     stranger(file).exec(db.migrationSql())
     expect(await db.migrate()).toEqual({ from: 3, to: 3 })
-    expect(await db.transact(async () => 'stored', { key: { scope: scope('a'), key: mintKey() } })).toBe('stored')
+    expect(
+      await db.transact(async () => 'stored', { content: 'none', key: { scope: scope('a'), key: mintKey() } }),
+    ).toBe('stored')
     await db.close()
   })
 
@@ -44,14 +46,14 @@ describe('migrations', () => {
     const body = async () => {
       bodies += 1
     }
-    await expect(db.transact(body, { key })).rejects.toMatchObject({
+    await expect(db.transact(body, { content: 'none', key })).rejects.toMatchObject({
       code: 'MIGRATION_MISSING',
       message: expect.stringContaining('migrate()'),
       cause: { message: expect.stringContaining('no such table') },
     })
     expect(bodies).toBe(0)
     await db.migrate()
-    await db.transact(body, { key })
+    await db.transact(body, { content: 'none', key })
     expect(bodies).toBe(1)
     await db.close()
   })
@@ -233,6 +235,7 @@ it('hands out the stored value to a repeat, also in another process', async () =
   const second = await itemStore(file)
   const insert = (db: typeof first) =>
     db.transact(async (tx) => ({ count: (await tx.query("INSERT INTO item (note) VALUES ('once')")).rowCount }), {
+      content: 'none',
       key,
     })
   expect(await Promise.all([insert(first), insert(second), insert(first)])).toEqual(
@@ -245,7 +248,7 @@ it('refuses a marker that has no outcome', async () => {
   const file = freshFile()
   const db = await itemStore(file)
   const key = { scope: scope('test'), key: mintKey() }
-  await db.transact(async () => 1, { key })
+  await db.transact(async () => 1, { content: 'none', key })
   stranger(file).exec('UPDATE reprise_marker SET value = NULL')
-  await expect(db.transact(async () => 2, { key })).rejects.toMatchObject({ code: 'MARKER_INVALID' })
+  await expect(db.transact(async () => 2, { content: 'none', key })).rejects.toMatchObject({ code: 'MARKER_INVALID' })
 })

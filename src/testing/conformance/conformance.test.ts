@@ -36,8 +36,8 @@ describe('the conformance suite', () => {
 
   it('catches a store that runs the body of a repeat', async () => {
     const world = await memoryWorld()
-    const transact: StoreWorld['db']['transact'] = (body, { key: _, ...options } = {}) =>
-      world.db.transact(body, options)
+    const transact: StoreWorld['db']['transact'] = (body, { deadline = '10s' } = {}) =>
+      world.db.transact(body, { deadline })
     const forgetful: StoreWorld = { ...world, db: { ...world.db, transact }, second: async () => forgetful.db }
     await expect(outcome('store.key.01', forgetful)).rejects.toBeInstanceOf(ConformanceFailure)
     await expect(outcome('store.key.03', forgetful)).rejects.toBeInstanceOf(ConformanceFailure)

@@ -1,14 +1,20 @@
 // What every store must do with the marker of a key: it is committed together with the effect, and the unique index
 // decides who is first.
 
-import { type Key, type Scope, scope } from '../../identity/index.js'
+import { type Key, type Scope, scope, storedKey } from '../../identity/index.js'
 import type { ConformanceCase, ConformanceHandle } from './conformance-case.js'
 import { failing, holds, same } from './expectations.js'
 import { gate } from './gate.js'
+import { endWindow, until } from './operations/operation-world.js'
 import { race } from './race.js'
+import { limits } from './record-world.js'
 
 const tests: Scope = scope('conformance')
 const key = (name: string): { scope: Scope; key: Key } => ({ scope: tests, key: name as Key })
+const keyed = (name: string): { key: { scope: Scope; key: Key }; content: 'none' } => ({
+  key: { scope: tests, key: name as Key },
+  content: 'none',
+})
 
 /** Cases of the group `store.key`. */
 export const keyCases: readonly ConformanceCase[] = [
@@ -18,13 +24,10 @@ export const keyCases: readonly ConformanceCase[] = [
     async run({ db, second, effect, effectsOf }) {
       let runs = 0
       const pay = (domain: typeof db): Promise<{ run: number }> =>
-        domain.transact(
-          async (tx) => {
-            await effect(tx, 'a')
-            return { run: ++runs }
-          },
-          { key: key('one') },
-        )
+        domain.transact(async (tx) => {
+          await effect(tx, 'a')
+          return { run: ++runs }
+        }, keyed('one'))
       const results = [await pay(db), await pay(db), await pay(await second())]
       same(
         [results, runs, await effectsOf('a')],
@@ -38,7 +41,7 @@ export const keyCases: readonly ConformanceCase[] = [
     title: 'MUST keep marker and effect together: a body that threw leaves the key free',
     async run({ db, effect, effectsOf }) {
       const own = new Error('of the body')
-      const options = { key: key('one') }
+      const options = keyed('one')
       await failing(
         db.transact(async (tx) => {
           await effect(tx, 'a')
@@ -66,7 +69,7 @@ export const keyCases: readonly ConformanceCase[] = [
           await meet()
           return ++runs
         }
-        const options = { key: key('one'), connectionWait: '5s', lockWait: '5s' } as const
+        const options = { ...keyed('one'), connectionWait: '5s', lockWait: '5s' } as const
         return call(() => (domains[number % 2] ?? db).transact((tx) => body(() => pay(tx)), options))
       })
       same([results.length, new Set(results).size, await effectsOf('a')], [callers, 1, 1], 'callers, results, effects')
@@ -77,7 +80,7 @@ export const keyCases: readonly ConformanceCase[] = [
     title: 'MUST let exactly one waiting caller run when the first one rolls back',
     async run({ db, second, effect, effectsOf }) {
       const inside = gate(2)
-      const options = { key: key('one'), connectionWait: '5s', lockWait: '5s' } as const
+      const options = { ...keyed('one'), connectionWait: '5s', lockWait: '5s' } as const
       const first = failing(
         db.transact(async (tx) => {
           await effect(tx, 'a')
@@ -100,7 +103,8 @@ export const keyCases: readonly ConformanceCase[] = [
     title: 'MUST keep keys and scopes apart',
     async run({ db, effect, effectsOf }) {
       const elsewhere = { scope: scope('elsewhere'), key: 'one' as Key }
-      for (const used of [key('one'), key('two'), elsewhere]) await db.transact((tx) => effect(tx, 'a'), { key: used })
+      for (const used of [key('one'), key('two'), elsewhere])
+        await db.transact((tx) => effect(tx, 'a'), { content: 'none', key: used })
       same(await effectsOf('a'), 3, 'effects')
     },
   },
@@ -110,12 +114,12 @@ export const keyCases: readonly ConformanceCase[] = [
     async run({ db }) {
       const values = [null, '', 'ünï\u{1f600}', 0, -1.5e-7, [], {}, { a: [true, { b: null }] }, 'x'.repeat(100_000)]
       for (const [position, value] of values.entries()) {
-        const options = { key: key(`value-${position}`) }
+        const options = keyed(`value-${position}`)
         const first = await db.transact(() => value, options)
         const repeat = await db.transact(() => expectNever(), options)
         same([first, repeat], [value, value], `value ${position}`)
       }
-      const nothing = { key: key('nothing') }
+      const nothing = keyed('nothing')
       holds((await db.transact(() => undefined, nothing)) === undefined, 'nothing comes back as nothing')
       holds((await db.transact(() => expectNever(), nothing)) === undefined, 'nothing comes back as nothing again')
     },
@@ -125,11 +129,44 @@ export const keyCases: readonly ConformanceCase[] = [
     title: 'MUST claim and replay under every isolation level of its manifest',
     async run({ db, effect, effectsOf }) {
       for (const isolation of db.manifest.isolation) {
-        const options = { key: key(isolation), isolation }
+        const options = { ...keyed(isolation), isolation }
         await db.transact((tx) => effect(tx, isolation), options)
         await db.transact((tx) => effect(tx, isolation), options)
         same(await effectsOf(isolation), 1, `effects under ${isolation}`)
       }
+    },
+  },
+  {
+    id: 'store.key.08',
+    title: 'MUST refuse other content under the same key, and run nothing',
+    async run({ db, second, effect, effectsOf }) {
+      const paying = (amount: number) => ({ key: key('one'), content: { value: { amount } } })
+      await db.transact((tx) => effect(tx, 'a'), paying(100))
+      for (const domain of [db, await second()]) {
+        await failing(
+          domain.transact(() => expectNever(), paying(500)),
+          'OPERATION_MISMATCH',
+        )
+        await domain.transact(() => expectNever(), paying(100))
+      }
+      same(await effectsOf('a'), 1, 'effects')
+    },
+  },
+  {
+    id: 'store.key.09',
+    title: 'MUST forget a key when its window is over, and carry it out anew, with any content',
+    async run(world) {
+      const { db, effect, effectsOf } = world
+      const paying = (amount: number) => ({ key: key('one'), content: { value: { amount } }, window: '1h' }) as const
+      await db.transact((tx) => effect(tx, 'a'), paying(100))
+      await endWindow(world, storedKey(tests, 'one' as Key))
+      await until('the window is over', async () => {
+        const { record, nowMs } = await db.records.read(storedKey(tests, 'one' as Key), limits())
+        return record?.expiresAtMs !== undefined && record.expiresAtMs <= nowMs
+      })
+      await db.transact((tx) => effect(tx, 'a'), paying(500))
+      await db.transact(() => expectNever(), paying(500))
+      same(await effectsOf('a'), 2, 'effects')
     },
   },
 ]

@@ -246,7 +246,7 @@ const markerCase: ConformanceCase = {
         during = (await db.records.read(name, limits())).record
         return { a: 1 }
       },
-      { key },
+      { content: 'none', key },
     )
     same(during, undefined, 'what is there before the commit')
     const { record } = await db.records.read(name, limits())

@@ -2,7 +2,7 @@
 
 import { type Key, scope } from '../../identity/index.js'
 import { eventLoopTurn } from '../../kernel/index.js'
-import type { TransactOptions } from '../../transaction/index.js'
+import type { OptimisticOptions } from '../../transaction/index.js'
 import type { ConformanceCase, StoreWorld } from './conformance-case.js'
 import { failing, holds, same } from './expectations.js'
 import { gate } from './gate.js'
@@ -19,7 +19,7 @@ export const needsSavepoints: Pick<ConformanceCase, 'deniedBy' | 'refusal'> = {
 }
 
 // The body returns while its savepoint is still running.
-async function leaveOpen({ db, effect, effectsOf }: StoreWorld, options: TransactOptions): Promise<void> {
+async function leaveOpen({ db, effect, effectsOf }: StoreWorld, options: OptimisticOptions): Promise<void> {
   let finish: () => void = () => undefined
   const finished = new Promise<void>((resolve) => {
     finish = resolve
@@ -60,7 +60,8 @@ export const openSavepointCases: readonly ConformanceCase[] = [
     id: 'store.transaction.18',
     title: 'MUST refuse the same with a key, and not wait for the savepoint',
     ...needsSavepoints,
-    run: (world) => leaveOpen(world, { key: { scope: scope('conformance'), key: 'open-savepoint' as Key } }),
+    run: (world) =>
+      leaveOpen(world, { content: 'none', key: { scope: scope('conformance'), key: 'open-savepoint' as Key } }),
   },
 ]
 

@@ -59,6 +59,8 @@ export interface FailedAttempt<Result> {
   /** Errors of cleaning up. */
   readonly suppressed: readonly unknown[]
   readonly trace: Trace | undefined
+  /** When COMMIT was sent, in ms of monotonic time; undefined: it was not. */
+  readonly sentAtMs: number | undefined
   /** What the body returned, where it got that far: the result, should the transaction turn out to have committed. */
   readonly result: BodyResult<Result> | undefined
 }
@@ -71,6 +73,7 @@ interface Progress<Handle, Result> {
   session: Session<Handle> | undefined
   /** Whether the key is known to be this transaction's. */
   claimed: boolean
+  sentAtMs: number | undefined
   result: BodyResult<Result> | undefined
 }
 
@@ -100,6 +103,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
     phase: 'waiting',
     session: undefined,
     claimed: false,
+    sentAtMs: undefined,
     result: undefined,
   }
   const tooLate = (): unknown => deadlinePassed('in its body', reserveMs)
@@ -191,6 +195,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
     const commitMs = limits.leftMs()
     if (commitMs <= 0) throw tooLate()
     progress.result = { value, afterCommit: controls.hooks }
+    progress.sentAtMs = workEndsAtMs - commitMs
     progress.phase = 'committing'
     const commit = session.commit()
     // COMMIT's own time ends before the reserve. A signal does not end the wait for it: its outcome is awaited.
@@ -281,7 +286,7 @@ async function meetRecord<Handle>(
 async function attemptFailed<Handle extends TransactionControls, Result>(
   engine: Engine<Handle>,
   settings: CallSettings,
-  { session, phase, claimed, controls, limits, result }: Progress<Handle, Result>,
+  { session, phase, claimed, controls, limits, sentAtMs, result }: Progress<Handle, Result>,
   thrown: unknown,
 ): Promise<FailedAttempt<Result>> {
   const error = thrown instanceof BodyFailed ? thrown.thrown : thrown
@@ -304,6 +309,7 @@ async function attemptFailed<Handle extends TransactionControls, Result>(
     codes: codesIn(by),
     suppressed,
     trace: session?.trace,
+    sentAtMs,
     result,
   }
 }

@@ -41,7 +41,7 @@ describe('an ambiguous commit', () => {
   it('hands out what is stored when the key turns out to be taken', async () => {
     let runs = 0
     const here = world({ commit: lost, claim: (session) => (session === 1 ? 'claimed' : storedAs('{"n":1}')) })
-    const run = here.db.transact(() => ({ n: ++runs }), { key })
+    const run = here.db.transact(() => ({ n: ++runs }), { content: 'none', key })
     await expect(settled(here, run)).resolves.toEqual({ n: 1 })
     expect(runs).toBe(1)
     expect(here.engine.log).toEqual([
@@ -56,7 +56,7 @@ describe('an ambiguous commit', () => {
     await expect(
       settled(
         here,
-        here.db.transact(() => ++runs, { key }),
+        here.db.transact(() => ++runs, { content: 'none', key }),
       ),
     ).resolves.toBe(2)
     expect(here.engine.log.filter((step) => step === 'claim')).toHaveLength(3)
@@ -68,7 +68,7 @@ describe('an ambiguous commit', () => {
   ])('runs afterCommit where the commit that is found is %s', async (_, stored, expected) => {
     const ran: string[] = []
     const here = world({ commit: lost, claim: (session, { token }) => (session === 1 ? 'claimed' : stored(token)) })
-    const run = here.db.transact((tx) => tx.afterCommit(() => ran.push('ran')), { key })
+    const run = here.db.transact((tx) => tx.afterCommit(() => ran.push('ran')), { content: 'none', key })
     await expect(settled(here, run)).resolves.toBe('stored')
     expect(ran).toEqual(expected)
   })
@@ -77,7 +77,7 @@ describe('an ambiguous commit', () => {
     const here = world({ commit: lost })
     await settled(
       here,
-      here.db.transact(() => 1, { key, isolation: 'serializable' }),
+      here.db.transact(() => 1, { content: 'none', key, isolation: 'serializable' }),
     )
     expect(here.engine.begun.map(({ isolation }) => isolation)).toEqual([
       'serializable',
@@ -99,7 +99,7 @@ describe('an ambiguous commit', () => {
     const error = await rejection(
       settled(
         here,
-        here.db.transact(() => 'first', { key, deadline: '1s' }),
+        here.db.transact(() => 'first', { content: 'none', key, deadline: '1s' }),
       ),
     )
     expect(error).toBeInstanceOf(UnknownCommitError)
@@ -158,7 +158,7 @@ describe('an ambiguous commit', () => {
     const db = domainOf(engine, { clock: here.clock, random: seededRandom(1) })
     await settled(
       here,
-      db.transact(() => 1, { key, deadline: '4s' }).catch(() => undefined),
+      db.transact(() => 1, { content: 'none', key, deadline: '4s' }).catch(() => undefined),
     )
     expect(closedAtMs - startedMs).toBeGreaterThanOrEqual(3_000)
     expect(closedAtMs - startedMs).toBeLessThan(3_200)

@@ -1,13 +1,14 @@
 // Resolving an ambiguous commit: close it, then read. Looking alone is wrong, since the transaction may commit right
 // after the look.
 
-import type { Engine, Isolation, Manifest, Session, Stored, TransactionControls } from '../../atomicity/index.js'
-import { type Clock, type Deadline, inTime, type Random, sleep } from '../../kernel/index.js'
+import type { Engine, Isolation, Manifest, Session, Stored, Trace, TransactionControls } from '../../atomicity/index.js'
+import { type Clock, type Deadline, inTime, type Random, RepriseError, sleep } from '../../kernel/index.js'
 import { fullJitter } from '../../retry/index.js'
 import { reach } from './fault-points.js'
-import { type KeyedCall, plainKey, type ReplayOrTakeOver } from './keyed.js'
+import { type LookedUpKey, lookedUpKey, type ReplayOrTakeOver } from './keyed.js'
 import { deadlinePassed } from './limits.js'
 import type { Unresolved } from './resolve-token.js'
+import type { Found } from './settings.js'
 
 /** What became of a transaction, and the value stored with its key where there is one. */
 export type Resolved =
@@ -31,15 +32,26 @@ const backoff = /* @__PURE__ */ fullJitter({ baseMs: 10, capMs: 250 })
 const mostErrors = 8
 const leastLookMs = 100
 
+/** What is known of a transaction whose end is not: what names it, or that its store has one writer at a time. */
+export type Lost = Unresolved | { readonly writer: 'one' }
+
+/** How a transaction is looked for. */
+export interface Looking {
+  /** Its key, as the call knows it. Default: as the token names it. */
+  readonly keyed?: LookedUpKey | undefined
+  /** Reads its effect, once it is proven to have ended. Default: nobody can. */
+  readonly found?: Found | undefined
+}
+
 /**
- * Finds out what became of a transaction, by its key or by its trace; tries until the deadline. Never throws, never
- * guesses.
+ * Finds out what became of a transaction, by its key, by its trace or by its effect; tries until the deadline. Never
+ * throws, never guesses.
  */
 export async function resolveOutcome<Handle extends TransactionControls>(
   engine: Engine<Handle>,
-  unresolved: Unresolved,
+  lost: Lost,
   limits: ResolutionLimits,
-  keyed?: KeyedCall<unknown>,
+  looking: Looking = {},
 ): Promise<Resolved> {
   const { clock, deadline, random } = limits
   const errors: unknown[] = []
@@ -48,13 +60,13 @@ export async function resolveOutcome<Handle extends TransactionControls>(
     const leftMs = deadline.expiresAtMs - clock.monotonicMs()
     if (leftMs <= 0) return { outcome: 'unknown', errors }
     try {
-      const found = await lookOnce(engine, unresolved, 'id' in unresolved ? lookMs(leftMs) : leftMs, clock, keyed)
+      const found = await lookOnce(engine, lost, 'trace' in lost ? leftMs : lookMs(leftMs), clock, looking)
       if (found.outcome !== 'unknown') {
         await reach('transaction.resolved')
         return found
       }
       // What cannot be read now cannot be read the next time either.
-      if (!('id' in unresolved) || found.errors.length > 0) return found
+      if (!('id' in lost) || found.errors.length > 0) return found
     } catch (error) {
       if (errors.length < mostErrors) errors.push(error)
       // A database that refuses us for good will not answer the next time either.
@@ -73,33 +85,70 @@ function lookMs(leftMs: number): number {
 
 async function lookOnce<Handle extends TransactionControls>(
   engine: Engine<Handle>,
-  unresolved: Unresolved,
+  lost: Lost,
   leftMs: number,
   clock: Clock,
-  keyed: KeyedCall<unknown> | undefined,
+  { keyed, found }: Looking,
 ): Promise<Resolved> {
-  if ('id' in unresolved) {
-    const closing = keyed ?? plainKey(unresolved.id, unresolved.token)
-    return closeThenRead(engine, closing, keyed !== undefined || unresolved.token !== undefined, leftMs, clock)
+  const endMs = clock.monotonicMs() + leftMs
+  if ('id' in lost) {
+    const { id, token, until } = lost
+    const closed = await closeThenRead(engine, keyed ?? lookedUpKey(id, token), keyed ?? token, leftMs, clock)
+    const forgotten = closed.outcome === 'aborted' && until !== undefined && clock.wallMs() >= until
+    return forgotten ? { outcome: 'unknown', errors: [markerForgotten()] } : closed
   }
-  const { resolve } = engine
-  if (resolve === undefined) return { outcome: 'unknown', errors: [] }
-  const expired = (): unknown => deadlinePassed('being resolved')
-  const looked = resolve.call(engine, unresolved.trace, { waitMs: leftMs, readOnly: false, resolving: true })
-  const outcome = await inTime({ clock, limitMs: leftMs, expired }, looked)
-  if (outcome === 'committed') return { outcome, stored: undefined, ours: true }
-  return outcome === 'aborted' ? { outcome } : { outcome, errors: [] }
+  if ('trace' in lost) {
+    const outcome = await resolveTrace(engine, lost.trace, leftMs, clock)
+    if (outcome === 'committed') return { outcome, stored: undefined, ours: true }
+    if (outcome === 'unknown') return { outcome, errors: [] }
+    if (found === undefined) return { outcome }
+  }
+  return found === undefined
+    ? { outcome: 'unknown', errors: [] }
+    : readFound(engine, found, endMs - clock.monotonicMs(), clock)
 }
 
-// `named`: the claim that is looked for has a name, so that its record can be told from others'. The unique index
-// decides. A conflict proves that the other transaction committed; an insert that goes through proves that it is dead,
-// since it would still hold the key. Waiting for it is what closes it.
-async function closeThenRead<Handle extends TransactionControls>(
+async function resolveTrace<Handle extends TransactionControls>(
   engine: Engine<Handle>,
-  keyed: KeyedCall<unknown>,
-  named: boolean,
+  trace: Trace,
   leftMs: number,
   clock: Clock,
+): Promise<'committed' | 'aborted' | 'unknown'> {
+  if (engine.resolve === undefined) return 'unknown'
+  const expired = (): unknown => deadlinePassed('being resolved')
+  const looked = engine.resolve(trace, { waitMs: leftMs, readOnly: false, resolving: true })
+  return inTime({ clock, limitMs: leftMs, expired }, looked)
+}
+
+// The transaction is proven to have ended, or ends the wait for its lock: where there is one writer at a time, a
+// transaction that may write begins after every earlier one.
+function readFound<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  found: Found,
+  leftMs: number,
+  clock: Clock,
+): Promise<Resolved> {
+  return rolledBack(engine, leftMs, clock, async (begin) => {
+    const row = await (found as (tx: Handle) => unknown)(await begin())
+    if (row === undefined || row === null) return { outcome: 'aborted' }
+    return { outcome: 'committed', stored: { value: row }, ours: false }
+  })
+}
+
+// That a marker is not there proves nothing once its memory may have ended.
+function markerForgotten(): RepriseError {
+  const message = 'The window of the key is over, so that its marker may have been there and be forgotten.'
+  return new RepriseError('MARKER_FORGOTTEN', message)
+}
+
+/** A transaction that only looks, and begins when it is told to. */
+type Looks<Handle> = (begin: () => Promise<Handle>, session: Session<Handle>) => Promise<Resolved>
+
+async function rolledBack<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  leftMs: number,
+  clock: Clock,
+  look: Looks<Handle>,
 ): Promise<Resolved> {
   const untilMs = clock.monotonicMs() + leftMs
   const expired = (): unknown => deadlinePassed('being resolved')
@@ -112,7 +161,7 @@ async function closeThenRead<Handle extends TransactionControls>(
   const session = await engine.acquire({ waitMs: leftMs, readOnly: false, resolving: true })
   let sound = false
   try {
-    const found = await within((waitMs) => closeIn(engine, session, keyed, named, waitMs, clock))
+    const found = await within((limitMs) => look(async () => beginLooking(engine, session, limitMs, clock), session))
     // What was found out stays true, whatever becomes of the connection that found it.
     sound = await within(async () => session.rollback()).then(
       () => true,
@@ -124,22 +173,39 @@ async function closeThenRead<Handle extends TransactionControls>(
   }
 }
 
-async function closeIn<Handle extends TransactionControls>(
-  engine: Engine<Handle>,
+function beginLooking<Handle extends TransactionControls>(
+  { manifest }: Engine<Handle>,
   session: Session<Handle>,
-  keyed: KeyedCall<unknown>,
-  named: boolean,
   leftMs: number,
   clock: Clock,
-): Promise<Resolved> {
+): Promise<Handle> | Handle {
   const waitMs = Math.max(1, Math.ceil(leftMs))
-  const settings = { isolation: closingIsolation(engine.manifest), readOnly: false, idleMs: waitMs, lockWaitMs: waitMs }
-  await session.begin(settings, {
+  const settings = { isolation: closingIsolation(manifest), readOnly: false, idleMs: waitMs, lockWaitMs: waitMs }
+  return session.begin(settings, {
     attempt: 1,
     signal: new AbortController().signal,
     deadline: { expiresAtMs: clock.monotonicMs() + leftMs },
     afterCommit() {},
   })
+}
+
+// The unique index decides. A conflict proves that the other transaction committed; an insert that goes through proves
+// that it is dead, since it would still hold the key. Waiting for it is what closes it.
+function closeThenRead<Handle extends TransactionControls>(
+  engine: Engine<Handle>,
+  keyed: LookedUpKey,
+  // Undefined: the claim that is looked for has no name, so that its record cannot be told from others'.
+  named: unknown,
+  leftMs: number,
+  clock: Clock,
+): Promise<Resolved> {
+  return rolledBack(engine, leftMs, clock, async (begin, session) => {
+    await begin()
+    return readMarker(session, keyed, named !== undefined)
+  })
+}
+
+async function readMarker<Handle>(session: Session<Handle>, keyed: LookedUpKey, named: boolean): Promise<Resolved> {
   const { id, draft } = keyed
   const claimed = await session.claim(id, draft)
   if (claimed === 'claimed') return { outcome: 'aborted' }
@@ -158,7 +224,7 @@ async function closeIn<Handle extends TransactionControls>(
   return { outcome: 'unknown', errors: [] }
 }
 
-function metBy(keyed: KeyedCall<unknown>, stored: Stored): ReplayOrTakeOver<unknown> | { readonly refusal: unknown } {
+function metBy(keyed: LookedUpKey, stored: Stored): ReplayOrTakeOver<unknown> | { readonly refusal: unknown } {
   try {
     return keyed.meet(stored)
   } catch (refusal) {

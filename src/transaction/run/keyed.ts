@@ -1,15 +1,18 @@
 // A transaction with a key: what it claims, what a record that is there means to it, and what it stores.
 
 import {
+  type BoundContent,
   type Expected,
+  isForgotten,
+  isSameContent,
   type RecordDraft,
   type RecordOutcome,
   recordFormat,
   type Stored,
   type StoredRecord,
 } from '../../atomicity/index.js'
-import type { StoredKey } from '../../identity/index.js'
-import { RepriseError, readableJsonOf, type ScopeValue, uuidv4 } from '../../kernel/index.js'
+import { type Content, fingerprint, type StoredKey } from '../../identity/index.js'
+import { canonicalJsonOf, defined, RepriseError, readableJsonOf, type ScopeValue, uuidv4 } from '../../kernel/index.js'
 
 /** What a record that is there means: its outcome is handed out, or its memory has ended and its place can be taken. */
 export type ReplayOrTakeOver<Result> = { readonly replay: Result } | { readonly takeOver: Expected }
@@ -20,6 +23,8 @@ export interface KeyedCall<Result> {
   readonly id: StoredKey
   /** The claim; its token is the same for all attempts of a call. */
   readonly draft: RecordDraft
+  /** How long its outcome is remembered, in ms; `Infinity`: for ever. */
+  readonly rememberedMs: number
   /** What a committed record means to this call. Throws what refuses it. */
   meet(stored: Stored): ReplayOrTakeOver<Result>
   /**
@@ -40,31 +45,73 @@ export interface KeyedCall<Result> {
   outcomeOf?(value: Result): { readonly outcome: RecordOutcome; readonly value: Result }
 }
 
-/**
- * A plain key: whatever is stored is handed out, for ever.
- *
- * @param token Names the claim; default a new one.
- */
-export function plainKey<Result>(id: StoredKey, token: string = uuidv4()): KeyedCall<Result> {
+/** What a plain key is bound to, and for how long. */
+export interface PlainKeyOptions {
+  /** Undefined: nothing is compared. */
+  readonly content?: Content | undefined
+  /** How long the outcome is remembered, in ms. Default: for ever. */
+  readonly rememberedMs?: number
+}
+
+/** A plain key: what is stored is handed out as long as it is remembered, to whoever brings the same content. */
+export function plainKey<Result>(
+  id: StoredKey,
+  { content, rememberedMs = Number.POSITIVE_INFINITY }: PlainKeyOptions,
+): KeyedCall<Result> {
+  const bound = boundContent(content)
+  const token = uuidv4()
   return {
     id,
-    draft: { mode: 'atomic', token },
-    meet: ({ record }) => ({ replay: plainValue(record) }),
+    draft: { mode: 'atomic', token, ...defined({ fingerprint: bound.fingerprint }) },
+    rememberedMs,
+    meet({ record, nowMs }) {
+      refuseNewer(record)
+      if (isForgotten(record, nowMs)) return { takeOver: record }
+      if (!isSameContent(bound, record)) {
+        throw new RepriseError('OPERATION_MISMATCH', 'The key was used with other content before.')
+      }
+      return { replay: plainValue(record) }
+    },
     outcomeOf(value) {
       const text = printValue(value)
-      return {
-        outcome: { state: 'succeeded', value: text, rememberedMs: Number.POSITIVE_INFINITY },
-        value: parseValue(text),
-      }
+      return { outcome: { state: 'succeeded', value: text, rememberedMs }, value: parseValue(text) }
     },
   }
 }
 
-function plainValue<Result>({ format, value, codec }: StoredRecord): Result {
-  if (format > recordFormat) {
-    const message = 'The record was written by a newer version than this one; it is neither read nor replaced.'
-    throw new RepriseError('RECORD_FORMAT_NEWER', message, { details: { format } })
+/** A key that is looked up, and under which nothing is carried out. */
+export type LookedUpKey = Pick<KeyedCall<unknown>, 'id' | 'draft' | 'meet'>
+
+/**
+ * A key of which only the name is known: whatever is stored is handed out.
+ *
+ * @param token Names the claim that is looked for; default one that nobody has.
+ */
+export function lookedUpKey(id: StoredKey, token: string = uuidv4()): LookedUpKey {
+  return {
+    id,
+    draft: { mode: 'atomic', token },
+    meet({ record }) {
+      refuseNewer(record)
+      return { replay: plainValue(record) }
+    },
   }
+}
+
+// A value is kept as text, so that what happens to it later does not matter.
+function boundContent(content: Content | undefined): BoundContent {
+  if (content === undefined) return { content, fingerprint: undefined }
+  const made = fingerprint(content)
+  return { content: 'value' in content ? { json: canonicalJsonOf(content.value) } : content, fingerprint: made }
+}
+
+function refuseNewer({ format }: StoredRecord): void {
+  if (format <= recordFormat) return
+  const message = 'The record was written by a newer version than this one; it is neither read nor replaced.'
+  throw new RepriseError('RECORD_FORMAT_NEWER', message, { details: { format } })
+}
+
+function plainValue<Result>({ value, codec }: StoredRecord): Result {
   // What an operation stored by a codec can only be read by it.
   if (codec !== undefined) return undefined as Result
   if (value !== undefined) return parseValue(value)

@@ -2,7 +2,7 @@
 
 import type { Trace } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
-import { RepriseError } from '../../kernel/index.js'
+import { defined, RepriseError } from '../../kernel/index.js'
 
 /** What a token names: a marker, or a transaction on its server. */
 export type Unresolved = KeyedUnresolved | { readonly trace: Trace }
@@ -11,6 +11,8 @@ export type Unresolved = KeyedUnresolved | { readonly trace: Trace }
 interface KeyedUnresolved {
   readonly id: StoredKey
   readonly token?: string
+  /** Until when its outcome is remembered for certain, in ms since 1970. Absent: for ever. */
+  readonly until?: number
 }
 
 const version = 'rt1.'
@@ -28,7 +30,9 @@ export function parseResolveToken(domain: string, token: string): Unresolved {
   if (parsed['domain'] !== domain) throw refused('The resolve token belongs to another domain.')
   if (typeof parsed['id'] === 'string' && shapeOfId.test(parsed['id'])) {
     const id = parsed['id'] as string as StoredKey
-    return typeof parsed['token'] === 'string' ? { id, token: parsed['token'] } : { id }
+    const token = typeof parsed['token'] === 'string' ? parsed['token'] : undefined
+    const until = Number.isFinite(parsed['until']) ? (parsed['until'] as number) : undefined
+    return { id, ...defined({ token, until }) }
   }
   const trace = parsed['trace']
   if (typeof trace === 'object' && trace !== null && Object.values(trace).every((part) => typeof part === 'string'))

@@ -284,18 +284,24 @@ describe('afterCommit', () => {
 describe('a transaction with a key', () => {
   it('hands out what is stored, without running the body', async () => {
     const { db, engine } = world({ claim: () => storedAs('[1,2]') })
-    await expect(db.transact(() => expect.unreachable('the body ran'), { key })).resolves.toEqual([1, 2])
+    await expect(db.transact(() => expect.unreachable('the body ran'), { content: 'none', key })).resolves.toEqual([
+      1, 2,
+    ])
     expect(engine.log).toEqual(['acquire', 'begin', 'claim', 'rollback', 'keep'])
   })
 
   it('gives the first caller what a repeat will get, and refuses what cannot be stored before COMMIT', async () => {
     const { db, engine } = world()
-    await expect(db.transact(() => ({ b: 2n ** 64n + 1n }) as unknown, { key })).rejects.toMatchObject({
-      code: 'JSON_VALUE_UNSUPPORTED',
-    })
+    await expect(db.transact(() => ({ b: 2n ** 64n + 1n }) as unknown, { content: 'none', key })).rejects.toMatchObject(
+      {
+        code: 'JSON_VALUE_UNSUPPORTED',
+      },
+    )
     expect(engine.log).not.toContain('commit')
-    await expect(db.transact(() => undefined, { key })).resolves.toBeUndefined()
-    await expect(db.transact(() => 'x', { key, readOnly: true })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    await expect(db.transact(() => undefined, { content: 'none', key })).resolves.toBeUndefined()
+    await expect(db.transact(() => 'x', { content: 'none', key, readOnly: true })).rejects.toMatchObject({
+      code: 'ARGUMENT_INVALID',
+    })
   })
 })
 

@@ -12,7 +12,7 @@ import type { TransactionDefaults } from '../options.js'
 import { storeUnreachable } from '../outage.js'
 import { UnknownCommitError } from '../unknown-commit.js'
 import { type AfterCommit, attemptOnce, type FailedAttempt, type TransactionBody } from './attempt.js'
-import { type Resolved, resolveOutcome } from './closing.js'
+import { type Lost, type Resolved, resolveOutcome } from './closing.js'
 import type { KeyedCall } from './keyed.js'
 import { deadlinePassed, deadlineTooShort } from './limits.js'
 import { printResolveToken, type Unresolved } from './resolve-token.js'
@@ -121,24 +121,44 @@ async function resolve<Handle extends TransactionControls, Result>(
   settings: CallSettings,
   end: FailedAttempt<Result>,
 ): Promise<Resolved> {
-  const unresolved = unresolvedOf(settings, end)
+  const lost = lostIn(engine, settings, end)
   const looked: Resolved =
-    unresolved === undefined
-      ? { outcome: 'unknown', errors: [] }
-      : await resolveOutcome(engine, unresolved, settings, settings.keyed)
+    lost === undefined ? { outcome: 'unknown', errors: [] } : await resolveOutcome(engine, lost, settings, settings)
   // If it committed before the body returned, we have no result to hand out: report unknown.
   const orphan = looked.outcome === 'committed' && looked.stored === undefined && end.result === undefined
   const found: Resolved = orphan ? { outcome: 'unknown', errors: [] } : looked
   if (transactionResolved.hasSubscribers) {
-    const by = unresolved === undefined ? 'nothing' : 'id' in unresolved ? 'key' : 'trace'
+    const by = lookedBy(lost, found)
     transactionResolved.publish({ domain: engine.name, outcome: found.outcome, by })
   }
   return found
 }
 
-function unresolvedOf<Result>({ keyed }: CallSettings, { trace }: FailedAttempt<Result>): Unresolved | undefined {
-  if (keyed !== undefined) return { id: keyed.id, token: keyed.draft.token }
-  return trace === undefined ? undefined : { trace }
+function lostIn<Handle extends TransactionControls, Result>(
+  { manifest }: Engine<Handle>,
+  settings: CallSettings,
+  end: FailedAttempt<Result>,
+): Lost | undefined {
+  const unresolved = unresolvedOf(settings, end)
+  if (unresolved !== undefined || settings.found === undefined) return unresolved
+  return manifest.writers === 'one' ? { writer: 'one' } : undefined
+}
+
+function unresolvedOf<Result>(
+  { keyed, clock }: CallSettings,
+  { trace, sentAtMs }: FailedAttempt<Result>,
+): Unresolved | undefined {
+  if (keyed === undefined) return trace === undefined ? undefined : { trace }
+  const { id, draft, rememberedMs } = keyed
+  const agoMs = sentAtMs === undefined ? 0 : clock.monotonicMs() - sentAtMs
+  const until = Math.floor(clock.wallMs() - agoMs + rememberedMs)
+  return { id, token: draft.token, ...(Number.isFinite(until) && { until }) }
+}
+
+function lookedBy(lost: Lost | undefined, found: Resolved): 'key' | 'trace' | 'found' | 'nothing' {
+  if (lost === undefined) return 'nothing'
+  if ('id' in lost) return 'key'
+  return 'writer' in lost || (found.outcome === 'committed' && found.stored !== undefined) ? 'found' : 'trace'
 }
 
 async function committedAfterAll<Result>(

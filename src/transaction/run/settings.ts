@@ -2,7 +2,7 @@
 // be.
 
 import type { Blocker, Isolation, Manifest } from '../../atomicity/index.js'
-import { currentDeadline, storedKey } from '../../identity/index.js'
+import { type Content, currentDeadline, storedKey } from '../../identity/index.js'
 import {
   type Clock,
   type Deadline,
@@ -12,6 +12,7 @@ import {
   demandWhole,
   durationMs,
   earlier,
+  formatDuration,
   type Random,
   RepriseError,
   systemClock,
@@ -36,6 +37,9 @@ import {
 } from '../options.js'
 import { type KeyedCall, plainKey } from './keyed.js'
 
+/** Reads what a lost commit may have left; undefined or null: it left nothing. */
+export type Found = (tx: never) => unknown
+
 /** {@link TransactionOptions} with every default filled in. */
 export interface TransactionSettings {
   readonly isolation: Isolation
@@ -59,6 +63,8 @@ export interface TransactionSettings {
 export interface CallSettings extends TransactionSettings {
   /** The key, and what is done with it; undefined: none. */
   readonly keyed: KeyedCall<unknown> | undefined
+  /** Reads the effect by its natural key, after a commit whose answer was lost; undefined: nobody can. */
+  readonly found: Found | undefined
   /** Who was last seen to block the claim of the key, over all attempts. */
   readonly claimBlockers: Blocker[]
   readonly readOnly: boolean
@@ -137,22 +143,22 @@ export function settingsOf(
 ): CallSettings {
   if (typeof options !== 'object' || options === null) throw invalid('options')
   demandKnown(options, transactOptionNames, 'options')
-  const { key, signal, readOnly = false } = options
+  const { signal, readOnly = false, found } = options
   const { clock = systemClock, random = systemRandom } = defaults
   if (typeof readOnly !== 'boolean') throw invalid('readOnly')
   if (signal !== undefined) demandSignal(signal)
-  if (key !== undefined && (typeof key !== 'object' || key === null)) throw invalid('key')
+  if (found !== undefined && typeof found !== 'function') throw invalid('found', 'It is a function that reads.')
   if (readOnly && !manifest.readOnly) throw unsupported('readOnly', manifest)
-  if (readOnly && key !== undefined) {
-    throw new RepriseError('ARGUMENT_INVALID', 'A transaction that only reads needs no key, and could not store one.')
-  }
   const nowMs = clock.monotonicMs()
-  const deadline = earlier(deadlineOf(clock, defaults, options), currentDeadline())
+  const whole = deadlineOf(clock, defaults, options)
+  const keyed = keyOf(options, whole.expiresAtMs - nowMs)
+  const deadline = earlier(whole, currentDeadline())
   const certain = readOnly || manifest.commit === 'certain'
   return {
     ...readTransactionOptions(manifest, defaults, options),
     claimBlockers: [],
-    keyed: key === undefined ? undefined : plainKey(storedKey(key.scope, key.key)),
+    keyed,
+    found: found as Found | undefined,
     readOnly,
     deadline,
     reserveMs: certain ? 0 : reserveOf(Math.max(0, deadline.expiresAtMs - nowMs)),
@@ -162,6 +168,32 @@ export function settingsOf(
     random,
   }
 }
+
+// The key of a call, bound to its content. Without a key there is nothing to bind.
+function keyOf(options: TransactOptions, deadlineMs: number): KeyedCall<unknown> | undefined {
+  const { key, content, window, found, readOnly } = options as Loose<KeyedOptions>
+  if (key === undefined) {
+    if (content !== undefined || window !== undefined) {
+      throw invalid(content === undefined ? 'window' : 'content', 'It belongs to a key, and there is none.')
+    }
+    return undefined
+  }
+  if (typeof key !== 'object' || key === null) throw invalid('key')
+  if (readOnly) throw invalid('key', 'A transaction that only reads needs no key, and could not store one.')
+  if (found !== undefined) throw invalid('found', 'A key finds its own outcome: it is for transactions without one.')
+  if (content === undefined) {
+    throw invalid('content', "What is under the key is compared: give { value }, { json } or { bytes }, or 'none'.")
+  }
+  const id = storedKey(key.scope, key.key)
+  const compared = content === 'none' ? undefined : (content as Content)
+  if (window === undefined) return plainKey(id, { content: compared })
+  const rememberedMs = durationOf('window', window, 1)
+  demandMemory('window', rememberedMs, deadlineMs)
+  return plainKey(id, { content: compared, rememberedMs })
+}
+
+type KeyedOptions = Extract<TransactOptions, { readonly key: unknown }>
+type Loose<Options> = { readonly [Name in keyof Options]?: Options[Name] | undefined }
 
 /** What all calls of an operation share. */
 export interface SharedSettings extends TransactionSettings, Pick<CallSettings, 'effects' | 'clock' | 'random'> {
@@ -178,7 +210,24 @@ export function settingsOfCall(
 ): CallSettings {
   if (signal !== undefined) demandSignal(signal)
   const reserveMs = shared.certain ? 0 : reserveOf(Math.max(0, deadline.expiresAtMs - shared.clock.monotonicMs()))
-  return { ...shared, keyed, claimBlockers: [], readOnly: false, deadline, reserveMs, signal }
+  return { ...shared, keyed, found: undefined, claimBlockers: [], readOnly: false, deadline, reserveMs, signal }
+}
+
+/**
+ * Refuses with WINDOW_SHORTER_THAN_DEADLINE a memory that may end before a call does: the call could find its own
+ * commit forgotten, and carry it out again.
+ *
+ * @param option The name of what says how long the memory lasts.
+ */
+export function demandMemory(option: string, rememberedMs: number, deadlineMs: number): void {
+  const leastMs = deadlineMs + reserveOf(deadlineMs)
+  if (rememberedMs >= leastMs) return
+  throw new RepriseError(
+    'WINDOW_SHORTER_THAN_DEADLINE',
+    `The option ${option} of ${formatDuration(rememberedMs)} is shorter than a deadline of ${formatDuration(deadlineMs)} and its reserve: ` +
+      'a call could find its own commit forgotten, and carry it out again.',
+    { details: { option, rememberedMs, leastMs } },
+  )
 }
 
 function reserveOf(totalMs: number): number {
@@ -213,7 +262,10 @@ function limitMs(
   minMs: number,
 ): number {
   const duration = given === undefined ? otherwise : given
-  if (duration === undefined) return usualMs[option]
+  return duration === undefined ? usualMs[option] : durationOf(option, duration, minMs)
+}
+
+function durationOf(option: string, duration: Duration, minMs: number): number {
   try {
     return durationMs(duration, { minMs })
   } catch (cause) {

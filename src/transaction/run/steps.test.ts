@@ -19,7 +19,7 @@ describe('the fault points', () => {
           if (session === 1) throw new Error('lost')
         },
       })
-      const settings = settingsOf(engine.manifest, { random: seededRandom(1) }, { key })
+      const settings = settingsOf(engine.manifest, { random: seededRandom(1) }, { content: 'none', key })
       await runTransaction(engine, settings, () => 1)
     } finally {
       disarm()
@@ -73,7 +73,7 @@ describe('a step that is still under way when the caller gives up', () => {
     const clock = manualClock()
     const engine = scripted({ ...script, rollback: never })
     const controller = new AbortController()
-    const settings = settingsOf(engine.manifest, { clock }, { key, signal: controller.signal })
+    const settings = settingsOf(engine.manifest, { clock }, { content: 'none', key, signal: controller.signal })
     const run = runTransaction(engine, settings, () => 1)
     await vi.waitUntil(() => engine.log.at(-1) === step)
     controller.abort(new Error('gave up'))

@@ -27,5 +27,5 @@ const body = async (/** @type {any} */ tx) => {
     await tx.query('insert into ledger (intent, part, result) values ($1, $2, $3)', [intent, part, result])
   return result
 }
-console.log(await db.transact(body, { key: { scope: scope('tests'), key: parseKey(key) } }))
+console.log(await db.transact(body, { key: { scope: scope('tests'), key: parseKey(key) }, content: 'none' }))
 await pool.end()

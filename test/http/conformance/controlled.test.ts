@@ -167,7 +167,7 @@ onEveryAdapter(printedTable('processes that are killed and stopped, and windows 
   })
 
   it('http-62 PT9, HI6: a repeat within the window is a replay, and after it is carried out anew', async () => {
-    const brief = await stage.start({ window: '2s' })
+    const brief = await stage.start({ window: '2s', deadline: '1500ms' })
     const client = stage.client(brief)
     const [user, key] = [client.user(), client.key()]
     const askedMs = performance.now()
@@ -227,7 +227,7 @@ onEveryAdapter(printedTable('processes that are killed and stopped, and windows 
     await isClaimed(owner)
     const duplicates: SubjectAnswer[] = []
     while (!isOver) {
-      await purge({ store: stage.ledger.db, unknownAfter: 0, markersAfter: 0 })
+      await purge({ store: stage.ledger.db, unknownAfter: 0 })
       duplicates.push(await send(1))
     }
     const first = await running

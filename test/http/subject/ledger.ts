@@ -5,7 +5,7 @@ import pg from 'pg'
 import type { Rows, TransactionControls } from '../../../src/atomicity/index.js'
 import type { RouteDomain } from '../../../src/http/core/index.js'
 import type { RecordStore } from '../../../src/idempotency/index.js'
-import type { Duration } from '../../../src/kernel/index.js'
+import { type Duration, defined } from '../../../src/kernel/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { type SqliteHandle, sqlite } from '../../../src/stores/sqlite/index.js'
 
@@ -34,17 +34,21 @@ const tables = [
 export interface LedgerOptions {
   /** How long one run of a handler may take. Default: as the domain says. */
   readonly bodyLimit?: string
+  /** How long a whole call may take. Default: as the domain says. */
+  readonly deadline?: string
 }
 
+type Limits = { readonly bodyLimit?: Duration; readonly deadline?: Duration }
+
 /** Opens the database at an address: `sqlite:<file>` or `postgres://…`. Makes its tables where they are missing. */
-export async function openLedger(databaseUrl: string, { bodyLimit }: LedgerOptions = {}): Promise<Ledger> {
-  const limits = (bodyLimit === undefined ? {} : { bodyLimit }) as { readonly bodyLimit?: Duration }
+export async function openLedger(databaseUrl: string, { bodyLimit, deadline }: LedgerOptions = {}): Promise<Ledger> {
+  const limits = defined({ bodyLimit, deadline }) as Limits
   return databaseUrl.startsWith('sqlite:')
     ? openSqlite(databaseUrl.slice('sqlite:'.length), limits)
     : openPostgres(databaseUrl, limits)
 }
 
-async function openSqlite(file: string, limits: { readonly bodyLimit?: Duration }): Promise<Ledger> {
+async function openSqlite(file: string, limits: Limits): Promise<Ledger> {
   const db = sqlite({ ...limits, name: 'subject', open: () => new Database(file) as unknown as SqliteHandle })
   await db.migrate()
   await db.transact(async (tx) => {
@@ -61,7 +65,7 @@ async function openSqlite(file: string, limits: { readonly bodyLimit?: Duration 
   }
 }
 
-async function openPostgres(url: string, limits: { readonly bodyLimit?: Duration }): Promise<Ledger> {
+async function openPostgres(url: string, limits: Limits): Promise<Ledger> {
   const pool = new pg.Pool({ connectionString: url, max: 20 })
   pool.on('error', () => undefined)
   // On a machine that is busy with many tests a first connection takes its time.

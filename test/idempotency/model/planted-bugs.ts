@@ -1,12 +1,17 @@
 // Bugs that others have had, or that this machine would have without one of its lines: each replaces one part of what
 // the model drives.
 
-import { changedRecord, type Expected, type RecordChange, type StoredRecord } from '../../../src/atomicity/index.js'
+import {
+  changedRecord,
+  type Expected,
+  isForgotten,
+  type RecordChange,
+  type StoredRecord,
+} from '../../../src/atomicity/index.js'
 import {
   type ClaimEvent,
   type Decision,
   decide,
-  isForgotten,
   type MachineEvent,
   type OwnerEvent,
 } from '../../../src/idempotency/machine.js'

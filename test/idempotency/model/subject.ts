@@ -3,11 +3,12 @@
 import {
   changedRecord,
   draftedRecord,
+  isForgotten,
   isStill,
   type RecordChange,
   type StoredRecord,
 } from '../../../src/atomicity/index.js'
-import { decide, isForgotten } from '../../../src/idempotency/machine.js'
+import { decide } from '../../../src/idempotency/machine.js'
 
 /** A lease, in ms of the model; a heartbeat begins it anew. */
 export const leaseMs = 10

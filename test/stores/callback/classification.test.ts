@@ -123,6 +123,7 @@ const triggers: Readonly<Record<string, Trigger>> = {
   ),
   'triggers MARKER_INVALID through a callback': () =>
     stackWith().db.transact((tx) => tx.db.query('delete from reprise_marker').then(() => 1), {
+      content: 'none',
       ...once,
       key: { scope: tests, key: mintKey() },
     }),

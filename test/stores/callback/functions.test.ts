@@ -33,7 +33,7 @@ describe('a wrapper around pg', () => {
           await insert(tx.db, intent)
           return randomUUID()
         },
-        { key },
+        { content: 'none', key },
       )
     const first = await pay()
     expect([await pay(), await world.payments(intent)]).toEqual([first, 1])
@@ -97,7 +97,7 @@ describe('a wrapper around pg', () => {
   it('says that the tables are missing', async () => {
     const { db } = stackWith({ prefix: 'elsewhere_' })
     const key = { scope: tests, key: mintKey() }
-    expect(await caught(db.transact(() => 1, { key }))).toMatchObject({ code: 'MIGRATION_MISSING' })
+    expect(await caught(db.transact(() => 1, { content: 'none', key }))).toMatchObject({ code: 'MIGRATION_MISSING' })
   })
 })
 
@@ -113,7 +113,7 @@ describe('functions that do not keep their promise', () => {
     const { db } = stackWith({ query: (_client, text, values) => stack.pool.query(text, values) })
     const intent = randomUUID()
     const key = { ...plain, key: mintKey() }
-    expect(await caught(db.transact(body(intent), { key }))).toMatchObject({
+    expect(await caught(db.transact(body(intent), { content: 'none', key }))).toMatchObject({
       code: 'ARGUMENT_INVALID',
       details: { option: 'query' },
     })
@@ -185,7 +185,7 @@ describe('functions that do not keep their promise', () => {
       runs += 1
       return body(intent)(tx)
     }
-    expect(await db.transact(pay, { key })).toBe('done')
+    expect(await db.transact(pay, { content: 'none', key })).toBe('done')
     expect([runs, await world.payments(intent)]).toEqual([1, 1])
   })
 
@@ -215,7 +215,7 @@ describe('functions that do not keep their promise', () => {
             await tx.db.query('commit')
             return 'done'
           },
-          key === undefined ? {} : { key },
+          key === undefined ? {} : { key, content: 'none' },
         ),
       )
       expect(error).toMatchObject({ code: 'TRANSACTION_ENDED_ELSEWHERE' })
@@ -269,7 +269,7 @@ describe('functions that do not keep their promise', () => {
     })
     const intent = randomUUID()
     for (const key of [mintKey(), mintKey()]) {
-      const paid = db.transact(body(intent), { key: { ...plain, key } })
+      const paid = db.transact(body(intent), { content: 'none', key: { ...plain, key } })
       expect(await caught(paid)).toMatchObject({
         code: 'TRANSACTION_ENDED_ELSEWHERE',
         details: { option: 'transaction' },
@@ -284,7 +284,7 @@ describe('functions that do not keep their promise', () => {
       transaction: (work) => inTransaction(stack.pool, 'READ COMMITTED', work).catch(() => 'swallowed'),
     })
     const intent = randomUUID()
-    const paid = () => db.transact(body(intent), { key: { ...plain, key: mintKey() } })
+    const paid = () => db.transact(body(intent), { content: 'none', key: { ...plain, key: mintKey() } })
     expect(await paid()).toBe('done')
     await caught(db.transact(() => Promise.reject(new Error('of the body'))))
     const late = db.transact(
@@ -292,7 +292,7 @@ describe('functions that do not keep their promise', () => {
         await insert(tx.db, intent)
         await tx.query("insert into late values ('23514')")
       },
-      { key: { ...plain, key: mintKey() } },
+      { content: 'none', key: { ...plain, key: mintKey() } },
     )
     expect(await caught(late)).toMatchObject({ code: 'TRANSACTION_ENDED_ELSEWHERE' })
     expect([await paid(), await world.payments(intent)]).toEqual(['done', 2])

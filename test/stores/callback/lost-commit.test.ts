@@ -28,7 +28,7 @@ async function pay(intent: string, key?: Key): Promise<{ readonly run: number }>
       await tx.db.getRepository(paymentEntity).insert({ id: randomUUID(), intent })
       return { run: runs }
     },
-    { deadline: '4s', ...(key === undefined ? {} : { key: { scope: tests, key } }) },
+    { deadline: '4s', ...(key === undefined ? {} : { key: { scope: tests, key }, content: { value: intent } }) },
   )
 }
 
@@ -78,7 +78,7 @@ it('without an answer to the last statement, the work is not let return after th
         await tx.db.getRepository(paymentEntity).insert({ id: randomUUID(), intent })
         return 'late'
       },
-      { deadline: '1200ms', key: { scope: tests, key } },
+      { content: 'none', deadline: '1200ms', key: { scope: tests, key } },
     ),
   )
   expect(transactionHistoryOf(error)?.attempts[0]?.phase).toBe('committing')

@@ -231,7 +231,7 @@ describe('a claim that goes out with BEGIN', () => {
       const signs: string[] = []
       const onAttempt = (message: unknown) => signs.push((message as TransactionAttemptEvent).sign)
       subscribe(transactionAttempt.name, onAttempt)
-      const call = () => world.db.transact(body, { key: minted, isolation, lockWait: '5s' })
+      const call = () => world.db.transact(body, { content: 'none', key: minted, isolation, lockWait: '5s' })
       const [one, two] = await Promise.all([call(), call()])
       expect([one, two, bodies]).toEqual([1, 1, 1])
       unsubscribe(transactionAttempt.name, onAttempt)

@@ -42,7 +42,7 @@ async function once(body: Body = () => undefined, options: { readonly attempts?:
   number += 1
   const id = `kept-${number}`
   texts.length = 0
-  const given = { key: { scope: scope('kept'), key: id as Key }, ...options }
+  const given = { key: { scope: scope('kept'), key: id as Key }, content: { value: id }, ...options }
   const insert = async (tx: Parameters<Body>[0]) => {
     await tx.query('insert into item (id) values ($1)', [id])
     await body(tx)

@@ -55,7 +55,7 @@ describe('migrations', () => {
       const body = async () => {
         bodies += 1
       }
-      await expect(db.transact(body, { key })).rejects.toMatchObject({
+      await expect(db.transact(body, { content: 'none', key })).rejects.toMatchObject({
         code: 'MIGRATION_MISSING',
         message: expect.stringContaining('migrate()'),
         cause: { code: '42P01' },
@@ -64,7 +64,7 @@ describe('migrations', () => {
       // A table of the body's own keeps its own error.
       expect(await codeOf(db.transact((tx) => tx.query('select * from nowhere')))).toBe('42P01')
       await db.migrate()
-      await db.transact(body, { key })
+      await db.transact(body, { content: 'none', key })
       expect(bodies).toBe(1)
     })
   })

@@ -109,7 +109,8 @@ describe('behind a pooler that hands out connections by the transaction', () => 
     const results = await Promise.all(
       names.map(async (name) => {
         const intent = { scope: scope('bounced'), key: `k-${names.indexOf(name)}` as Key }
-        const run = () => db.transact(async (tx) => (await tx.query('select 1 as one')).rowCount, { key: intent })
+        const run = () =>
+          db.transact(async (tx) => (await tx.query('select 1 as one')).rowCount, { content: 'none', key: intent })
         await db.records.insert(key(name), draft, limits())
         const { record } = await db.records.swap(key(name), await asRead(key(name)), { state: 'unknown' }, limits())
         const seen = await db.records.read(key(name), limits())

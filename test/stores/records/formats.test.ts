@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { recordFormat } from '../../../src/atomicity/index.js'
 import { encrypted, happened, leased, type Operation, resolve } from '../../../src/idempotency/index.js'
 import type { Key } from '../../../src/identity/index.js'
+import { deadlineAfter, systemClock } from '../../../src/kernel/index.js'
 import { engines, type FixtureRecord, fixtureOf, hasFixture, type Opened, withFixture } from './fixtures.js'
 
 interface Order {
@@ -51,7 +52,7 @@ function operationsOn({ db }: Opened, format: number) {
   /** Calls what wrote a record, as its caller does. */
   const call = async ({ operation, key }: FixtureRecord, amount = 5): Promise<unknown> => {
     if (operation !== undefined) return operations[operation]?.outcome({ key, amount })
-    const value = await db.transact(() => runs.push(key), { key: { scope, key } })
+    const value = await db.transact(() => runs.push(key), { content: 'none', key: { scope, key } })
     return { outcome: 'succeeded', value, replayed: true }
   }
   return { call, runs, charge }
@@ -118,7 +119,9 @@ describe.each(engines)('on %s, records of a newer format', (engine) => {
       // Other content is not even looked at.
       for (const record of records) await expect(call(record, 6)).rejects.toMatchObject(newer)
       expect(await db.sweep([charge])).toMatchObject({ taken: 0 })
-      const purged = await db.purge({ unknownAfter: 0, markersAfter: 0, auditAfter: 0 })
+      const limits = { deadline: deadlineAfter('10s', systemClock) }
+      const every = { limit: 100, unknownAfterMs: 0, markersAfterMs: 0, auditAfterMs: 0 }
+      const purged = await db.records.purge(every, limits)
       expect(purged).toEqual({ finished: 0, unknown: 0, audit: 0, markers: 0 })
       const held = { operation: charge, scope, key: 'held' as Key }
       await expect(db.settle(held, happened(1), { reason: 'x', actor: 'y' })).rejects.toMatchObject({

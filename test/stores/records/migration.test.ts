@@ -26,7 +26,9 @@ describe.each(engines)('a database of the first release, on %s', (engine) => {
     open(async (db) => {
       const key = { scope, key: 'order-3' as Key }
       let bodies = 0
-      await expect(db.transact(() => ++bodies, { key })).rejects.toMatchObject({ code: 'MIGRATION_MISSING' })
+      await expect(db.transact(() => ++bodies, { content: 'none', key })).rejects.toMatchObject({
+        code: 'MIGRATION_MISSING',
+      })
       const { records } = db
       const due = { operations: ['a'], limit: 1, marginMs: 0, baseMs: 1, capMs: 1 }
       for (const call of [
@@ -39,7 +41,7 @@ describe.each(engines)('a database of the first release, on %s', (engine) => {
         await expect(call()).rejects.toMatchObject({ code: 'MIGRATION_MISSING' })
       }
       expect(await db.migrate()).toEqual({ from: 1, to: newest[engine] })
-      expect(await db.transact(() => ++bodies, { key })).toBe(1)
+      expect(await db.transact(() => ++bodies, { content: 'none', key })).toBe(1)
     }))
 
   it('keeps its keys: a repeat gets what was stored, and the record says where it is from', () =>
@@ -47,7 +49,7 @@ describe.each(engines)('a database of the first release, on %s', (engine) => {
       await db.migrate()
       for (const [place, { key, id, value }] of markers.entries()) {
         expect(storedKey(key.scope, key.key)).toBe(id)
-        expect(await db.transact<unknown>(never, { key })).toEqual(value)
+        expect(await db.transact<unknown>(never, { content: 'none', key })).toEqual(value)
         const atMs = 1_750_000_000_000 + place
         expect((await db.records.read(id, limits())).record).toEqual({
           format: 1,
@@ -71,7 +73,7 @@ describe.each(engines)('a database of the first release, on %s', (engine) => {
       const id = storedKey(key.scope, key.key)
       await raw(`INSERT INTO reprise_marker (id, claimed_at_ms) VALUES ('${id}', 5)`)
       await raw(`UPDATE reprise_marker SET value = '"old"' WHERE id = '${id}'`)
-      expect(await db.transact<unknown>(never, { key })).toBe('old')
+      expect(await db.transact<unknown>(never, { content: 'none', key })).toBe('old')
       const changed = await db.records.swap(
         id,
         { version: 1, token: undefined, fence: undefined },

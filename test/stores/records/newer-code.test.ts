@@ -40,7 +40,8 @@ describe.each(engines)('a database that newer code has migrated, on %s', (engine
       const number = await migrateByNewerCode(engine, opened, 'this code')
       expect(await db.migrate()).toEqual({ from: number, to: number })
       let bodies = 0
-      for (let calls = 0; calls < 2; calls += 1) expect(await db.transact(() => ++bodies, { key })).toBe(1)
+      for (let calls = 0; calls < 2; calls += 1)
+        expect(await db.transact(() => ++bodies, { content: 'none', key })).toBe(1)
       expect(newer(await db.doctor())).toMatchObject([{ severity: 'note' }])
       expect(await raw('SELECT future FROM reprise_marker WHERE future IS NOT NULL')).toEqual([])
     }),

@@ -12,6 +12,6 @@ it('writes to the log before it says what became of a transaction: what is dead 
   const token = printResolveToken('items', { id: storedKey(tenant, key) })
   expect(await db.resolve(token)).toEqual({ outcome: 'aborted' })
   expect(rowsIn(file, 'SELECT name, value FROM reprise_meta')).toEqual([['heals', '1']])
-  await db.transact(async () => 'stored', { key: { scope: tenant, key } })
+  await db.transact(async () => 'stored', { content: 'none', key: { scope: tenant, key } })
   expect(await db.resolve(token)).toEqual({ outcome: 'committed', value: 'stored' })
 })

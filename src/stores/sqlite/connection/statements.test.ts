@@ -50,7 +50,7 @@ it('prepares each of Reprise’s own statements once, rows or none', async () =>
   for (let n = 0; n < 5; n += 1) {
     const key = { scope: scope('kept'), key: mintKey() }
     // The repeat looks at what is stored; a new key takes no look.
-    for (const _time of ['first', 'repeat']) await db.transact(() => n, { key })
+    for (const _time of ['first', 'repeat']) await db.transact(() => n, { content: 'none', key })
   }
   const texts = prepared.slice(before)
   expect(texts.some((text) => text.startsWith('SELECT'))).toBe(true)
@@ -66,7 +66,10 @@ it('reads rows of a text of the body anew each time, also where Reprise keeps th
 
 it('lets go of all statements of a connection that is closed: the file is not held open', async () => {
   const { db, file, handles } = await counted()
-  await db.transact((tx) => tx.query(insert, ['a', 'new']), { key: { scope: scope('kept'), key: mintKey() } })
+  await db.transact((tx) => tx.query(insert, ['a', 'new']), {
+    content: 'none',
+    key: { scope: scope('kept'), key: mintKey() },
+  })
   const descriptors = () =>
     readdirSync('/proc/self/fd').filter((number) => {
       try {
