@@ -69,23 +69,34 @@ export function isDue(
   return state === 'unknown' ? dueAtMs <= nowMs : state === 'claimed' && dueAtMs + marginMs <= nowMs
 }
 
+/** As what a purge forgets a record, and the time its age is counted from. */
+export interface Forgettable {
+  readonly as: 'finished' | 'markers' | 'unknown'
+  readonly sinceMs: number
+}
+
 /**
- * As what a purge forgets a record: an outcome past its window, the marker of a transaction without one, or an unknown
- * outcome, the last two by the ages that the purge names. Undefined: it stays.
+ * As what a purge forgets a record, and since when that counts: an outcome from the end of its window on, the marker of
+ * a transaction without one from its claim on, an unknown outcome from its first claim on. Undefined: it stays.
  */
+export function forgettableSince(record: StoredRecord): Forgettable | undefined {
+  const { state, operation, expiresAtMs, claimedAtMs, firstClaimedAtMs } = record
+  if (!isOurFormat(record) || state === 'claimed') return undefined
+  if (state === 'unknown') return { as: 'unknown', sinceMs: firstClaimedAtMs }
+  if (expiresAtMs !== undefined) return { as: 'finished', sinceMs: expiresAtMs }
+  return operation === undefined ? { as: 'markers', sinceMs: claimedAtMs } : undefined
+}
+
+/** As what a purge forgets a record by the ages that it names. Undefined: it stays. */
 export function forgettableAs(
   record: StoredRecord,
   { markersAfterMs, unknownAfterMs }: Pick<PurgeQuery, 'markersAfterMs' | 'unknownAfterMs'>,
   nowMs: number,
-): 'finished' | 'markers' | 'unknown' | undefined {
-  if (!isOurFormat(record)) return undefined
-  const { state, operation, expiresAtMs, claimedAtMs, firstClaimedAtMs } = record
-  const isPast = (sinceMs: number, afterMs: number | undefined): boolean =>
-    afterMs !== undefined && sinceMs + afterMs <= nowMs
-  if (state === 'unknown') return isPast(firstClaimedAtMs, unknownAfterMs) ? 'unknown' : undefined
-  if (state === 'claimed') return undefined
-  if (expiresAtMs !== undefined) return expiresAtMs <= nowMs ? 'finished' : undefined
-  return operation === undefined && isPast(claimedAtMs, markersAfterMs) ? 'markers' : undefined
+): Forgettable['as'] | undefined {
+  const found = forgettableSince(record)
+  if (found === undefined) return undefined
+  const afterMs = { finished: 0, markers: markersAfterMs, unknown: unknownAfterMs }[found.as]
+  return afterMs !== undefined && found.sinceMs + afterMs <= nowMs ? found.as : undefined
 }
 
 /** How long a record is put off that has been looked at so often before, in ms. */

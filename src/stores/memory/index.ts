@@ -58,7 +58,7 @@ export function memory(options: MemoryOptions): MemoryDomain {
     table: (table, settings) => engine.tables.define(table, settings),
     rows: (table) => engine.tables.committed(table),
     putRecord: (id, record) => {
-      engine.records.committed.set(id, record)
+      engine.records.put(id, record)
     },
     migrate: async () => {},
     migrationSql: () => '',

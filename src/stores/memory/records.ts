@@ -8,7 +8,8 @@ import {
   draftedRecord,
   droppedNote,
   type Expected,
-  forgettableAs,
+  type Forgettable,
+  forgettableSince,
   isDue,
   isLive,
   isOurFormat,
@@ -29,8 +30,11 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
+import { TimeOrder } from './time-order.js'
 
 const mostNotes = 1_000
+// More entries of an order than twice the records, and these, are mostly of records that were written anew since.
+const spareEntries = 1_000
 
 /** All records of a store. */
 export class MemoryRecords implements Records, RecordInspection {
@@ -40,6 +44,13 @@ export class MemoryRecords implements Records, RecordInspection {
   /** Takes the next number of the sequence. */
   readonly nextFence: () => number
   readonly #notes: AuditEntry[] = []
+  // What a purge forgets, the oldest first, so that it looks at no others. Entries of records that were written anew
+  // stay until their time comes, and are passed over then.
+  readonly #forgettable: Record<Forgettable['as'], TimeOrder> = {
+    finished: new TimeOrder(),
+    markers: new TimeOrder(),
+    unknown: new TimeOrder(),
+  }
   readonly #clock: Clock
   #closed = false
 
@@ -65,6 +76,16 @@ export class MemoryRecords implements Records, RecordInspection {
     this.#closed = true
   }
 
+  /** Writes a record, whatever is there. */
+  put(id: StoredKey, record: StoredRecord): void {
+    const before = this.committed.get(id)
+    this.committed.set(id, record)
+    const found = forgettableSince(record)
+    if (found === undefined || (before !== undefined && isSame(forgettableSince(before), found))) return
+    this.#forgettable[found.as].add({ id, atMs: found.sinceMs })
+    if (this.#forgettable[found.as].size > 2 * this.committed.size + spareEntries) this.#sortAnew(found.as)
+  }
+
   async read(id: StoredKey): Promise<Seen> {
     this.#demandOpen()
     return { record: this.committed.get(id), nowMs: this.nowMs() }
@@ -76,7 +97,7 @@ export class MemoryRecords implements Records, RecordInspection {
     const there = this.committed.get(id)
     if (there !== undefined) return { written: false, record: there, nowMs }
     const record = draftedRecord(draft, nowMs, this.nextFence)
-    this.committed.set(id, record)
+    this.put(id, record)
     return { written: true, record, nowMs }
   }
 
@@ -94,7 +115,7 @@ export class MemoryRecords implements Records, RecordInspection {
       return { written: false, record: there, nowMs }
     const record = change === null ? undefined : changedRecord(there, change, nowMs, this.nextFence)
     if (record === undefined) this.committed.delete(id)
-    else this.committed.set(id, record)
+    else this.put(id, record)
     if (note !== undefined) this.#note(id, note, there.state, record?.state ?? 'absent', nowMs)
     return { written: true, record, nowMs }
   }
@@ -106,27 +127,25 @@ export class MemoryRecords implements Records, RecordInspection {
     found.sort((a, b) => (a.record.dueAtMs ?? 0) - (b.record.dueAtMs ?? 0))
     return found.slice(0, query.limit).map(({ id, record }) => {
       const taken = lookedAt(record, query, nowMs)
-      this.committed.set(id, taken)
+      this.put(id, taken)
       return { id, record: taken }
     })
   }
 
   async purge(query: PurgeQuery): Promise<Purged> {
     this.#demandOpen()
-    const { limit, auditAfterMs } = query
+    const { limit, auditAfterMs, markersAfterMs, unknownAfterMs } = query
     const nowMs = this.nowMs()
-    const gone = { finished: 0, unknown: 0, audit: 0, markers: 0 }
-    for (const [id, record] of this.committed) {
-      const kind = forgettableAs(record, query, nowMs)
-      if (kind === undefined || gone[kind] === limit) continue
-      gone[kind] += 1
-      this.committed.delete(id)
-      if (kind === 'unknown') this.#note(id, droppedNote, 'unknown', 'absent', nowMs)
-    }
-    if (auditAfterMs === undefined) return gone
-    const old = this.#notes.filter(({ atMs }) => atMs + auditAfterMs <= nowMs).slice(0, limit)
-    for (const entry of old) this.#notes.splice(this.#notes.indexOf(entry), 1)
-    return { ...gone, audit: old.length }
+    const until = (afterMs: number | undefined): number => (afterMs === undefined ? -Infinity : nowMs - afterMs)
+    const finished = this.#forget('finished', nowMs, limit).length
+    const markers = this.#forget('markers', until(markersAfterMs), limit).length
+    const unknown = this.#forget('unknown', until(unknownAfterMs), limit)
+    for (const id of unknown) this.#note(id, droppedNote, 'unknown', 'absent', nowMs)
+    // Notes are in the order of their times.
+    let audit = 0
+    while (audit < limit && (this.#notes[audit]?.atMs ?? Infinity) <= until(auditAfterMs)) audit += 1
+    this.#notes.splice(0, audit)
+    return { finished, markers, unknown: unknown.length, audit }
   }
 
   async list({ state, operation, limit, after }: RecordQuery): Promise<readonly NamedRecord[]> {
@@ -162,6 +181,31 @@ export class MemoryRecords implements Records, RecordInspection {
     if (this.#closed) throw new RepriseError('STORE_CLOSED', 'The store was closed.')
   }
 
+  /** Deletes the oldest records of a kind up to a time; their names. */
+  #forget(kind: Forgettable['as'], untilMs: number, limit: number): readonly StoredKey[] {
+    const order = this.#forgettable[kind]
+    const gone: StoredKey[] = []
+    for (let first = order.first(); first !== undefined && gone.length < limit; first = order.first()) {
+      const { id, atMs } = first
+      if (atMs > untilMs) break
+      order.removeFirst()
+      const record = this.committed.get(id)
+      if (record === undefined || !isSame(forgettableSince(record), { as: kind, sinceMs: atMs })) continue
+      this.committed.delete(id)
+      gone.push(id)
+    }
+    return gone
+  }
+
+  #sortAnew(kind: Forgettable['as']): void {
+    const order = new TimeOrder()
+    for (const [id, record] of this.committed) {
+      const found = forgettableSince(record)
+      if (found?.as === kind) order.add({ id, atMs: found.sinceMs })
+    }
+    this.#forgettable[kind] = order
+  }
+
   #named(): NamedRecord[] {
     return [...this.committed].map(([id, record]) => ({ id, record }))
   }
@@ -170,4 +214,8 @@ export class MemoryRecords implements Records, RecordInspection {
     const { action, actor, reason } = note
     this.#notes.push({ id, action, actor, reason, from, to, atMs })
   }
+}
+
+function isSame(one: Forgettable | undefined, other: Forgettable): boolean {
+  return one?.as === other.as && one.sinceMs === other.sinceMs
 }

@@ -96,7 +96,7 @@ export class MemorySession implements Session<MemoryTransaction> {
       throw new RepriseError('TRANSACTION_ABORTED', 'The record was changed past the transaction.')
     }
     if (!this.#readOnly) this.#tables.commit(this.#views)
-    if (pending !== undefined) this.#records.committed.set(pending.id, pending.record)
+    if (pending !== undefined) this.#records.put(pending.id, pending.record)
     this.#leave()
     return { durability: 'promised' }
   }
