@@ -19,7 +19,7 @@ import { fetchResponse, fieldsOf } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
-/** Options of routes of the fetch standard beside the usual ones. `Context` is what the server passes with a request. */
+/** Options of routes of the fetch standard beside the usual ones. `Context`: what the server passes with a request. */
 export interface FetchOptions<Context extends readonly unknown[]> {
   /** What the router found in the path, from what the server passes beside the request. Default: nothing. */
   readonly params?: (
