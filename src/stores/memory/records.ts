@@ -145,7 +145,7 @@ export class MemoryRecords implements Records, RecordInspection {
     let audit = 0
     while (audit < limit && (this.#notes[audit]?.atMs ?? Infinity) <= until(auditAfterMs)) audit += 1
     this.#notes.splice(0, audit)
-    return { finished, markers, unknown: unknown.length, audit }
+    return { finished, unknown: unknown.length, audit, markers }
   }
 
   async list({ state, operation, limit, after }: RecordQuery): Promise<readonly NamedRecord[]> {
