@@ -70,7 +70,12 @@ export async function lookAt(look: Look, { id, record: taken }: NamedRecord): Pr
 
 async function drive(look: Look, plan: Plan, claim: HeldClaim, record: StoredRecord): Promise<Looked> {
   const note = (reason: string): AuditNote => ({ action: 'swept', actor: look.actor, reason })
-  const input: unknown = record.input === undefined ? undefined : parseJson(record.input)
+  let input: unknown
+  try {
+    input = record.input === undefined ? undefined : parseJson(record.input)
+  } catch {
+    return await hold(claim, note('the kept input cannot be read: a person has to settle it'))
+  }
   const deadline = deadlineAfter(look.limitMs, look.clock)
   // However it stays unknown, the next look comes later than this one did.
   const lookInMs = Math.min(look.capMs, look.baseMs * 2 ** Math.max(0, record.looks - 1))
@@ -94,4 +99,14 @@ async function free(claim: HeldClaim, note: AuditNote): Promise<Looked> {
   if (ended.end === 'stale') return 'elsewhere'
   claim.tell('released', 'asked')
   return 'released'
+}
+
+// Nobody can run it again, nor ask about it: it stays unknown, and is not looked at any more.
+async function hold(claim: HeldClaim, note: AuditNote): Promise<Looked> {
+  const because = 'input-unreadable'
+  const ended = await claim.end({ kind: 'lose', because, lookInMs: undefined }, note)
+  if (ended.end === 'undelivered') throw ended.error
+  if (ended.end === 'stale') return 'elsewhere'
+  claim.tell('unknown', because)
+  return 'held'
 }
