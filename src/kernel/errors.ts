@@ -48,6 +48,7 @@ export const errorCodes = {
   KEY_FIELD_UNQUOTED: 'The key is not a quoted string, and only that form is accepted here.',
   KEY_FIELD_UNTERMINATED: 'The quoted key has no closing quote.',
   KEY_MISSING: 'A key is required, and the field is absent.',
+  KEY_PER_ATTEMPT: 'An attempt was about to send another key than the attempts before it.',
   KEY_TOO_LONG: 'The key is longer than the limit.',
   KEY_TOO_OLD: 'The key says that it was minted longer ago than the operation accepts.',
   KEY_TOO_SHORT: 'The key is shorter than the limit.',

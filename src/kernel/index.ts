@@ -22,3 +22,4 @@ export {
 export * from './time/duration.js'
 export { isoTime } from './time/iso-time.js'
 export * from './time/wait.js'
+export { warnOnce } from './warnings.js'

@@ -219,3 +219,18 @@ describe('options', () => {
     expect(grpcBackoff({ initialMs: 10, maxMs: 5, multiplier: 2 }).delayMs(1, 0, always(0.5))).toBeCloseTo(5, 12)
   })
 })
+
+describe('decorrelated jitter in its published form', () => {
+  it('waits exactly the cap where a draw lies past it, and draws once', () => {
+    const published = decorrelatedJitter({ baseMs: 10, capMs: 100, pastCap: 'cap' })
+    const ours = decorrelatedJitter({ baseMs: 10, capMs: 100 })
+    const draws = (value: number) => ({ ...seededRandom(1), next: () => value })
+    expect(published.delayMs(5, 100, draws(0.5))).toBe(100)
+    expect(ours.delayMs(5, 100, draws(0.5))).toBe(75)
+    expect(published.delayMs(2, 10, draws(0.5))).toBe(ours.delayMs(2, 10, draws(0.5)))
+    expect(backoffFrom(published.data).data).toEqual({ kind: 'decorrelated', baseMs: 10, capMs: 100, pastCap: 'cap' })
+    const refused = expect.objectContaining({ code: 'POLICY_INVALID', details: { path: 'backoff.pastCap' } })
+    expect(() => decorrelatedJitter({ pastCap: 'half' as never })).toThrow(refused)
+    expect(() => backoffFrom({ kind: 'full', baseMs: 1, capMs: 2, pastCap: 'cap' })).toThrow(refused)
+  })
+})

@@ -19,7 +19,12 @@ export interface BackoffData {
   readonly capMs: number
   /** Growth per failure, above 0. Default 2; 3 for `decorrelated`, 1 for `constant`. */
   readonly multiplier?: number
+  /** Of `decorrelated` alone: what a draw past the cap becomes. Default `'redrawn'`. */
+  readonly pastCap?: PastCap
 }
+
+/** A new draw from the upper half of what the cap allows, or the cap itself, as it was published. */
+export type PastCap = 'redrawn' | 'cap'
 
 /** Decides how long to wait after a failed attempt. Pure but for the chance it is handed. */
 export interface Backoff {
@@ -38,6 +43,15 @@ export interface BackoffOptions {
   readonly baseMs?: number
   /** The highest ceiling, at least `baseMs`. Default 2,000. */
   readonly capMs?: number
+}
+
+/** Limits of {@link decorrelatedJitter}, in ms. */
+export interface DecorrelatedOptions extends BackoffOptions {
+  /**
+   * What a draw past the cap becomes: `'redrawn'`, one of U(cap / 2, cap); `'cap'`, the cap itself, as it was published.
+   * Default `'redrawn'`.
+   */
+  readonly pastCap?: PastCap
 }
 
 /** gRPC's names for its backoff, in ms. */
@@ -78,10 +92,13 @@ export function equalJitter(options?: BackoffOptions): Backoff {
 
 /**
  * U(base, 3 · previous), where previous starts at base. The published form takes the smaller of that and the cap, and
- * so loses its jitter there; here a draw past the cap becomes one of U(cap / 2, cap).
+ * so loses its jitter there; here a draw past the cap becomes one of U(cap / 2, cap). `pastCap: 'cap'` is the published
+ * form.
  */
-export function decorrelatedJitter(options?: BackoffOptions): Backoff {
-  return doubling('decorrelated', options)
+export function decorrelatedJitter(options: DecorrelatedOptions = {}): Backoff {
+  demandOnly(options, 'backoff', 'baseMs', 'capMs', 'pastCap')
+  const { baseMs = 50, capMs = 2000, pastCap } = options
+  return backoffFrom({ kind: 'decorrelated', baseMs, capMs, ...(pastCap !== undefined && { pastCap }) })
 }
 
 /** The same wait each time, in ms. 0 is allowed and means none. */
@@ -114,9 +131,11 @@ const kinds: Readonly<Record<BackoffKind, readonly [growth: number, least: numbe
 
 /** The backoff that the data describes. Refuses data that cannot be with `POLICY_INVALID`. */
 export function backoffFrom(data: BackoffData): Backoff {
-  demandOnly(data, 'backoff', 'kind', 'baseMs', 'capMs', 'multiplier')
-  const { kind, baseMs, capMs } = data
+  demandOnly(data, 'backoff', 'kind', 'baseMs', 'capMs', 'multiplier', 'pastCap')
+  const { kind, baseMs, capMs, pastCap } = data
   demand(Object.hasOwn(kinds, kind), 'backoff.kind')
+  const isPastCap = pastCap === undefined || (kind === 'decorrelated' && (pastCap === 'cap' || pastCap === 'redrawn'))
+  demand(isPastCap, 'backoff.pastCap')
   const [usual, least, chance] = kinds[kind]
   const { multiplier: growth = usual } = data
   demandRanges(
@@ -135,6 +154,7 @@ export function backoffFrom(data: BackoffData): Backoff {
       if (kind === 'decorrelated') {
         const drawnMs = baseMs + random.next() * (growth * Math.max(baseMs, previousDelayMs) - baseMs)
         if (drawnMs < capMs) return drawnMs
+        if (pastCap === 'cap') return capMs
         const leastMs = Math.max(baseMs, capMs / 2)
         return leastMs + random.next() * (capMs - leastMs)
       }

@@ -1,6 +1,7 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { mintKey, parseKey } from '../identity/index.js'
+import { type Key, mintKey, parseKey } from '../identity/index.js'
 import { atomic, conditional, type Guard, keyed, readOnly, repeatable, sequenced } from './guard.js'
+import type { Attempt } from './options.js'
 import { retry, retryPolicy } from './policy.js'
 
 describe('guards', () => {
@@ -27,6 +28,26 @@ describe('guards', () => {
     }
     expect(() => keyed('' as never)).toThrow(expect.objectContaining({ code: 'KEY_EMPTY' }))
     expect(() => keyed('two words' as never)).toThrow(expect.objectContaining({ code: 'KEY_CHARACTER' }))
+  })
+})
+
+// Compiled by `npm run check`.
+describe('the key of an attempt', () => {
+  it('is there under a guard that has one, also to the types', async () => {
+    const policy = retryPolicy()
+    const key = mintKey()
+    const sent = await policy.run(keyed(key), (attempt) => {
+      expectTypeOf(attempt.key).toEqualTypeOf<Key>()
+      return attempt.key.length
+    })
+    expect(sent).toBe(key.length)
+    await policy.run(atomic('shop', key), (attempt) => expectTypeOf(attempt.key).toEqualTypeOf<Key>())
+    await retry(keyed(key), (attempt) => expectTypeOf(attempt.key).toEqualTypeOf<Key>())
+    await policy.run(readOnly(), (attempt) => expectTypeOf(attempt.key).toEqualTypeOf<Key | undefined>())
+    await policy.once((attempt) => expectTypeOf(attempt.key).toEqualTypeOf<undefined>())
+    const any: Guard = keyed(key)
+    expectTypeOf(policy.run(any, async (attempt: Attempt) => attempt.key)).resolves.toEqualTypeOf<Key | undefined>()
+    expectTypeOf(policy.run<number>(any, () => 1)).resolves.toBeNumber()
   })
 })
 

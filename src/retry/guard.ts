@@ -13,13 +13,13 @@ export type Comparison<Result> = { readonly ours: true; readonly value: Result }
 declare const guardBrand: unique symbol
 
 /** A reason to believe that a repeat is harmless. Made by the functions of this file only. */
-export interface Guard {
+export interface Guard<Named extends Key | undefined = Key | undefined> {
   /** @internal */
   readonly [guardBrand]: true
   /** The rung of the ladder it stands on. */
   readonly rung: Rung
   /** The key that the body sends with every attempt, if there is one. */
-  readonly key: Key | undefined
+  readonly key: Named
 }
 
 type Compare = (signal: AbortSignal) => PromiseLike<Comparison<unknown>> | Comparison<unknown>
@@ -43,8 +43,8 @@ class MadeGuard {
   }
 }
 
-function guard(rung: Rung, key?: Key, compare?: Compare): Guard {
-  return new MadeGuard(rung, key, compare) as unknown as Guard
+function guard<Named extends Key | undefined>(rung: Rung, key?: Named, compare?: Compare): Guard<Named> {
+  return new MadeGuard(rung, key, compare) as unknown as Guard<Named>
 }
 
 function isText(value: unknown): boolean {
@@ -126,7 +126,11 @@ export function sequenced({ producer, epoch, number }: SequenceNumber): Guard {
  * await retryPolicy().run(keyed(key), () => fetch('https://api.example.com/payments', { method: 'POST', headers }))
  * ```
  */
-export function keyed(key: Key): Guard {
+export function keyed(key: Key): Guard<Key> {
+  if (typeof key === 'function') {
+    const message = 'keyed() wants a key, not a function that makes one: mint it once, before the first attempt.'
+    throw new RepriseError('KEY_PER_ATTEMPT', message)
+  }
   return guard('key', parseKey(key))
 }
 
@@ -135,6 +139,8 @@ export function keyed(key: Key): Guard {
  *
  * @param domain The name of the store in which they commit.
  */
+export function atomic(domain: string, key: Key): Guard<Key>
+export function atomic(domain: string, key?: Key): Guard
 export function atomic(domain: string, key?: Key): Guard {
   want(isText(domain), 'atomic() wants the name of a domain.')
   return guard('atomic', key === undefined ? undefined : parseKey(key))

@@ -8,12 +8,14 @@ export {
   type BackoffOptions,
   backoffFrom,
   constantDelay,
+  type DecorrelatedOptions,
   decorrelatedJitter,
   equalJitter,
   fullJitter,
   type GrpcBackoffOptions,
   grpcBackoff,
   noJitter,
+  type PastCap,
 } from './backoff.js'
 export { defaultClassifier } from './classify/default-classifier.js'
 export {
@@ -60,6 +62,7 @@ export { type LiveOptions, policyFrom, type RetryPolicy, retry, retryPolicy } fr
 export {
   type Allowance,
   currentLayer,
+  demandSameKey,
   type Layer,
   type Layers,
   layerScope,

@@ -17,12 +17,12 @@ import type { Breaker, BreakerData } from './target/breaker.js'
 import type { Budget, BudgetData } from './target/budget.js'
 import type { Classifier, ReturnedVerdict, Verdict } from './verdict.js'
 
-/** What the body gets to know of the attempt it makes. */
-export interface Attempt {
+/** What the body gets to know of the attempt it makes. Under `keyed(key)` there is always a key. */
+export interface Attempt<Named extends Key | undefined = Key | undefined> {
   /** Which call this is; the first is 1. */
   readonly number: number
   /** The key to send: the guard's, the same in every attempt. */
-  readonly key: Key | undefined
+  readonly key: Named
   /** When nobody waits any more; undefined without a deadline. */
   readonly deadline: Deadline | undefined
   /** Aborts when the attempt is over: its time-out, the deadline, the caller's own signal, or a hedge that won. */
@@ -30,8 +30,8 @@ export interface Attempt {
 }
 
 /** The caller's function. It returns its result, or its verdict on a failure as a value. */
-export type Body<Result> = (
-  attempt: Attempt,
+export type Body<Result, Named extends Key | undefined = Key | undefined> = (
+  attempt: Attempt<Named>,
 ) => Result | ReturnedVerdict<Result> | PromiseLike<Result | ReturnedVerdict<Result>>
 
 /** How a policy hedges: it sends another attempt while the first is still out. Only ever under a guard. */

@@ -1,6 +1,6 @@
 // A policy lives per process and target: how often to try, how long to wait, when to stop. It is also plain data.
 
-import { currentDeadline, withIntent } from '../identity/index.js'
+import { currentDeadline, type Key, withIntent } from '../identity/index.js'
 import {
   type Deadline,
   type Duration,
@@ -40,12 +40,16 @@ export interface RetryPolicy {
   /** How many times a verdict said to discard. */
   readonly discards: number
   /** Calls the body, and again as the policy allows; the guard is the reason why a repeat is harmless. */
-  run<Result>(guard: Guard, body: Body<Result>, options?: RunOptions<Result>): Promise<Result>
+  run<Result, Named extends Key | undefined = Key | undefined>(
+    guard: Guard<Named>,
+    body: Body<Result, Named>,
+    options?: RunOptions<Result>,
+  ): Promise<Result>
   /**
    * Calls a body for which nothing makes a repeat harmless: only failures that provably had no effect are repeated.
    * What may have happened ends in an `UnknownOutcomeError`.
    */
-  once<Result>(body: Body<Result>, options?: RunOptions<Result>): Promise<Result>
+  once<Result>(body: Body<Result, undefined>, options?: RunOptions<Result>): Promise<Result>
   /** The policy as plain data. */
   toJSON(): PolicyData
 }
@@ -134,13 +138,18 @@ class Policy implements RetryPolicy {
     return this.#settings.discards
   }
 
-  run<Result>(guard: Guard, body: Body<Result>, options?: RunOptions<Result>): Promise<Result> {
+  run<Result, Named extends Key | undefined>(
+    guard: Guard<Named>,
+    body: Body<Result, Named>,
+    options?: RunOptions<Result>,
+  ): Promise<Result> {
     if (!isGuard(guard)) return Promise.reject(notAGuard())
-    return makeCall(this.#settings, guard, body, options)
+    // The attempts bring the key of the guard.
+    return makeCall(this.#settings, guard, body as Body<Result>, options)
   }
 
-  once<Result>(body: Body<Result>, options?: RunOptions<Result>): Promise<Result> {
-    return makeCall(this.#settings, undefined, body, options)
+  once<Result>(body: Body<Result, undefined>, options?: RunOptions<Result>): Promise<Result> {
+    return makeCall(this.#settings, undefined, body as Body<Result>, options)
   }
 
   toJSON(): PolicyData {
@@ -176,7 +185,7 @@ function makeCall<Result>(
     const ambient = currentDeadline()
     const { deadlineMs, hedgeAfterMs } = settings
     if (options === undefined && ambient === undefined && deadlineMs === undefined && hedgeAfterMs === undefined)
-      return new Call(settings, guard, body, undefined, undefined, layerAround(settings), false).attempt(1)
+      return new Call(settings, guard, body, undefined, undefined, layerAround(settings, guard?.key), false).attempt(1)
     return makeLimitedCall(settings, guard, body, options, ambient)
   } catch (error) {
     // Breaker and clock may be the user's.
@@ -203,7 +212,7 @@ function makeLimitedCall<Result>(
     deadline === undefined || deadline === ambient
       ? body
       : (attempt) => withIntent({ deadline }, async () => body(attempt))
-  const around = layerAround(settings)
+  const around = layerAround(settings, guard?.key)
   const isOwned = isOwnedBy(around, settings)
   // A precondition that fails under a hedge may be the other hedge's success, which nobody can tell while that one is
   // out.
@@ -276,13 +285,13 @@ let known = false
 /**
  * Calls the body under a policy made for this call. For one-off work: a budget that is not shared cannot stop a storm.
  */
-export function retry<Result>(
-  guard: Guard,
-  body: Body<Result>,
+export function retry<Result, Named extends Key | undefined = Key | undefined>(
+  guard: Guard<Named>,
+  body: Body<Result, Named>,
   options: RetryPolicyOptions & RunOptions<Result> = {},
 ): Promise<Result> {
   try {
-    return oneOff(guard, body, options)
+    return oneOff(guard, body as Body<Result>, options)
   } catch (error) {
     return Promise.reject(error)
   }

@@ -1,5 +1,18 @@
 import { describe, expect, it } from 'vitest'
-import { discard, failedBecause, isReturnedVerdict, permanent, transient } from './verdict.js'
+import { constantDelay } from './backoff.js'
+import { readOnly } from './guard.js'
+import { historyOf } from './history.js'
+import { retryPolicy } from './policy.js'
+import {
+  discard,
+  failedBecause,
+  isReturnedVerdict,
+  permanent,
+  soundVerdict,
+  transient,
+  unclassified,
+  type Verdict,
+} from './verdict.js'
 
 describe('verdict', () => {
   it('answers both questions and says why', () => {
@@ -37,5 +50,41 @@ describe('verdict', () => {
   it('is known across copies of the package', () => {
     const foreign = { [Symbol.for('reprise.verdict')]: true, verdict: permanent('x'), value: undefined }
     expect(isReturnedVerdict(foreign)).toBe(true)
+  })
+})
+
+describe('a verdict that cannot be used', () => {
+  const hostile = new Proxy({} as Verdict, {
+    get: () => {
+      throw new Error('of the proxy')
+    },
+    ownKeys: () => {
+      throw new Error('of the proxy')
+    },
+  })
+  const slow = { help: 'transient', happened: 'no', why: 'busy', retryAfterMs: 5_000n } as unknown as Verdict
+  const wrong: [string, Verdict][] = [
+    ['a BigInt', 5n as unknown as Verdict],
+    ['a wait that is a BigInt', slow],
+    ['a hostile proxy', hostile],
+    ['null', null as unknown as Verdict],
+    ['text', 'transient' as unknown as Verdict],
+  ]
+
+  it.each(wrong)('does not replace the error of the caller: %s', async (_name, verdict) => {
+    const mine = new Error('mine')
+    const policy = retryPolicy({ classify: () => verdict, backoff: constantDelay(0) })
+    await expect(policy.run(readOnly(), () => Promise.reject(mine))).rejects.toBe(mine)
+    expect(historyOf(mine)).toMatchObject({ stop: 'permanent', attempts: [{ verdict: unclassified }] })
+    await expect(policy.once(() => Promise.reject(mine))).rejects.toMatchObject({
+      code: 'UNKNOWN_OUTCOME',
+      cause: mine,
+    })
+    const returned = { ...failedBecause(transient('busy', 'no'), 7), verdict }
+    expect(await policy.run(readOnly(), () => returned as never)).toBe(7)
+  })
+
+  it('has a word where it had none', () => {
+    expect(soundVerdict({ help: 'transient', happened: 'no', why: 1n } as never)).toEqual(transient('unnamed', 'no'))
   })
 })

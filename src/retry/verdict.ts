@@ -86,21 +86,28 @@ export interface ReturnedVerdict<V = undefined> {
   readonly value: V | undefined
 }
 
-// Whether the value answers both questions.
+// Whether the value answers both questions, and asks for no wait that cannot be kept.
 function isVerdict(value: unknown): value is Verdict {
-  const { help, happened } = Object(value) as Partial<Verdict>
+  const { help, happened, retryAfterMs = 0 } = Object(value) as Partial<Verdict>
   const isAnswered = help === 'transient' || help === 'permanent' || help === 'discard'
-  return isAnswered && (happened === 'no' || happened === 'maybe')
+  return isAnswered && (happened === 'no' || happened === 'maybe') && typeof retryAfterMs === 'number'
 }
 
 /**
- * What a classifier or a body said, as a verdict. Both are the user's code: anything that is not a verdict is ignored,
- * and only `no` means that nothing happened.
+ * What a classifier or a body said, as a verdict. Both are the user's: what is no verdict, or cannot be read, counts as
+ * none, and only `no` is no.
  */
 export function soundVerdict(said: Verdict | undefined): Verdict {
-  if (said === undefined || isVerdict(said)) return said ?? unclassified
-  const guess: unknown = { ...(said as object), happened: 'maybe' }
-  return isVerdict(guess) ? guess : unclassified
+  if (said === undefined) return unclassified
+  try {
+    // A copy, since what is asked again might answer otherwise.
+    const copy: Verdict = { ...said }
+    if (copy.happened !== 'no') Object.assign(copy, { happened: 'maybe' })
+    if (typeof copy.why !== 'string') Object.assign(copy, { why: 'unnamed' })
+    return isVerdict(copy) ? copy : unclassified
+  } catch {
+    return unclassified
+  }
 }
 
 /**
@@ -126,19 +133,26 @@ export type Classifier = (error: unknown) => Verdict | undefined
 export const unclassified: Verdict = /* @__PURE__ */ permanent('unclassified')
 
 /**
- * Asks the classifiers in turn; the first answer counts. A classifier that throws has no answer, since an error with
- * a hostile getter, or a mistake in a predicate, must not hide the failure that is being judged.
+ * Asks the classifiers in turn; the first answer counts. A classifier that throws, or whose answer cannot be read, has
+ * none, since an error with a hostile getter, or a mistake in a predicate, must not hide the failure that is being
+ * judged.
  */
 export function firstOf(...classifiers: readonly Classifier[]): Classifier {
   return (error) => {
     for (const classifier of classifiers) {
       try {
         const verdict = classifier(error)
-        if (verdict !== undefined) return verdict
+        if (verdict !== undefined) return read(verdict)
       } catch {}
     }
     return undefined
   }
+}
+
+// Asks for every member: an answer that throws when it is read is none.
+function read(verdict: Verdict): Verdict {
+  Object.entries(verdict)
+  return verdict
 }
 
 /**
@@ -209,6 +223,8 @@ const ownVerdicts: ReadonlyMap<unknown, Verdict> = /* @__PURE__ */ new Map([
   ['DEADLINE_EXCEEDED', transient('DEADLINE_EXCEEDED', 'maybe')],
   ['BREAKER_OPEN', transient('BREAKER_OPEN', 'no', { proof: 'uncalled' })],
   ['EFFECT_IN_TRANSACTION', permanent('EFFECT_IN_TRANSACTION')],
+  // Nothing was sent under the new key, but an earlier attempt may have taken effect under its own.
+  ['KEY_PER_ATTEMPT', permanent('KEY_PER_ATTEMPT')],
   ['UNKNOWN_OUTCOME', permanent('UNKNOWN_OUTCOME')],
 ])
 

@@ -16,6 +16,7 @@ import {
 } from '../../kernel/index.js'
 import {
   type Breaker,
+  demandSameKey,
   type Guard,
   perTarget,
   type RetryPolicy,
@@ -168,6 +169,10 @@ class Client {
     const run = { ...(signal && { signal }), ...(deadline && { deadline }), ...(history && { history }) }
     const policy = this.#policyFor(request, guard, mayHedge)
     const call = new ClientCall(this.#known, request, guard, how, repeats)
+    // Inside a layer that repeats, the key must be the one of the attempts before. One that was minted for this request
+    // matters only where keys are honoured.
+    if (request.key !== undefined && (request.isNamed || guard?.rung === 'key'))
+      demandSameKey(`${request.method} ${request.url.href}`, request.key)
     return call.end(guard === undefined ? policy.once(call.attempt, run) : policy.run(guard, call.attempt, run))
   }
 

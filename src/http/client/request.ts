@@ -57,6 +57,8 @@ export interface FixedRequest {
   readonly signal: AbortSignal | undefined
   /** The key, for methods that are not safe. */
   readonly key: Key | undefined
+  /** Whether the caller gave the key, or what it is made from; otherwise it was minted for this request. */
+  readonly isNamed: boolean
   /** Everything else that fetch understands. */
   readonly rest: RequestInit
 }
@@ -88,6 +90,7 @@ export async function fixRequest(
   const method = probe.method
   // The probe's own body would leave a type behind.
   const headers = new Headers(rest.headers)
+  const isNamed = [given, step, guard?.key].some((name) => name !== undefined) || headers.has(keyHeader.name)
   const key = isSafe(method) ? undefined : keyOf(given, step, guard?.key, headers)
   const limits = { ...time, signal: signal ?? undefined }
   const frozen = await (inherited
@@ -103,6 +106,7 @@ export async function fixRequest(
     redirect: probe.redirect,
     signal: signal ?? undefined,
     key,
+    isNamed,
     rest,
   }
 }

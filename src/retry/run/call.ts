@@ -12,6 +12,7 @@ import {
   type Random,
   RepriseError,
   waitFor,
+  warnOnce,
 } from '../../kernel/index.js'
 import { type RetryRefusedEvent, retryAttempt, retryRefused } from '../../telemetry/index.js'
 import { decideRepeat, type PolicyRules, type RepeatDecision, type StopReason } from '../decide-repeat.js'
@@ -24,7 +25,6 @@ import type { Breaker } from '../target/breaker.js'
 import { UnknownOutcomeError } from '../unknown-outcome.js'
 import {
   type Classifier,
-  isReturnedVerdict,
   type ReturnedVerdict,
   soundVerdict,
   transient,
@@ -42,6 +42,8 @@ import {
   openLayer,
   repeatsLeft,
 } from './layers.js'
+import { type Failure, failureIn, letGoOf } from './returned.js'
+import { SentKeys } from './sent-keys.js'
 import { joinSpent, markSpent, spentSoFar } from './spent.js'
 import { deadlineExceeded, type LimitedCall, type Timeouts, timedOut, Wait } from './timeouts.js'
 
@@ -100,11 +102,6 @@ export class RunningAttempt implements Attempt {
   }
 }
 
-/** How an attempt failed: it threw, or it returned its verdict as a value. */
-export type Failure<Result> =
-  | { readonly returned: true; readonly verdict: Verdict; readonly value: Result }
-  | { readonly returned: false; readonly error: unknown; readonly verdict?: Verdict }
-
 /** A call that ends with a value although an attempt failed. */
 export interface EndValue<Result> {
   readonly value: Result
@@ -156,6 +153,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   // Made by the first failure, here or inside: most calls have none.
   private failuresSoFar: Failures<Result> | undefined
   private ownAllowance: Allowance | undefined
+  private keys: SentKeys | undefined
 
   /**
    * @param around The layer around this one; undefined: none.
@@ -183,6 +181,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     this.sent = undefined
     this.failuresSoFar = undefined
     this.ownAllowance = undefined
+    this.keys = undefined
   }
 
   get depth(): number {
@@ -206,6 +205,14 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   private watch(): SentWatch {
     this.sent = new SentWatch()
     return this.sent
+  }
+
+  sends(target: string | undefined, key: string): void {
+    this.around?.sends?.(target, key)
+    // What is not guarded repeats only what was not sent. Hedges are out together: nobody can tell whose key it is.
+    if (this.guard === undefined || this.isHedged) return
+    this.keys ??= new SentKeys()
+    this.keys.demandSame(target, key, (this.failuresSoFar?.records.length ?? 0) + 1)
   }
 
   /** What went wrong so far. */
@@ -260,10 +267,12 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   }
 
   private answered(number: number, result: Result | ReturnedVerdict<Result>, pass: number): Result | Promise<Result> {
-    if (isReturnedVerdict(result)) return this.next(number, returnedFailure(result), pass)
+    const isObject = typeof result === 'object' && result !== null
+    const failure = isObject ? failureIn<Result>(result, this.settings.classify) : undefined
+    if (failure !== undefined) return this.next(number, failure, pass)
     // Not caught: a breaker or budget that throws on hearing of a success does not make it a failure to be repeated.
     this.succeeded(pass)
-    return result
+    return result as Result
   }
 
   /** Calls the body, and waits for it no longer than time-out, deadline and signal allow. */
@@ -304,6 +313,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   /** Tells budget and breaker of a success. The clock is read only for those that mind the time. */
   succeeded(pass: number): void {
     const { rules, breaker, clock } = this.settings
+    if (this.failuresSoFar !== undefined) this.letGo(undefined)
     if (breaker !== undefined) breaker.succeeded(pass, breaker.data.kind === 'window' ? clock.monotonicMs() : 0)
     const { budget } = rules
     if (budget !== undefined)
@@ -392,6 +402,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     const { help, inFlight } = failures.verdict
     if (help === 'transient' && !inFlight && !isSame) breaker?.failed(pass, nowMs)
     else breaker?.ignored(pass)
+    if (failures.latest !== failures.latestMaybe) letGoOf(failures.latest)
     failures.latest = failure
     const mayBeOurs = failures.verdict.conflict && failures.latestMaybe !== undefined && guard?.rung === 'conditional'
     if (mayBeOurs) return this.compare(number, failure, nowMs)
@@ -405,7 +416,10 @@ export class Call<Result> implements LimitedCall, OpenLayer {
       }
       if (resolution?.happened === false) failures.verdict = { ...failures.verdict, happened: 'no' }
     }
-    if (failures.verdict.happened === 'maybe') failures.latestMaybe = failure
+    if (failures.verdict.happened === 'maybe') {
+      letGoOf(failures.latestMaybe)
+      failures.latestMaybe = failure
+    }
     // Looking at the world takes time.
     const decision = this.decide(made, clock.monotonicMs(), isSame)
     this.record(number, failure, nowMs, decision)
@@ -419,6 +433,8 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     // A definite answer is the answer; else a later harmless failure must not hide one that may have had an effect.
     const isAnswer = latest.returned && latest.verdict.help === 'permanent'
     const chosen = isAnswer ? latest : (maybe ?? latest)
+    this.letGo(chosen)
+    if (stop === 'permanent') this.sayUnjudged()
     if (chosen.returned) {
       this.markSpent(chosen.value)
       return chosen.value
@@ -429,6 +445,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
 
   /** The reason for which a call is left before its end, with what is known of it. */
   left(reason: unknown): unknown {
+    this.letGo(undefined)
     return this.remembered(reason, 'aborted')
   }
 
@@ -501,6 +518,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     const comparison = compare && (await this.look(compare))
     if (this.signal?.aborted) return this.abandoned(number, failure, nowMs)
     this.record(number, failure, nowMs, { again: false, reason: 'conflict' })
+    if (comparison?.ours !== false) this.letGo(undefined)
     if (comparison?.ours === true) return { value: comparison.value as Result }
     if (comparison?.ours === false) {
       this.failures.latestMaybe = undefined
@@ -540,6 +558,25 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     return { again: false, reason: 'discard' }
   }
 
+  // Lets go of the answers that are not handed over.
+  private letGo(kept: Failure<Result> | undefined): void {
+    const { latest, latestMaybe } = this.failures
+    if (latest !== kept) letGoOf(latest)
+    if (latestMaybe !== kept && latestMaybe !== latest) letGoOf(latestMaybe)
+  }
+
+  // Said once, since it is how most people begin: `if (!response.ok) throw new Error(…)`.
+  private sayUnjudged(): void {
+    const { failures, settings } = this
+    const { latest, records, verdict } = failures
+    if (latest?.returned !== false || verdict.why !== 'unclassified' || records.length >= settings.attempts) return
+    if (!isPlainError(latest.error)) return
+    warnOnce(
+      'ERROR_UNCLASSIFIED',
+      `A call of the policy ${settings.name} ended with attempts left, since nothing in its error says what failed. If the error stands for an answer that is not ok, return the Response instead, or throw Object.assign(new Error(…), { status: response.status }). Else give the policy a classify. This is said once.`,
+    )
+  }
+
   private unknown(cause: unknown, stop: StopReason): unknown {
     // Whoever takes the cause out, as the HTTP client does after a success, finds the history there as well.
     this.remembered(cause, stop)
@@ -562,15 +599,13 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   }
 }
 
-/**
- * A verdict that a body returned. Without a value there is nothing to hand to the caller: it is as if it had been
- * thrown.
- */
-export function returnedFailure<Result>({ verdict: said, value }: ReturnedVerdict<unknown>): Failure<Result> {
-  const verdict = soundVerdict(said)
-  if (value !== undefined || verdict.help === 'discard') return { returned: true, verdict, value: value as Result }
-  const message = 'The attempt failed, as its body said; the verdict is in the history.'
-  return { returned: false, verdict, error: new RepriseError('ATTEMPT_FAILED', message) }
+// What `new Error(…)` makes, and nothing that a driver or a runtime throws.
+function isPlainError(error: unknown): boolean {
+  try {
+    return Object.getPrototypeOf(error) === Error.prototype
+  } catch {
+    return false
+  }
 }
 
 // All attempts that are out at the deadline are ended by one and the same error.

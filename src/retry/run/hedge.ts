@@ -4,9 +4,9 @@
 import { type CancelTimer, whenAborted } from '../../kernel/index.js'
 import { type RetryHedgeEvent, retryHedge } from '../../telemetry/index.js'
 import type { StopReason } from '../decide-repeat.js'
-import { isReturnedVerdict } from '../verdict.js'
-import { type Call, type Failure, RunningAttempt, returnedFailure } from './call.js'
+import { type Call, RunningAttempt } from './call.js'
 import { repeatsLeft } from './layers.js'
+import { cancelBody, type Failure, failureIn, letGoOf } from './returned.js'
 
 /** Makes a call with hedges. The losers' signals are aborted. */
 export function hedged<Result>(call: Call<Result>): Promise<Result> {
@@ -70,13 +70,16 @@ class Hedges<Result> {
     this.#running.add(attempt)
     this.#plan(settings.hedgeAfterMs ?? 0)
     const ended = await call.inTime(attempt).then(
-      (result) => (isReturnedVerdict(result) ? returnedFailure<Result>(result) : { result }),
+      (result) => failureIn<Result>(Object(result), settings.classify) ?? { result: result as Result },
       (error: unknown): Failure<Result> => ({ returned: false, error }),
     )
     this.#running.delete(attempt)
     // A loser that succeeds after all was cancelled: it counts for nothing, as with gRPC.
-    if (this.#done) settings.breaker?.ignored(pass)
-    else if ('returned' in ended) await this.#failed(number, ended, pass)
+    if (this.#done) {
+      settings.breaker?.ignored(pass)
+      if ('returned' in ended) letGoOf(ended)
+      else cancelBody(ended.result)
+    } else if ('returned' in ended) await this.#failed(number, ended, pass)
     else this.#succeeded(ended.result, pass)
   }
 

@@ -27,6 +27,12 @@ export interface OpenLayer extends Layers {
   readonly owns: boolean
   /** What is left of it is for this layer and for those inside it. */
   readonly allowance: Allowance
+  /**
+   * Told of a key before it is sent from inside. Refuses with KEY_PER_ATTEMPT one that changes between attempts.
+   *
+   * @param target Where it is sent; undefined: not known.
+   */
+  sends?(target: string | undefined, key: string): void
 }
 
 /** What repeats, as a layer. */
@@ -71,14 +77,28 @@ export function sameLayer<Made>(make: () => Made): Made {
   }
 }
 
-/** The layer around a call of a policy; undefined: none. Says so to whoever listens. */
-export function layerAround(layer: Layer): OpenLayer | undefined {
+/**
+ * The layer around a call of a policy; undefined: none. Says so to whoever listens.
+ *
+ * @param key The key of the call, which must be the same in every attempt of the layer around it.
+ */
+export function layerAround(layer: Layer, key: string | undefined): OpenLayer | undefined {
   const around = layers.current() ?? aroundAtOnce
   if (around === undefined) return undefined
   // A policy inside itself, or one made inside another: from now on every attempt is to be seen.
   if (around.owns) seen()
   meet(around, layer, 'policy')
+  if (key !== undefined) around.sends?.(undefined, key)
   return around
+}
+
+/**
+ * Refuses with KEY_PER_ATTEMPT a key that another attempt of a layer around this code has not sent to the same target;
+ * for clients, before they send.
+ */
+export function demandSameKey(target: string, key: string): void {
+  const around = layers.current() ?? aroundAtOnce
+  around?.sends?.(target, key)
 }
 
 /**

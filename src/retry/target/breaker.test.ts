@@ -287,6 +287,10 @@ describe('state as a value', () => {
 
   it('a good one is accepted', () => {
     expect(() => consecutiveBreaker({ failures: 2 }).restore(good, 0)).not.toThrow()
+    for (const nothing of [null, undefined, 'open', 5n]) {
+      const refused = expect.objectContaining({ code: 'POLICY_INVALID', details: { path: 'breaker.snapshot' } })
+      expect(() => consecutiveBreaker().restore(nothing as never, 0)).toThrow(refused)
+    }
   })
 })
 

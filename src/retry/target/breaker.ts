@@ -255,6 +255,7 @@ export function breakerFrom(data: BreakerData, random: Random = systemRandom): B
 }
 
 function restored({ windowMs, length }: Machine, snapshot: BreakerSnapshot, nowMs: number): MachineState {
+  demandObject(snapshot, 'breaker.snapshot')
   const { state: mode, remainingMs, openForMs, trips, evidence } = snapshot
   const open = mode === 'open'
   demand(

@@ -330,3 +330,20 @@ it.each([
     expect.objectContaining({ code: 'POLICY_INVALID', details: { path } }),
   )
 })
+
+describe('a token budget that still allows at exactly half', () => {
+  it('allows one failure in a row more than gRPC A6, and is data', () => {
+    const repeats = (allowsAtHalf: boolean, maxTokens: number): number => {
+      const budget = tokenBudget({ maxTokens, allowsAtHalf })
+      let allowed = 0
+      for (budget.failed(0); budget.tryRepeat(0) && allowed < 100; budget.failed(0)) allowed += 1
+      return allowed
+    }
+    expect([repeats(false, 10), repeats(true, 10), repeats(false, 2), repeats(true, 2)]).toEqual([4, 5, 0, 1])
+    const { data } = tokenBudget({ allowsAtHalf: true })
+    expect(budgetFrom(data).data).toEqual({ kind: 'token', maxTokens: 10, tokenRatio: 0.1, allowsAtHalf: true })
+    expect(tokenBudget().data).toEqual({ kind: 'token', maxTokens: 10, tokenRatio: 0.1 })
+    const refused = expect.objectContaining({ code: 'POLICY_INVALID', details: { path: 'budget.allowsAtHalf' } })
+    expect(() => tokenBudget({ allowsAtHalf: 1 as never })).toThrow(refused)
+  })
+})

@@ -15,6 +15,8 @@ export interface TokenBudgetData {
   readonly maxTokens: number
   /** With at most three decimals. */
   readonly tokenRatio: number
+  /** Whether a repeat is allowed while exactly half is left; absent: it is not, as A6 has it. */
+  readonly allowsAtHalf?: true
 }
 
 /** A budget over a sliding window, as plain data. */
@@ -71,6 +73,8 @@ export interface TokenBudgetOptions {
   readonly maxTokens?: number
   /** Tokens gained by a success, at least 0.001; decimals beyond the third are ignored. Default 0.1. */
   readonly tokenRatio?: number
+  /** Whether a repeat is still allowed while exactly half of the tokens is left. Default false, as A6 has it. */
+  readonly allowsAtHalf?: boolean
 }
 
 /** Settings of {@link ratioBudget}. */
@@ -102,15 +106,21 @@ export interface RatioBudgetOptions {
  * ```
  */
 export function tokenBudget(options: TokenBudgetOptions = {}): Budget {
-  demandOnly(options, 'budget', 'maxTokens', 'tokenRatio')
-  const { maxTokens = 10, tokenRatio = 0.1 } = options
+  demandOnly(options, 'budget', 'maxTokens', 'tokenRatio', 'allowsAtHalf')
+  const { maxTokens = 10, tokenRatio = 0.1, allowsAtHalf = false } = options
+  demand(typeof allowsAtHalf === 'boolean', 'budget.allowsAtHalf')
   // A smaller ratio is 0 once truncated, and the budget would never recover.
   demandRanges('budget', { maxTokens, tokenRatio }, { maxTokens: [0.001, 1000], tokenRatio: [0.001, huge] })
   const gain = thousandths(tokenRatio)
   const full = thousandths(maxTokens)
   let tokens = full
   return {
-    data: Object.freeze({ kind: 'token', maxTokens: full / 1000, tokenRatio: gain / 1000 }),
+    data: Object.freeze({
+      kind: 'token',
+      maxTokens: full / 1000,
+      tokenRatio: gain / 1000,
+      ...(allowsAtHalf && { allowsAtHalf }),
+    }),
     level: () => tokens / 1000,
     succeeded() {
       tokens = Math.min(full, tokens + gain)
@@ -118,7 +128,7 @@ export function tokenBudget(options: TokenBudgetOptions = {}): Budget {
     failed() {
       tokens = Math.max(0, tokens - 1000)
     },
-    tryRepeat: () => tokens * 2 > full,
+    tryRepeat: () => tokens * 2 > full || (allowsAtHalf && tokens * 2 === full),
   }
 }
 
