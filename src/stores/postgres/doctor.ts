@@ -173,7 +173,9 @@ export async function examinePostgres(
   const pooling = await poolingFinding(client)
   if (pooling !== undefined) return [pooling]
   const settings = await readSettings(client, poolMost)
-  return [...findingsOf(settings), ...(await migrationFindings(client, schema))]
+  const migrations = await migrationFindings(client, schema)
+  const tables = migrations.length === 0 ? await tableFindings(client, schema) : []
+  return [...findingsOf(settings), ...migrations, ...tables]
 }
 
 // Two statements of one transaction must meet the same backend and the same transaction.
@@ -252,6 +254,52 @@ async function migrationFindings(client: PostgresPoolClient, schema: PostgresSch
     ]
   }
 }
+
+// What the migrations made, as it is now: somebody may have changed it since.
+async function tableFindings(client: PostgresPoolClient, schema: PostgresSchema): Promise<readonly Finding[]> {
+  const { rows } = await client.query(lookAtTables, [schema.schema, schema.prefix])
+  const row = rows[0] ?? {}
+  const found: Finding[] = []
+  const missing = String(row['missing'] ?? '')
+  if (missing !== '') {
+    const what = `Of what the migrations made, this is missing: ${missing}.`
+    found.push(finding('TABLES_INCOMPLETE', 'broken', what, 'Make it again as migrationSql() prints it.'))
+  }
+  if (row['keyed'] !== 'true') {
+    const what = 'The table of markers has no valid primary key on id: two calls with one key would both run.'
+    found.push(finding('PRIMARY_KEY_MISSING', 'broken', what, 'Remove duplicates, then add PRIMARY KEY (id).'))
+  }
+  if (row['unlogged'] === 'true') {
+    const what = 'A table or the sequence of Reprise is UNLOGGED: a crash empties it, and keys are forgotten.'
+    found.push(finding('TABLES_UNLOGGED', 'broken', what, 'ALTER TABLE … SET LOGGED, for each of them.'))
+  }
+  if (row['forbidden'] === 'true') {
+    const what = 'The role may not select, insert, update and delete in all of Reprise’s tables, or not use the fence.'
+    found.push(finding('RIGHTS_MISSING', 'broken', what, 'Grant the role these rights.'))
+  }
+  if (row['unvacuumed'] === 'true') {
+    const what = 'Autovacuum is off for the table of markers: it grows with each claim, and its indexes with it.'
+    found.push(finding('AUTOVACUUM_OFF', 'risk', what, 'Set autovacuum = on, and RESET (autovacuum_enabled).'))
+  }
+  return found
+}
+
+const lookAtTables = `WITH made AS (
+    SELECT $2 || name AS name, kind FROM (VALUES ('marker', 'r'), ('audit', 'r'), ('fence', 'S'),
+      ('marker_due', 'i'), ('marker_expires', 'i'), ('audit_id', 'i'), ('audit_at', 'i')) AS v(name, kind)),
+  there AS (SELECT c.*, made.kind FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN made ON made.name = c.relname AND c.relkind::text IN (made.kind, 'p', 'I') WHERE n.nspname = $1)
+  SELECT (SELECT string_agg(name, ', ' ORDER BY name) FROM made WHERE name NOT IN (SELECT relname FROM there)) AS missing,
+    EXISTS (SELECT FROM pg_index i JOIN there t ON t.oid = i.indrelid JOIN pg_attribute a ON a.attrelid = t.oid
+      WHERE t.relname = $2 || 'marker' AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1
+        AND i.indkey[0] = a.attnum AND a.attname = 'id')::text AS keyed,
+    coalesce((SELECT bool_or(relpersistence = 'u') FROM there), false)::text AS unlogged,
+    coalesce((SELECT bool_or(CASE kind WHEN 'S' THEN NOT has_sequence_privilege(oid, 'USAGE') WHEN 'r' THEN
+      NOT (has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')
+        AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')) END) FROM there
+      WHERE relname <> $2 || 'audit' OR NOT has_table_privilege(oid, 'INSERT')), false)::text AS forbidden,
+    (current_setting('autovacuum') = 'off' OR EXISTS (SELECT FROM there, unnest(reloptions) AS o(option)
+      WHERE relname = $2 || 'marker' AND option IN ('autovacuum_enabled=false', 'autovacuum_enabled=off')))::text AS unvacuumed`
 
 function finding(code: string, severity: Finding['severity'], what: string, fix: string): Finding {
   return { code, severity, what, fix }

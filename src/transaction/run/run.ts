@@ -97,7 +97,7 @@ export async function runTransaction<Handle extends TransactionControls, Result>
     if (typeof delayMs === 'string') {
       failures.push(failure)
       announce(engine.name, failure, delayMs)
-      const shown = shownAtEnd(engine.name, end)
+      const shown = shownAtEnd(engine.name, end, failures)
       remember(shown, { attempts: failures, because: delayMs })
       // A policy around it may be out of its sight.
       markSpent(shown, {
@@ -195,11 +195,18 @@ function isUnreached<Result>({ phase, ruling }: FailedAttempt<Result>): boolean 
 }
 
 /** What a caller sees in the end: not the driver's bare error of an outage, and not a limit that is ours alone. */
-function shownAtEnd<Result>(domain: string, end: FailedAttempt<Result>): unknown {
+function shownAtEnd<Result>(
+  domain: string,
+  end: FailedAttempt<Result>,
+  failures: readonly FailedTransaction[],
+): unknown {
   const { error } = end
   // It was found out meanwhile that it is dead.
   if (isRepriseError(error, 'COMMIT_TIMEOUT')) return deadlinePassed('waiting for the answer to COMMIT', 0, error)
-  return isUnreached(end) && !isRepriseError(error) ? storeUnreachable(domain, error) : error
+  if (!isUnreached(end)) return error
+  // The last try may have been cut by the deadline: then the one before it says what was wrong.
+  const said = isRepriseError(error, 'CONNECT_TIMEOUT') ? failures.at(-2)?.error : error
+  return said === undefined || isRepriseError(said) ? error : storeUnreachable(domain, said)
 }
 
 /**

@@ -1,5 +1,6 @@
 // What a look at a live server finds: each finding seen once with its cause, and none without one.
 
+import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgres } from '../../../src/stores/postgres/index.js'
@@ -76,7 +77,7 @@ describe('the doctor', () => {
     const pool = new pg.Pool({ connectionString: standby.server.url })
     const db = postgres({ pool, name: 'standby', attempts: 2 })
     expect((await db.doctor()).map(({ code }) => code)).toContain('IN_RECOVERY')
-    expect(await codeOf(db.transact((tx) => tx.query('select 1')))).toBe('25006')
+    expect(await codeOf(db.transact((tx) => tx.query('select 1'), { deadline: '3s' }))).toBe('STORE_UNREACHABLE')
     expect((await db.transact((tx) => tx.query('select 1 as one'), { readOnly: true })).rows).toEqual([{ one: 1 }])
     await pool.end()
     await standby.dispose()
@@ -140,5 +141,37 @@ describe('behind a pooler', () => {
       expect(rows[0].backends).toBeGreaterThan(1)
       expect((await pool.query("select current_setting('lock_timeout') as lock")).rows).toEqual([{ lock: '0' }])
     })
+  })
+})
+
+describe('the doctor looks at the tables', () => {
+  const found = async (change: string): Promise<readonly string[]> => {
+    const schema = `t${randomUUID().slice(0, 8)}`
+    const pool = new pg.Pool({ connectionString: server.url })
+    const db = postgres({ pool, name: 'tables', schema })
+    await db.migrate()
+    expect(await db.doctor()).toEqual([])
+    await pool.query(change.replaceAll('@', schema))
+    const role = change.includes('create role') ? { options: `-c role=${schema}` } : {}
+    const asRole = new pg.Pool({ connectionString: server.url, ...role })
+    const codes = (await postgres({ pool: asRole, name: 'tables', schema }).doctor()).map(({ code }) => code)
+    await asRole.end()
+    await pool.end()
+    return codes
+  }
+
+  it.each([
+    ['alter table @.reprise_marker set unlogged', 'TABLES_UNLOGGED'],
+    ['alter table @.reprise_marker drop constraint reprise_marker_pkey', 'PRIMARY_KEY_MISSING'],
+    ['drop index @.reprise_marker_due', 'TABLES_INCOMPLETE'],
+    ['drop table @.reprise_audit', 'TABLES_INCOMPLETE'],
+    ['drop sequence @.reprise_fence', 'TABLES_INCOMPLETE'],
+    ['alter table @.reprise_marker set (autovacuum_enabled = false)', 'AUTOVACUUM_OFF'],
+    [
+      'create role @; grant usage on schema @ to @; grant select on all tables in schema @ to @; grant usage on all sequences in schema @ to @',
+      'RIGHTS_MISSING',
+    ],
+  ])('%s', async (change, code) => {
+    expect(await found(change)).toEqual([code])
   })
 })
