@@ -48,8 +48,8 @@ export interface BackoffOptions {
 /** Limits of {@link decorrelatedJitter}, in ms. */
 export interface DecorrelatedOptions extends BackoffOptions {
   /**
-   * What a draw past the cap becomes: `'redrawn'`, one of U(cap / 2, cap); `'cap'`, the cap itself, as it was published.
-   * Default `'redrawn'`.
+   * What a draw past the cap becomes: `'redrawn'`, one of U(cap / 2, cap); `'cap'`, the cap itself, as it was
+   * published. Default `'redrawn'`.
    */
   readonly pastCap?: PastCap
 }

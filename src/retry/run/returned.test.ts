@@ -5,10 +5,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { constantDelay } from '../backoff.js'
 import { readOnly, repeatable } from '../guard.js'
 import { historyOf } from '../history.js'
+import { type Classifier, defaultClassifier, failedBecause, permanent, transient } from '../index.js'
 import type { RetryPolicyOptions } from '../options.js'
 import { retryPolicy } from '../policy.js'
 import { consecutiveBreaker } from '../target/breaker.js'
-import { type Classifier, defaultClassifier, failedBecause, permanent, transient } from '../index.js'
 import { failureIn, letGoOf } from './returned.js'
 
 const policyOf = (options: RetryPolicyOptions = {}) => retryPolicy({ backoff: constantDelay(1), ...options })

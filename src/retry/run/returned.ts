@@ -34,7 +34,8 @@ export function letGoOf(failure: Failure<unknown> | undefined): void {
   if (failure?.returned) cancelBody(failure.value)
 }
 
-// Of any realm, and of packages that bring a fetch of their own. A value may throw when it is looked at: then it is none.
+// Of any realm, and of packages that bring a fetch of their own. A value may throw when it is looked at: then it is
+// none.
 function isResponse(value: unknown): value is Response {
   try {
     const { ok } = Object(value) as Partial<Response>
