@@ -9,6 +9,7 @@ export { canonicalJson, canonicalJsonOf, type JsonLimits, readableJsonOf } from 
 export * from './live-scope.js'
 export { type Defined, defined, demandKnown, demandWhole, nearestName, pick } from './options.js'
 export * from './random.js'
+export { warnOnce } from './runtime.js'
 export * from './seal.js'
 export { encodeTuple, isBytes, isWellFormed } from './text.js'
 export {
@@ -22,4 +23,3 @@ export {
 export * from './time/duration.js'
 export { isoTime } from './time/iso-time.js'
 export * from './time/wait.js'
-export { warnOnce } from './warnings.js'
