@@ -58,7 +58,7 @@ describe('a 409 in flight of our own server', () => {
       const answer = await client.fetch(origin, { ...post, key, history })
       expect([answer.status, answer.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
       expect(history.map(({ verdict }) => verdict)).toEqual([
-        { help: 'transient', happened: 'no', why: 'http-409', retryAfterMs: 1_000, inFlight: true },
+        { help: 'transient', happened: 'no', why: 'http-409', retryAfterMs: 1_000, inFlight: true, proof: 'refused' },
       ])
       expect((await first).status).toBe(201)
       expect(seen.runs).toBe(1)
