@@ -345,7 +345,7 @@ describe('the table', () => {
       const ruling = world.engine.classify(error, phase)
       const word = row[column]
       if (word === undefined) throw new Error(`The row says nothing of ${column}: ${String(error)}`)
-      expect(ruling).toEqual(rulingOf(word, ruling.sign))
+      expect(ruling).toEqual({ ...rulingOf(word, ruling.sign), expired: row.expired })
       if (row.first && (error as Error).cause !== undefined) {
         expect([(error as { code?: unknown }).code, ruling.outcome]).toEqual([row.sign, 'aborted'])
         continue
