@@ -5,6 +5,7 @@ import { mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import pg from 'pg'
 import type { RouteDomain } from 'reprise/http/core'
+import { purge, type RecordStore } from 'reprise/idempotency'
 import { sha256 } from 'reprise/kernel'
 import { postgres } from 'reprise/stores/postgres'
 import { sqlite } from 'reprise/stores/sqlite'
@@ -22,10 +23,11 @@ export interface Payment {
 
 /** What the service needs of a store; both have it. */
 interface Store {
-  readonly db: RouteDomain<Transaction> & {
-    migrate(): Promise<unknown>
-    transact<Result>(body: (tx: Transaction) => Promise<Result>, options: { readOnly: boolean }): Promise<Result>
-  }
+  readonly db: RouteDomain<Transaction> &
+    RecordStore & {
+      migrate(): Promise<unknown>
+      transact<Result>(body: (tx: Transaction) => Promise<Result>, options: { readOnly: boolean }): Promise<Result>
+    }
   close(): Promise<void>
 }
 
@@ -111,6 +113,12 @@ export class Ledger {
       async (tx) => Number((await tx.query<{ n: unknown }>('select count(*) as n from payment')).rows[0]?.n),
       true,
     )
+  }
+
+  /** Forgets keys past their window, at once and then every ten minutes, until the signal ends it. Never rejects. */
+  async forgetOld(signal: AbortSignal): Promise<void> {
+    const onError = (error: unknown): void => console.error(`Old keys could not be forgotten: ${error}`)
+    await purge({ store: this.db, every: '10m', signal, onError })
   }
 
   /** Waits for what is at work, and closes. */

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { type Ledger, openLedger } from './ledger.js'
 import { Service } from './service.js'
 import { addressOf, originOf, type Settings, SettingsError, settingsFrom } from './settings.js'
@@ -25,7 +25,13 @@ async function main(): Promise<void> {
     announceExit: (restart) => announceExit(port, restart),
   })
   server.on('request', (request, response) => void service.handle(request, response))
-  endOn(['SIGTERM', 'SIGINT', 'disconnect'], () => drain(server, service, ledger))
+  server.on('clientError', refuseUnreadable)
+  const ending = new AbortController()
+  const upkeep = ledger.forgetOld(ending.signal)
+  endOn(['SIGTERM', 'SIGINT', 'disconnect'], () => {
+    ending.abort()
+    return drain(server, service, ledger, upkeep)
+  })
   // After a crash that was asked for, everybody knows where it is.
   if (process.argv[2] !== 'again') welcome(addressOf(settings.host, port), settings)
 }
@@ -95,12 +101,25 @@ function endOn(events: readonly ('SIGTERM' | 'SIGINT' | 'disconnect')[], drain: 
   }
 }
 
-async function drain(server: Server, service: Service, ledger: Ledger): Promise<void> {
+// What is no HTTP, or has fields beyond the limit, never becomes a request: it is answered here, and the connection
+// ends. One that the client has cut cannot be answered.
+function refuseUnreadable(error: Error, socket: Socket): void {
+  const { code } = error as { readonly code?: string }
+  if (code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const line = code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
+  socket.end(`HTTP/1.1 ${line}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+}
+
+async function drain(server: Server, service: Service, ledger: Ledger, upkeep: Promise<void>): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   service.drain()
   const late = setTimeout(() => server.closeAllConnections(), longestDrainMs)
   await closed
   clearTimeout(late)
+  await upkeep
   await ledger.close()
 }
 

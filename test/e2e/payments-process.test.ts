@@ -3,8 +3,10 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'libsql'
 import { describe, expect, it } from 'vitest'
 import { freshDatabase } from '../servers/fresh-database.js'
 import { until } from '../servers/server-process.js'
@@ -15,6 +17,46 @@ const isServing = (url: string): Promise<boolean> =>
     ({ ok }) => ok,
     () => false,
   )
+
+describe('keeping house', () => {
+  it('forgets keys past their window, and no payment', async () => {
+    const database = freshFile()
+    const first = await startService({ DATABASE_URL: database })
+    for (const key of ['old', 'young']) expect((await pay(first.url, { key })).status).toBe(201)
+    expect((await stop(first)).code).toBe(0)
+    const file = new Database(database.slice('sqlite:'.length))
+    const keys = (): number => (file.prepare('select count(*) as n from reprise_marker').get() as { n: number }).n
+    expect(keys()).toBe(2)
+    file.exec('update reprise_marker set expires_at_ms = 1 where rowid = (select min(rowid) from reprise_marker)')
+    const again = await startService({ DATABASE_URL: database })
+    await until(() => keys() === 1, 'the old key to be forgotten')
+    expect(await effects(again.url)).toBe(2)
+    expect((await stop(again)).code).toBe(0)
+    file.close()
+  })
+
+  it('answers what is no request, and goes on', async () => {
+    const service = await startService({ DATABASE_URL: freshFile() })
+    const { port } = new URL(service.url)
+    const raw = (text: string): Promise<string> =>
+      new Promise((resolve, reject) => {
+        let heard = ''
+        const socket = connect(Number(port), '127.0.0.1', () => socket.write(text))
+        socket.on('data', (part) => {
+          heard += part
+        })
+        socket.on('close', () => resolve(heard)).on('error', reject)
+      })
+    expect(await raw('no request at all\r\n\r\n')).toBe(
+      'HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n',
+    )
+    expect(await raw(`GET / HTTP/1.1\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`)).toMatch(
+      /^HTTP\/1\.1 431 .*content-length: 0/s,
+    )
+    expect(await isServing(service.url)).toBe(true)
+    expect((await stop(service)).code).toBe(0)
+  })
+})
 
 describe('starting', () => {
   it('says where it is in one line, and then three things to try, which work as they stand', async () => {
