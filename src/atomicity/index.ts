@@ -30,7 +30,11 @@ export {
 export {
   type AuditEntry,
   type AuditNote,
+  type BoundContent,
   type Expected,
+  isFinished,
+  isForgotten,
+  isSameContent,
   type RecordChange,
   type RecordDraft,
   type RecordMode,
@@ -38,7 +42,6 @@ export {
   recordFormat,
   type StoredRecord,
 } from './record.js'
-export { type BoundContent, isFinished, isForgotten, isSameContent } from './record-reads.js'
 export {
   changedRecord,
   draftedRecord,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { fingerprint } from '../identity/index.js'
-import { isForgotten, isSameContent } from './record-reads.js'
+import { isForgotten, isSameContent } from './record.js'
 import { changedRecord, draftedRecord } from './record-writes.js'
 
 const noFence = (): never => expect.unreachable('an atomic claim has no fence')
