@@ -141,5 +141,13 @@ function isPlain(value: unknown): value is object {
 function shallow(value: object): object {
   if (Array.isArray(value)) return value.slice()
   const copy = { ...value }
+  const names = Object.getOwnPropertyNames(value)
+  // A spread leaves out what is not enumerable; whether that can count is for the fingerprint to say.
+  if (names.length > Object.keys(copy).length) {
+    for (const name of names) {
+      if (Object.hasOwn(copy, name)) continue
+      Object.defineProperty(copy, name, Object.getOwnPropertyDescriptor(value, name) as PropertyDescriptor)
+    }
+  }
   return Object.getPrototypeOf(value) === null ? Object.setPrototypeOf(copy, null) : copy
 }

@@ -16,8 +16,13 @@ function refusal(value: unknown, limits?: JsonLimits): RepriseError {
 }
 
 class Money {
-  readonly currency = 'EUR'
-  readonly amount = 5
+  readonly #amount: number
+  constructor(amount: number) {
+    this.#amount = amount
+  }
+  get amount() {
+    return this.#amount
+  }
 }
 
 class Hidden {
@@ -39,8 +44,9 @@ describe('canonical text of values', () => {
     ['only undefined members', { a: undefined }, '{}'],
     ['an own __proto__', JSON.parse('{"b":1,"__proto__":{"x":1}}'), '{"__proto__":{"x":1},"b":1}'],
     ['no prototype', Object.assign(Object.create(null), { b: 1, a: 2 }), '{"a":2,"b":1}'],
-    ['inherited members', Object.create({ inherited: 1 }), '{}'],
-    ['an instance', new Money(), '{"amount":5,"currency":"EUR"}'],
+    ['a getter', Object.defineProperty({}, 'a', { enumerable: true, get: () => 1 }), '{"a":1}'],
+    ['a URL', new URL('https://a.example/b'), '"https://a.example/b"'],
+    ['bytes with a toJSON', Buffer.from('a'), '{"data":[97],"type":"Buffer"}'],
     [
       'toJSON',
       { h: new Hidden(), l: [0, new Hidden()] },
@@ -51,7 +57,6 @@ describe('canonical text of values', () => {
     ['toJSON of a function', Object.assign(() => 1, { toJSON: () => 'f' }), '"f"'],
     ['a Date', [new Date(0)], '["1970-01-01T00:00:00.000Z"]'],
     ['an invalid Date', [new Date(Number.NaN)], '[null]'],
-    ['symbols as names', { [Symbol('s')]: 1, a: 1 }, '{"a":1}'],
     ['the same object twice', [sharedObject(), sharedObject()], '[{"a":1},{"a":1}]'],
     ['a proxy', new Proxy({ b: 1, a: [new Proxy([1], {})] }, {}), '{"a":[[1]],"b":1}'],
   ])('%s', (_name, value, expected) => {
@@ -122,6 +127,14 @@ describe('refusals', () => {
     ['object with an inner state', new Headers()],
     ['object with an inner state', { [Symbol.toStringTag]: 'sesame' }],
     ['undefined', { toJSON: () => undefined }],
+    ['instance of a class', new Money(5)],
+    ['instance of a class', Object.create({ inherited: 1 })],
+    ['instance of a class', Object.create(Object.assign(Object.create(null), { inherited: 1 }))],
+    ['instance of a class', new (class extends Array {})()],
+    ['member with a symbol for its name', { a: 1, [Symbol('s')]: 5 }],
+    ['member that is not enumerable', Object.defineProperty({ a: 1 }, 'b', { value: 5 })],
+    ['member that is not enumerable', Object.defineProperty({}, 'b', { get: () => 5 })],
+    ['accessor that cannot be read', { a: 1, set b(_amount: number) {} }],
     ['cycle', cycle],
   ])('JSON_VALUE_UNSUPPORTED: %s', (kind, value) => {
     const error = refusal(value)
@@ -164,7 +177,9 @@ describe('refusals', () => {
     vi.spyOn(process, 'getBuiltinModule').mockImplementation((() => undefined) as never)
     const copy = await import('./index.js')
     const disguised = Object.defineProperty(new Map(), Symbol.toStringTag, { value: 'Object' })
-    expect(copy.canonicalJsonOf({ a: new Money(), b: disguised })).toBe('{"a":{"amount":5,"currency":"EUR"},"b":{}}')
+    expect(() => copy.canonicalJsonOf({ b: disguised })).toThrow(
+      expect.objectContaining({ details: { kind: 'instance of a class', depth: 1, path: '/b' } }),
+    )
     expect(() => copy.canonicalJsonOf(new Map())).toThrow(expect.objectContaining({ code: 'JSON_VALUE_UNSUPPORTED' }))
     vi.restoreAllMocks()
   })
@@ -192,9 +207,26 @@ describe('refusals', () => {
     expect(refusal(1, null as unknown as JsonLimits).code).toBe('ARGUMENT_INVALID')
   })
 
+  it.each<[string, unknown]>([
+    ['', new Money(5)],
+    ['/order/lines/1/price', { a: 1, order: { lines: [{ price: 1 }, { price: new Money(5) }, 2] }, z: 1 }],
+    ['/order/price', { order: Object.defineProperty({ a: 1 }, 'price', { value: 5 }) }],
+    ['/order', { order: { a: { b: 1 }, [Symbol('s')]: 5 } }],
+    ['/order/price', { order: { a: [], set price(_amount: number) {} } }],
+    ['/a~1b/c~0d', { 'a/b': { 'c~d': Number.NaN } }],
+    ['/a\ufffdb', { 'a\nb': Number.NaN }],
+    ['/holder/price', { holder: { toJSON: () => ({ price: new Money(5) }) } }],
+    [`/${'n'.repeat(40)}…`, { ['n'.repeat(10_000)]: Number.NaN }],
+    [`${'/0'.repeat(16)}/…`, deep(20, Number.NaN)],
+  ])('names the path %s', (path, value) => {
+    const error = refusal(value)
+    expect(error.details['path']).toBe(path)
+    expect(error.message).toContain(`at ${path === '' ? 'the top' : path}.`)
+  })
+
   it('refuses undefined and holes in arrays', () => {
-    expect(refusal([undefined]).details).toEqual({ kind: 'undefined', depth: 1 })
-    expect(refusal(holes).details).toEqual({ kind: 'undefined', depth: 1 })
+    expect(refusal([undefined]).details).toEqual({ kind: 'undefined', depth: 1, path: '/0' })
+    expect(refusal(holes).details).toEqual({ kind: 'undefined', depth: 1, path: '/1' })
     expect(refusal(new Array(4_294_967_295)).code).toBe('JSON_VALUE_UNSUPPORTED')
   })
 
@@ -221,6 +253,10 @@ describe('refusals', () => {
     expect(refusal(endless).code).toBe('JSON_TOO_DEEP')
   })
 })
+
+function deep(levels: number, innermost: unknown): unknown {
+  return levels === 0 ? innermost : [deep(levels - 1, innermost)]
+}
 
 function nested(depth: number): unknown {
   let value: unknown = []
@@ -266,9 +302,13 @@ describe('readableJsonOf', () => {
     ['Map', new Map([[1, 2]])],
     ['instance of a class', new (class Money {})()],
   ])('refuses a %s, which would come back as something else', (kind, value) => {
-    for (const holder of [value, [value], { value }]) {
+    for (const [path, depth, holder] of [
+      ['', 0, value],
+      ['/0', 1, [value]],
+      ['/value', 1, { value }],
+    ]) {
       expect(() => readableJsonOf(holder)).toThrow(
-        expect.objectContaining({ code: 'JSON_VALUE_UNSUPPORTED', details: { kind, depth: holder === value ? 0 : 1 } }),
+        expect.objectContaining({ code: 'JSON_VALUE_UNSUPPORTED', details: { kind, depth, path } }),
       )
     }
   })

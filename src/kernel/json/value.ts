@@ -9,16 +9,19 @@ import { tooDeep, tooLarge } from './pass.js'
 /**
  * The canonical text of a value: the same as {@link canonicalJson} gives for its `JSON.stringify`.
  *
- * Takes objects (their own enumerable members with string names, whatever their class; undefined ones are omitted),
- * arrays, strings, finite numbers, booleans, null, and bigint as an integer of that value. `toJSON` is honoured, so a
- * Date is its ISO text; a bigint is a number even where somebody gave `BigInt.prototype` a `toJSON`.
+ * Takes plain objects (undefined members are omitted), arrays (their elements), strings, finite numbers, booleans,
+ * null, and bigint as an integer of that value. `toJSON` is honoured, so a Date is its ISO text, a URL its address, and
+ * an instance of a class with a `toJSON` what that gives; a bigint is a number even where somebody gave
+ * `BigInt.prototype` a `toJSON`.
  *
- * Refuses with JSON_VALUE_UNSUPPORTED, `details.kind` saying what and `details.depth` at which depth, everything JSON
- * cannot express without loss: NaN and infinities, functions, symbols, undefined outside of members, holes of arrays,
- * Map, Set, typed arrays and buffers, boxed primitives, promises, regular expressions, errors and other objects with an
- * inner state of their own, and cycles. Further refusals: JSON_LONE_SURROGATE, JSON_TOO_DEEP, JSON_TOO_LARGE; the last
- * one also for a bigint of more than 10,000 digits, whatever the limits, because the time to print it grows faster than
- * its size. An error thrown by a getter, a proxy or a `toJSON` passes through.
+ * Refuses with JSON_VALUE_UNSUPPORTED everything JSON cannot express without loss: `details.kind` says what,
+ * `details.path` where, as a JSON Pointer, and `details.depth` at which depth. That is NaN and infinities, functions,
+ * symbols, undefined outside of members, holes of arrays, Map, Set, typed arrays and buffers, boxed primitives,
+ * promises, regular expressions, errors and other objects with an inner state of their own; instances of classes
+ * without a `toJSON`, whose private fields nobody can see; members with a symbol for their name, members that are not
+ * enumerable and accessors that cannot be read; and cycles. Further refusals: JSON_LONE_SURROGATE, JSON_TOO_DEEP,
+ * JSON_TOO_LARGE; the last one also for a bigint of more than 10,000 digits, whatever the limits, because the time to
+ * print it grows faster than its size. An error thrown by a getter, a proxy or a `toJSON` passes through.
  */
 export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
   return new ValueWalk(limits, false).print(value)
@@ -26,8 +29,8 @@ export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
 
 /**
  * The same, for text that is read with `JSON.parse` later: what would come back as something else is refused with
- * JSON_VALUE_UNSUPPORTED too. That is every bigint, everything with a `toJSON` (dates and buffers among it), and every
- * instance of a class. Members that are undefined are left out: to read them gives undefined as before.
+ * JSON_VALUE_UNSUPPORTED too. That is every bigint and everything with a `toJSON` (dates and buffers among it). Members
+ * that are undefined are left out: to read them gives undefined as before. Arrays of a class come back as arrays.
  */
 export function readableJsonOf(value: unknown, limits?: JsonLimits): string {
   return new ValueWalk(limits, true).print(value)
@@ -48,6 +51,8 @@ class ValueWalk {
   readonly #maxDepth: number
   readonly #readable: boolean
   readonly #ancestors = new Ancestors()
+  // At each depth the member or element that is being written, so that a refusal can say where.
+  readonly #names: (string | number)[] = []
 
   constructor(limits: JsonLimits | undefined, readable: boolean) {
     this.#maxBytes = limitOf(limits, 'maxBytes')
@@ -73,13 +78,27 @@ class ValueWalk {
   }
 
   #writeObject(container: object): void {
-    const kind = innerKind(container) ?? (this.#readable && !isOfNoClass(container) ? 'instance of a class' : undefined)
+    const kind = innerKind(container) ?? (isOfNoClass(container) ? undefined : instance)
     if (kind !== undefined) throw this.#unsupported(kind)
     this.#open(container, '{')
+    const names = Object.keys(container)
+    const { depth } = this.#ancestors
+    if (Object.getOwnPropertySymbols(container).length > 0) {
+      throw this.#unsupported('member with a symbol for its name', depth - 1)
+    }
+    const all = Object.getOwnPropertyNames(container)
+    if (all.length > names.length) {
+      this.#names[depth] = all.find((name) => !names.includes(name)) as string
+      throw this.#unsupported('member that is not enumerable')
+    }
     let separator = ''
-    for (const name of sorted(Object.keys(container))) {
+    for (const name of sorted(names)) {
+      this.#names[depth] = name
       const value = this.#prepared((container as Members)[name], name)
-      if (value === undefined) continue
+      if (value === undefined) {
+        if (isWriteOnly(container, name)) throw this.#unsupported('accessor that cannot be read')
+        continue
+      }
       this.#write(`${separator}${this.#quoted(name)}:`)
       separator = ','
       this.#emit(value)
@@ -88,11 +107,14 @@ class ValueWalk {
   }
 
   #writeArray(container: readonly unknown[]): void {
+    if (!this.#readable && !Array.isArray(Object.getPrototypeOf(container))) throw this.#unsupported(instance)
     this.#open(container, '[')
+    const { depth } = this.#ancestors
     // As long as it was in the beginning, whatever a getter or a toJSON does to it.
     const { length } = container
     for (let index = 0; index < length; index += 1) {
       if (index > 0) this.#write(',')
+      this.#names[depth] = index
       const value = container[index]
       this.#emit(
         typeof value === 'object' || typeof value === 'function' ? this.#prepared(value, String(index)) : value,
@@ -165,17 +187,35 @@ class ValueWalk {
     return toJSON.call(value, name)
   }
 
-  #unsupported(kind: string): RepriseError {
-    const { depth } = this.#ancestors
-    return new RepriseError(
-      'JSON_VALUE_UNSUPPORTED',
-      `JSON cannot express this without loss: ${kind}, at depth ${depth}.`,
-      {
-        details: { kind, depth },
-      },
-    )
+  #unsupported(kind: string, depth: number = this.#ancestors.depth): RepriseError {
+    const path = pointerTo(this.#names.slice(1, depth + 1))
+    const message = `JSON cannot express this without loss: ${kind}, at ${path === '' ? 'the top' : path}.`
+    return new RepriseError('JSON_VALUE_UNSUPPORTED', message, { details: { kind, depth, path } })
   }
 }
+
+const mostNames = 16
+const longestName = 40
+
+// A JSON Pointer, shortened, without what would tear a line of a log.
+function pointerTo(names: readonly (string | number)[]): string {
+  const shown = names.slice(0, mostNames).map((name) => {
+    const text = String(name)
+      .replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd')
+      .replaceAll('~', '~0')
+      .replaceAll('/', '~1')
+    return `/${text.length > longestName ? `${text.slice(0, longestName)}…` : text}`
+  })
+  return `${shown.join('')}${names.length > mostNames ? '/…' : ''}`
+}
+
+// A setter alone: what was written to it cannot be seen.
+function isWriteOnly(container: object, name: string): boolean {
+  const found = Object.getOwnPropertyDescriptor(container, name)
+  return found?.set !== undefined && found.get === undefined
+}
+
+const instance = 'instance of a class'
 
 function kindOf(value: object): string {
   return value instanceof Date ? 'Date' : (innerKind(value) ?? 'object with a toJSON')
@@ -184,7 +224,8 @@ function kindOf(value: object): string {
 // Also one of another realm, whose prototype is not ours.
 function isOfNoClass(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === Object.prototype || prototype === null || Object.getPrototypeOf(prototype) === null
+  if (prototype === Object.prototype || prototype === null) return true
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'isPrototypeOf')
 }
 
 const longestLookedThrough = 64
