@@ -9,7 +9,6 @@ export { canonicalJson, canonicalJsonOf, type JsonLimits, readableJsonOf } from 
 export * from './live-scope.js'
 export { type Defined, defined, demandKnown, demandWhole, nearestName, pick } from './options.js'
 export * from './random.js'
-export { warnOnce } from './runtime.js'
 export * from './seal.js'
 export { encodeTuple, isBytes, isWellFormed } from './text.js'
 export {

@@ -1,6 +1,6 @@
 import * as crypto from 'node:crypto'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { builtin, warnOnce } from './runtime.js'
+import { builtin } from './runtime.js'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -23,26 +23,5 @@ describe('builtin', () => {
     const found = builtin('node:crypto')
     vi.unstubAllGlobals()
     expect(found).toBeUndefined()
-  })
-})
-
-describe('warnOnce', () => {
-  afterEach(() => void vi.unstubAllGlobals())
-
-  it('tells of a thing once, with its code', () => {
-    const emitWarning = vi.fn()
-    vi.stubGlobal('process', { emitWarning })
-    warnOnce('FIRST', 'Mind the first.')
-    warnOnce('FIRST', 'Mind the first again.')
-    warnOnce('SECOND', 'Mind the second.')
-    expect(emitWarning.mock.calls).toEqual([
-      ['Mind the first.', { type: 'RepriseWarning', code: 'FIRST' }],
-      ['Mind the second.', { type: 'RepriseWarning', code: 'SECOND' }],
-    ])
-  })
-
-  it.each([undefined, {}])('tells nothing where the runtime has no way to: %o', (process) => {
-    vi.stubGlobal('process', process)
-    expect(() => warnOnce(`THIRD-${typeof process}`, 'Nobody hears.')).not.toThrow()
   })
 })

@@ -21,17 +21,3 @@ export function builtin<Name extends keyof BuiltinModules>(name: Name): BuiltinM
   if (typeof host?.getBuiltinModule !== 'function') return undefined
   return host.getBuiltinModule(name) as BuiltinModules[Name] | undefined
 }
-
-interface WarningHost {
-  readonly emitWarning?: (message: string, options: { readonly type: string; readonly code: string }) => void
-}
-
-const told = new Set<string>()
-
-/** Tells of something once in the life of the process, as a warning of Node. The code is a constant of ours. */
-export function warnOnce(code: string, message: string): void {
-  if (told.has(code)) return
-  told.add(code)
-  const { process } = globalThis as { readonly process?: WarningHost }
-  process?.emitWarning?.(message, { type: 'RepriseWarning', code })
-}
