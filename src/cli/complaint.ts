@@ -31,6 +31,7 @@ const failures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'STORE_FULL',
   'STORE_UNREACHABLE',
   'TIMELINE_PASSED',
+  'UPKEEP_UNKNOWN',
 ])
 
 /** The message and the exit code for an error. */

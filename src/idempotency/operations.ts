@@ -1,6 +1,6 @@
 // The operations of a domain, as its users define and run them.
 
-import type { Engine, Purged, Records, TransactionControls } from '../atomicity/index.js'
+import type { Engine, Records, TransactionControls } from '../atomicity/index.js'
 import { RepriseError } from '../kernel/index.js'
 import type { TransactionDefaults } from '../transaction/index.js'
 import { defineAtomic } from './atomic/define.js'
@@ -9,9 +9,9 @@ import type { AnyOperation, LeasedOperation, Operation, OperationAnswers } from 
 import { operationDomain } from './domain.js'
 import type { Storable } from './storable.js'
 import { type Known, lookup } from './upkeep/lookup.js'
-import { type PurgeOptions, purge } from './upkeep/purge.js'
+import { type PurgeOptions, type PurgeReport, purge } from './upkeep/purge.js'
 import { type SettlementOf, type SettleOptions, settle } from './upkeep/settle.js'
-import { type SweepCounts, type SweepOptions, sweep } from './upkeep/sweep.js'
+import { type SweepOptions, type SweepReport, sweep } from './upkeep/sweep.js'
 import type { UpkeepCall, Which, WhichHere } from './upkeep/which.js'
 
 /** The operations of a domain. */
@@ -65,9 +65,9 @@ export interface Operations<Handle> {
   sweep(
     operations: readonly LeasedOperation<never, unknown>[],
     options?: Omit<SweepOptions, 'store' | 'operations'>,
-  ): Promise<SweepCounts>
+  ): Promise<SweepReport>
   /** Forgets finished records past their window, in small batches, and what else is asked for. */
-  purge(options?: Omit<PurgeOptions, 'store'>): Promise<Purged>
+  purge(options?: Omit<PurgeOptions, 'store'>): Promise<PurgeReport>
   /** The records, as a port: each call is a commit of its own, past all transactions. */
   readonly records: Records
 }

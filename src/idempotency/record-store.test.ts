@@ -36,7 +36,14 @@ describe('a store of records without a domain', () => {
       outcome: { outcome: 'succeeded', value: { charge: 1 }, replayed: true },
       notes: [],
     })
-    expect(await purge({ store })).toEqual({ finished: 0, unknown: 0, audit: 0, markers: 0 })
+    expect(await purge({ store })).toEqual({
+      finished: 0,
+      unknown: 0,
+      audit: 0,
+      markers: 0,
+      unconfirmed: 0,
+      interrupted: false,
+    })
   })
 
   it('is swept and settled', async () => {

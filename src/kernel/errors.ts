@@ -102,6 +102,7 @@ export const errorCodes = {
   UNIQUE_VIOLATION: 'A row with the same unique key is there already.',
   UNKNOWN_OUTCOME: 'The operation may or may not have happened, and nothing makes a repeat safe.',
   UPDATE_CONFLICT: 'Somebody else changed the resource first, every time.',
+  UPKEEP_UNKNOWN: 'A purge or a settlement may have happened: the store did not say in time.',
   WINDOW_SHORTER_THAN_DEADLINE: 'The memory of a key could end before a call that uses it does.',
   WINDOW_SHORTER_THAN_HORIZON: 'The memory of a key would end before its last repeat may arrive.',
   WINDOW_SHORTER_THAN_LEASE: 'The memory of a key would end before a claim on it does.',

@@ -5,7 +5,7 @@ import { type Key, mintKey, scope } from '../../identity/index.js'
 import { commandHelp } from '../option-table.js'
 import { purgeCommand } from './purge-command.js'
 
-const nothing = { finished: 0, unknown: 0, audit: 0, markers: 0 }
+const nothing = { finished: 0, unknown: 0, audit: 0, markers: 0, unconfirmed: 0, interrupted: false }
 
 async function makeForgotten({ db, makeFinished }: StoreWorld, count: number): Promise<void> {
   const keys = Array.from({ length: count }, (_, index) => `old-${index}` as Key)
@@ -48,21 +48,25 @@ describe('purge', () => {
       expect(out).toBe('forgotten: 3 finished, 0 unknown, 0 keys of transactions, 0 notes\n')
     }))
 
-  it('ends after the batch at hand when it is asked to', () =>
+  it.each([false, true])('ends after the batch at hand when it is asked to, and says so (as JSON: %s)', (json) =>
     withStoreWorld(async (world) => {
       await makeForgotten(world, 3)
-      const io = ioInMemory({ columns: 80 })
+      const io = ioInMemory()
       const asked = new AbortController()
       io.untilEnded = () => asked.signal
-      const complain = io.complain
-      io.complain = (text) => {
-        complain(text)
-        asked.abort()
+      const ended = world.run(['purge', '--batch', '1', '--pause', '1h', ...(json ? ['--json'] : [])], io)
+      const left = async (): Promise<number> => JSON.parse((await world.run(['inspect', '--json'])).out).records.length
+      await expect.poll(left).toBe(2)
+      asked.abort()
+      await ended
+      if (json) expect(JSON.parse(io.out)).toEqual({ ...nothing, finished: 1, interrupted: true })
+      else {
+        const counts = 'forgotten: 1 finished, 0 unknown, 0 keys of transactions, 0 notes\n'
+        expect(io.out).toBe(`${counts}interrupted: there may be more to forget\n`)
       }
-      await world.run(['purge', '--batch', '1', '--pause', '1h'], io)
-      expect(io.out).toBe('forgotten: 1 finished, 0 unknown, 0 keys of transactions, 0 notes\n')
-      expect(io.code).toBe(0)
-    }))
+      expect(io.code).toBe(1)
+    }),
+  )
 
   it('drops an unknown outcome only when it is told to, and leaves a note', () =>
     withStoreWorld(async ({ run, makeUnknown }) => {

@@ -14,6 +14,7 @@ export const purgeCommand: Command = {
 
 Removes the records of finished operations whose window is over. What is claimed or unknown stays. Run it
 every hour or so; several at once do no harm. Ctrl-C ends it after the batch at hand.
+Where the answer to a batch was lost, it says how many may have been forgotten besides those it counts.
 
   reprise purge --url postgres://app@db.example/app --audit-after 365d
 `,
@@ -41,7 +42,7 @@ every hour or so; several at once do no harm. Ctrl-C ends it after the batch at 
       ],
     },
   ],
-  exitCodes: '0 done, 1 it failed, 2 used wrongly.',
+  exitCodes: '0 done, 1 it failed, or was interrupted and there may be more, 2 used wrongly.',
   run: runPurge,
 }
 
@@ -72,8 +73,13 @@ async function runPurge(given: GivenOptions, io: Io): Promise<void> {
       },
     })
     if (shows) io.complain('\r\u001b[K')
-    const { finished, unknown, audit, markers } = purged
-    const text = `forgotten: ${finished} finished, ${unknown} unknown, ${markers} keys of transactions, ${audit} notes\n`
+    const { finished, unknown, audit, markers, unconfirmed, interrupted } = purged
+    const text = [
+      `forgotten: ${finished} finished, ${unknown} unknown, ${markers} keys of transactions, ${audit} notes\n`,
+      unconfirmed > 0 ? `batches that may have been forgotten besides, their answers were lost: ${unconfirmed}\n` : '',
+      interrupted ? 'interrupted: there may be more to forget\n' : '',
+    ].join('')
     writeAnswer(given, io, { json: purged, text })
+    if (interrupted) io.exit(1)
   })
 }

@@ -42,7 +42,7 @@ it happens twice.
       ],
     },
   ],
-  exitCodes: `0 settled, 1 it failed, 2 used wrongly, 3 there is nothing to settle: the record is not there, finished, or
+  exitCodes: `0 settled, 1 it failed, or may have been written (UPKEEP_UNKNOWN: settle it again, the same way), 2 used wrongly, 3 there is nothing to settle: the record is not there, finished, or
 being worked on.`,
   run: runSettle,
 }

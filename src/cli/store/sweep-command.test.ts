@@ -1,7 +1,15 @@
 import { describe, expect, it, vi } from 'vitest'
 import { ioInMemory, type Seen } from '../../../test/cli/io-in-memory.js'
 import { withStoreWorld } from '../../../test/cli/store-world.js'
-import { type Found, happened, leased, type RecordStore, resolve, stillUnknown } from '../../idempotency/index.js'
+import {
+  didNotHappen,
+  type Found,
+  happened,
+  leased,
+  type RecordStore,
+  resolve,
+  stillUnknown,
+} from '../../idempotency/index.js'
 import { type Key, scope } from '../../identity/index.js'
 import { commandHelp } from '../option-table.js'
 import { runCommandLine } from '../reprise.js'
@@ -74,17 +82,33 @@ describe('sweep', () => {
       await db.close()
       await expect.poll(() => io.err).toMatch(/\napp: The store was closed.* \[STORE_CLOSED\]\n/)
       asked.abort()
-      expect((await ended).code).toBe(0)
+      expect(await ended).toMatchObject({ out: expect.stringContaining('app: interrupted: '), code: 1 })
+    }))
+
+  it('says in JSON and by its exit code that it was interrupted with more to do', () =>
+    withStoreWorld(async ({ db }) => {
+      const asked = new AbortController()
+      const charge = chargeIn(db, () => {
+        asked.abort()
+        return happened('r-81')
+      })
+      for (const key of ['k-1', 'k-2'] as Key[]) await charge(key).catch(() => undefined)
+      const io = ioInMemory()
+      io.untilEnded = () => asked.signal
+      const { out, code } = await sweepModule({ charge }, ['--batch', '1', '--json'], io)
+      expect(JSON.parse(out)).toMatchObject([{ taken: 1, succeeded: 1, interrupted: true }])
+      expect(code).toBe(1)
     }))
 
   it('ends with 1 where a look failed, and says why', () =>
     withStoreWorld(async ({ db }) => {
-      const charge = chargeIn(db, () => happened('r-81'))
+      const charge = chargeIn(db, () => didNotHappen())
       await charge('k-1' as Key).catch(() => undefined)
-      await db.transact((tx) => tx.query("UPDATE reprise_marker SET input = '{'"))
+      const refuses = "BEGIN SELECT RAISE(ABORT, 'nothing is removed today'); END"
+      await db.transact((tx) => tx.query(`CREATE TRIGGER keeps BEFORE DELETE ON reprise_marker ${refuses}`))
       const { out, err, code } = await sweepModule({ charge })
       expect({ out, code }).toEqual({ out: 'app: taken 1, error 1\n', code: 1 })
-      expect(err).toMatch(/^app: sweep\.charge: .*JSON.*\n$/)
+      expect(err).toMatch(/^app: sweep\.charge: .*nothing is removed today.*\n$/)
     }))
 
   it.each([

@@ -7,6 +7,7 @@ import {
   leasedStoreOf,
   type RecordStore,
   type SweepCounts,
+  type SweepReport,
   sweep,
 } from '../../idempotency/index.js'
 import { type Duration, defined } from '../../kernel/index.js'
@@ -49,7 +50,7 @@ The module is loaded as it is: it opens its store, and may export close() to clo
       ],
     },
   ],
-  exitCodes: '0 done, 1 it failed, or the look at some record did, 2 used wrongly.',
+  exitCodes: `0 done, 1 it failed, or the look at some record did, or it was interrupted and there may be more, 2 used wrongly.`,
   run: runSweep,
 }
 
@@ -61,9 +62,13 @@ async function runSweep(given: GivenOptions, io: Io): Promise<void> {
   subscribe(operationSweep.name, hear)
   try {
     const reports = await sweepAll(module, given, io)
-    const text = reports.map(({ store, ...counts }) => `${store}: ${lineOf(counts)}`).join('')
+    const text = reports
+      .map(
+        ({ store, interrupted, ...counts }) => `${store}: ${lineOf(counts)}${interrupted ? interruption(store) : ''}`,
+      )
+      .join('')
     writeAnswer(given, io, { json: reports, text })
-    if (reports.some(({ error }) => error > 0)) io.exit(1)
+    if (reports.some(({ error, interrupted }) => error > 0 || interrupted)) io.exit(1)
   } finally {
     unsubscribe(operationSweep.name, hear)
     const close = module['close']
@@ -71,7 +76,9 @@ async function runSweep(given: GivenOptions, io: Io): Promise<void> {
   }
 }
 
-type Report = SweepCounts & { readonly store: string }
+type Report = SweepReport & { readonly store: string }
+
+const interruption = (store: string): string => `${store}: interrupted: there may be more to look at\n`
 
 function sweepAll(module: Readonly<Record<string, unknown>>, given: GivenOptions, io: Io): Promise<readonly Report[]> {
   const byStore = operationsByStore(module)
@@ -82,7 +89,7 @@ function sweepAll(module: Readonly<Record<string, unknown>>, given: GivenOptions
   const options = defined({ every, batch: given.number('batch'), signal: io.untilEnded?.() })
   const shows = !given.has('json') && (io.columns !== undefined || every !== undefined)
   const sweepOne = async ({ store, operations }: Swept): Promise<Report> => {
-    const counts = await sweep({
+    const report = await sweep({
       store,
       operations,
       ...options,
@@ -90,7 +97,7 @@ function sweepAll(module: Readonly<Record<string, unknown>>, given: GivenOptions
         if (shows) io.complain(`${store.name}: ${lineOf(soFar)}`)
       },
     })
-    return { store: store.name, ...counts }
+    return { store: store.name, ...report }
   }
   return Promise.all([...byStore.values()].map(sweepOne))
 }

@@ -117,6 +117,15 @@ function unwrittenIn(error: unknown): RepriseError | undefined {
   return isRepriseError(inner) && nothingWritten.has(inner.code) ? inner : undefined
 }
 
+/** Whether a statement that failed with this error certainly wrote nothing. Otherwise it may have. */
+export function provesUnwritten(error: unknown): boolean {
+  const inner = isRepriseError(error, 'DEADLINE_EXCEEDED') ? error.cause : error
+  if (!isRepriseError(inner)) return false
+  return nothingWritten.has(inner.code) || hopeless.has(inner.code) || neverSent.has(inner.code)
+}
+
+const neverSent: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['CONNECT_TIMEOUT', 'STORE_UNREACHABLE'])
+
 /**
  * What follows from a record as it was seen: an end, or a statement. Where the statement wrote, `written` says what
  * that means; otherwise what it saw is decided on again.

@@ -18,22 +18,34 @@ export interface LoopOptions {
 /** The names of these options. */
 export const loopOptionNames: readonly string[] = ['every', 'signal', 'clock']
 
-/** Runs passes. `pass` is told the signal and stops early by itself; `onError` hears of a pass that failed. */
+/** How it ended. */
+export interface LoopEnd {
+  /** Whether the signal ended it before its last pass was through: there may be more to do. */
+  readonly interrupted: boolean
+}
+
+/**
+ * Runs passes. `pass` stops early by itself where the signal asks for it, and says whether it was through; `onError`
+ * hears of a pass that failed.
+ */
 export async function inPasses(
   { every, signal, clock = systemClock }: LoopOptions,
-  pass: () => Promise<void>,
+  pass: () => Promise<boolean>,
   onError: (error: unknown) => void,
-): Promise<void> {
+): Promise<LoopEnd> {
   const pauseMs = every === undefined ? undefined : durationMs(every, { minMs: 1 })
+  let through = false
   while (signal?.aborted !== true) {
     try {
-      await pass()
+      through = await pass()
     } catch (error) {
       if (pauseMs === undefined) throw error
+      through = false
       onError(error)
     }
-    if (pauseMs === undefined || !(await paused(pauseMs, clock, signal))) return
+    if (pauseMs === undefined || !(await paused(pauseMs, clock, signal))) break
   }
+  return { interrupted: !through }
 }
 
 /** Waits; false where the signal ended it. */

@@ -1,6 +1,6 @@
 // The purge: forgets what is past its time, in small batches with pauses, so that nobody else has to wait for it.
 
-import type { Purged, RecordStore } from '../../atomicity/index.js'
+import type { Purged, RecordLimits, RecordStore } from '../../atomicity/index.js'
 import {
   type Duration,
   deadlineAfter,
@@ -12,9 +12,21 @@ import {
 } from '../../kernel/index.js'
 import { demandMemory } from '../../transaction/index.js'
 import { timeOfRecords } from '../domain.js'
-import { persistently } from '../leased/store-calls.js'
-import { countOf, inPasses, type LoopOptions, loopOptionNames, paused } from './loop.js'
+import { persistently, provesUnwritten } from '../leased/store-calls.js'
+import { countOf, inPasses, type LoopEnd, type LoopOptions, loopOptionNames, paused } from './loop.js'
 import { timeAndChance } from './which.js'
+
+/** What a purge has forgotten. */
+export interface PurgeCounts extends Purged {
+  /**
+   * How many batches may have happened besides: their answers were lost. Each forgot at most `batch` rows of every
+   * kind, or nothing, and was sent again.
+   */
+  readonly unconfirmed: number
+}
+
+/** How a purge ended. */
+export interface PurgeReport extends PurgeCounts, LoopEnd {}
 
 /** Options of a purge. */
 export interface PurgeOptions extends LoopOptions {
@@ -37,7 +49,7 @@ export interface PurgeOptions extends LoopOptions {
    */
   readonly markersAfter?: Duration
   /** Hears of the counts after each batch. Default: none. */
-  readonly onProgress?: (counts: Purged) => void
+  readonly onProgress?: (counts: PurgeCounts) => void
   /** Hears of a pass that failed, where there is another one. Default: nobody. */
   readonly onError?: (error: unknown) => void
   /** Chance. Default the domain's. */
@@ -52,7 +64,8 @@ const optionNames = [
 
 /**
  * Purges: finished records past their window, and what else was asked for. A claim, and an outcome that is unknown, is
- * not forgotten unasked.
+ * not forgotten unasked. Fails with UPKEEP_UNKNOWN where the store stopped answering, and may have forgotten more than
+ * `details` counts.
  *
  * @example
  * ```ts
@@ -66,7 +79,7 @@ const optionNames = [
  * 0
  * ```
  */
-export async function purge(options: PurgeOptions): Promise<Purged> {
+export async function purge(options: PurgeOptions): Promise<PurgeReport> {
   demandKnown(options, optionNames, 'options of purge')
   const { store, signal, onProgress, onError } = options
   if (store?.records === undefined)
@@ -86,18 +99,32 @@ export async function purge(options: PurgeOptions): Promise<Purged> {
       markersAfterMs,
     }),
   }
-  let counts: Purged = { finished: 0, unknown: 0, audit: 0, markers: 0 }
-  const pass = async (): Promise<void> => {
-    for (let more = true; more && signal?.aborted !== true; ) {
-      const deadline = deadlineAfter(batchLimit, clock)
-      const { answer } = await persistently({ clock, random }, deadline, (limits) => store.records.purge(query, limits))
-      counts = sum(counts, answer)
-      onProgress?.(counts)
-      more = Object.values(answer).some((count: number) => count >= limit) && (await paused(pauseMs, clock, signal))
-    }
+  let counts: PurgeCounts = { finished: 0, unknown: 0, audit: 0, markers: 0, unconfirmed: 0 }
+  const statement = (limits: RecordLimits): Promise<Purged> => store.records.purge(query, limits)
+  const onFailure = (error: unknown): void => {
+    if (!provesUnwritten(error)) counts = { ...counts, unconfirmed: counts.unconfirmed + 1 }
   }
-  await inPasses({ ...options, clock }, pass, (error) => onError?.(error))
-  return counts
+  const pass = async (): Promise<boolean> => {
+    while (signal?.aborted !== true) {
+      const before = counts.unconfirmed
+      const asked = persistently({ clock, random }, deadlineAfter(batchLimit, clock), statement, { onFailure })
+      const { answer } = await asked.catch((error: unknown) => {
+        throw counts.unconfirmed > before ? mayHaveForgotten(counts, limit, error) : error
+      })
+      counts = { ...sum(counts, answer), unconfirmed: counts.unconfirmed }
+      onProgress?.(counts)
+      if (Object.values(answer).every((count: number) => count < limit)) return true
+      if (!(await paused(pauseMs, clock, signal))) return false
+    }
+    return false
+  }
+  const end = await inPasses({ ...options, clock }, pass, (error) => onError?.(error))
+  return { ...counts, ...end }
+}
+
+function mayHaveForgotten(counts: PurgeCounts, batch: number, cause: unknown): RepriseError {
+  const message = `The store did not answer: ${counts.unconfirmed} batches of at most ${batch} rows of each kind may have been forgotten besides those counted.`
+  return new RepriseError('UPKEEP_UNKNOWN', message, { cause, details: { ...counts } })
 }
 
 function msOf(duration: Duration | undefined): number | undefined {

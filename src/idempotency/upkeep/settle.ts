@@ -1,10 +1,19 @@
 // Settling: a person decides what an unknown outcome was, with a reason, and a note of it is stored in the same commit.
 
-import type { AuditNote, RecordChange, StoredRecord } from '../../atomicity/index.js'
-import { type Duration, deadlineAfter, defined, demandKnown, durationMs, RepriseError } from '../../kernel/index.js'
+import type { AuditNote, RecordLimits, Seen } from '../../atomicity/index.js'
+import {
+  type Duration,
+  deadlineAfter,
+  defined,
+  demandKnown,
+  durationMs,
+  isRepriseError,
+  RepriseError,
+  remainingMs,
+} from '../../kernel/index.js'
 import type { AnyOperation, Operation } from '../definition.js'
 import { type Found, isFound } from '../leased/recovery.js'
-import { type Step, stepByStep } from '../leased/store-calls.js'
+import { provesUnwritten, type Step, stepByStep } from '../leased/store-calls.js'
 import { decide, type Refusal, type SettleEvent } from '../machine.js'
 import { encodeOutcome, isFailure, type OutcomeStorage } from '../outcome.js'
 import { type Located, locate, timeAndChance, type UpkeepCall, type Which } from './which.js'
@@ -39,7 +48,8 @@ const largestOutcome = 262_144
 
 /**
  * Settles an operation whose outcome is unknown, or whose owner is gone. Refuses with SETTLE_REFUSED where there is
- * nothing to settle; `details.because` says why: `absent`, `finished`, `in-flight`, `invalid`, `format`.
+ * nothing to settle; `details.because` says why: `absent`, `finished`, `in-flight`, `invalid`, `format`. Where the
+ * store stopped answering and cannot be asked whether it is written, UPKEEP_UNKNOWN: settle it again, the same way.
  *
  * @example
  * ```ts
@@ -66,26 +76,67 @@ export async function settle<Named extends AnyOperation | string = string>(
   const { id, records } = located
   const time = timeAndChance(records, options)
   const deadline = deadlineAfter(options.deadline ?? '5s', time.clock)
-  let tried: { readonly over: StoredRecord; readonly change: RecordChange | null } | undefined
+  // The rest is for a last look, where the answer to the write was lost.
+  const writeUntil = { expiresAtMs: deadline.expiresAtMs - remainingMs(deadline, time.clock) * lookShare }
+  let tried: Tried | undefined
   const first: Step<true> = { statement: (limits) => records.read(id, limits) }
-  const settled = await stepByStep(time, deadline, first, ({ answer: { record, nowMs }, repeated }): Step<true> => {
-    // The answer to an earlier try was lost, and what is there now is what it was to write.
-    if (repeated && tried !== undefined && isWritten(record, tried.over.version, tried.change)) return { end: true }
+  const steps = stepByStep(time, writeUntil, first, async ({ answer, repeated }): Promise<Step<true>> => {
+    const { record, nowMs } = answer
+    // The answer to an earlier try was lost: what that one wrote is not to be refused as somebody else's.
+    if (repeated && tried?.mayBe === true && (await isWritten(located, tried, answer, { deadline })))
+      return { end: true }
     const decision = decide(record, event, nowMs)
     if (decision.act === 'refuse') throw refusal(decision.because, decision.retryInMs)
     // The same decision again, whoever took it first.
     if (decision.act === 'done') return { end: true }
     if (record === undefined || (decision.act !== 'write' && decision.act !== 'remove')) throw refusal('invalid')
     const change = decision.act === 'write' ? decision.change : null
-    tried = { over: record, change }
-    return { statement: (limits) => records.swap(id, record, change, limits, note), written: () => true }
+    const trying: Tried = { event, note, sinceMs: nowMs, mayBe: false }
+    tried = trying
+    const onFailure = (error: unknown): void => {
+      if (!provesUnwritten(error)) trying.mayBe = true
+    }
+    return {
+      statement: (limits) => records.swap(id, record, change, limits, note),
+      written: () => true,
+      options: { onFailure },
+    }
+  })
+  const settled = await steps.catch(async (error: unknown) => {
+    const trying = tried
+    if (trying?.mayBe !== true || isRepriseError(error, 'SETTLE_REFUSED')) throw error
+    const looked = records.read(id, { deadline }).then((seen) => isWritten(located, trying, seen, { deadline }))
+    if (await looked.catch(() => false)) return true
+    const message = 'The settlement may have been written: the store did not answer. The same one again does no harm.'
+    throw new RepriseError('UPKEEP_UNKNOWN', message, { cause: error, details: { id } })
   })
   if (settled === undefined) throw refusal('in-flight')
 }
 
-function isWritten(record: StoredRecord | undefined, version: number, change: RecordChange | null): boolean {
-  if (change === null || record === undefined) return change === null && record === undefined
-  return record.version === version + 1 && record.because === 'settled' && record.value === (change.value ?? undefined)
+/** How much of the time is left for the last look. */
+const lookShare = 0.5
+
+/** A write of which it may not be known whether it happened. */
+interface Tried {
+  readonly event: SettleEvent
+  readonly note: AuditNote
+  /** The store's clock when it was decided, in ms since 1970. */
+  readonly sinceMs: number
+  /** Whether it may have happened, and its answer was lost. */
+  mayBe: boolean
+}
+
+// The record is as it was decided; or it has gone on since, as a key that was freed is claimed anew, and the note that
+// committed with the write says so.
+async function isWritten({ id, records }: Located, tried: Tried, seen: Seen, limits: RecordLimits): Promise<boolean> {
+  const { event, note, sinceMs } = tried
+  const to = event.decision.state === 'released' ? 'absent' : event.decision.state
+  if (seen.record === undefined ? to === 'absent' : decide(seen.record, event, seen.nowMs).act === 'done') return true
+  const notes = (await records.inspection?.notes(id, limits)) ?? []
+  return notes.some(
+    ({ action, actor, reason, atMs, to: became }) =>
+      action === note.action && actor === note.actor && reason === note.reason && became === to && atMs >= sinceMs,
+  )
 }
 
 async function eventOf(

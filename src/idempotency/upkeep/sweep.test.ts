@@ -56,7 +56,7 @@ const asking = (answer: (call: ResolveCall<Order>) => unknown): Options => ({
   recover: resolve(async (call: ResolveCall<Order>) => answer(call) as Found<Receipt, 'declined'>),
 })
 const none = { succeeded: 0, failed: 0, released: 0, unknown: 0, held: 0, waiting: 0, elsewhere: 0, error: 0 }
-const counted = (taken: number, counts: Partial<SweepCounts>) => ({ ...none, ...counts, taken })
+const counted = (taken: number, counts: Partial<SweepCounts>) => ({ ...none, ...counts, taken, interrupted: false })
 
 describe('a sweep', () => {
   it.each([

@@ -10,7 +10,7 @@ import type { Plan } from '../leased/plan.js'
 import { persistently } from '../leased/store-calls.js'
 import { knownOperation } from './known-operations.js'
 import { type Look, type Looked, lookAt } from './look.js'
-import { countOf, inPasses, type LoopOptions, loopOptionNames } from './loop.js'
+import { countOf, inPasses, type LoopEnd, type LoopOptions, loopOptionNames } from './loop.js'
 import { timeAndChance } from './which.js'
 
 /** What a sweep has done so far. Each record that was taken is counted once. */
@@ -18,6 +18,9 @@ export interface SweepCounts extends Readonly<Record<Looked, number>> {
   /** How many records were taken. */
   readonly taken: number
 }
+
+/** How a sweep ended. */
+export interface SweepReport extends SweepCounts, LoopEnd {}
 
 /** Options of a sweep. */
 export interface SweepOptions extends LoopOptions {
@@ -90,7 +93,7 @@ type Counts = Record<Looked | 'taken', number>
  * 0
  * ```
  */
-export async function sweep(options: SweepOptions): Promise<SweepCounts> {
+export async function sweep(options: SweepOptions): Promise<SweepReport> {
   demandKnown(options, optionNames, 'options of sweep')
   const { store, signal, onProgress } = options
   const plans = plansOf(store, options.operations)
@@ -107,10 +110,11 @@ export async function sweep(options: SweepOptions): Promise<SweepCounts> {
   const query = { operations: [...plans.keys()], limit: batch, marginMs, baseMs, capMs }
   const counts: Counts = { ...nothing }
 
-  const pass = async (): Promise<void> => {
+  const pass = async (): Promise<boolean> => {
     // Each record once in a pass: one that is due again at once waits for the next.
     const taken = new Set<StoredKey>()
-    for (let full = plans.size > 0; full && signal?.aborted !== true; ) {
+    for (let full = plans.size > 0; full; ) {
+      if (signal?.aborted === true) return false
       const deadline = deadlineAfter(limitMs, clock)
       const { answer: due } = await persistently({ clock, random }, deadline, (limits) =>
         store.records.due(query, limits),
@@ -124,11 +128,12 @@ export async function sweep(options: SweepOptions): Promise<SweepCounts> {
       onProgress?.({ ...counts })
       full = due.length === batch && fresh.length > 0
     }
+    return true
   }
-  await inPasses({ ...options, clock }, pass, (error) =>
+  const end = await inPasses({ ...options, clock }, pass, (error) =>
     operationSweep.publish({ domain: store.name, what: 'error', error }),
   )
-  return { ...counts }
+  return { ...counts, ...end }
 }
 
 const nothing: Counts = {

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import {
   chargeOptions,
+  code,
   type Order,
   type Receipt,
   type StoreFault,
   world,
 } from '../../../test/idempotency/leased-world.js'
 import { mintKey, scope } from '../../identity/index.js'
+import { operationId } from '../call-identity.js'
 import { leased } from '../leased/leased.js'
 import type { LeasedOptions } from '../leased/plan.js'
 import { didNotHappen, failedFinally, happened, stillUnknown } from '../leased/recovery.js'
@@ -138,6 +140,34 @@ describe('settling', () => {
     }
   })
 
+  it('recognises its own work by its note, where the freed key is in use again', async () => {
+    const { charge, order, which, clock, store, faults } = rig(lost)
+    await charge(order).catch(() => undefined)
+    faults.next = ['fine', 'answer-lost', 'not-sent']
+    const settled = settle(which, didNotHappen(), { ...by, clock })
+    await clock.advance(0)
+    faults.next = []
+    charge(order).catch(() => undefined)
+    await clock.advance('1s')
+    await settled
+    expect(
+      (await store.records.inspection?.notes(operationId('charge', which.scope, order.key), {} as never))?.length,
+    ).toBe(1)
+  })
+
+  it('says that it may have happened, where nobody answers any more', async () => {
+    const { charge, order, which, look, clock, faults } = rig(lost)
+    await charge(order).catch(() => undefined)
+    faults.next = ['fine', 'answer-lost', ...Array(1_000).fill('not-sent')]
+    const settled = code(settle(which, happened({ charge: 9 }), { ...by, clock }))
+    await clock.advance('5s')
+    expect(await settled).toBe('UPKEEP_UNKNOWN')
+    faults.next = []
+    expect(await look()).toMatchObject({ state: 'succeeded' })
+    await settle(which, happened({ charge: 9 }), { ...by, clock })
+    expect((await look()).notes).toHaveLength(1)
+  })
+
   it('works by name, and is remembered for ever then', async () => {
     const { charge, order, which, look, store, clock } = rig(lost)
     await charge(order).catch(() => undefined)
@@ -167,7 +197,14 @@ describe('a purge', () => {
     for (let index = 0; index < 25; index += 1) await charge({ key: mintKey(), amount: 1 })
     await charge({ key: mintKey(), amount: 0 }).catch(() => undefined)
     await clock.advance(86_399_999)
-    expect(await purge({ store, clock })).toEqual({ finished: 0, unknown: 0, audit: 0, markers: 0 })
+    expect(await purge({ store, clock })).toEqual({
+      finished: 0,
+      unknown: 0,
+      audit: 0,
+      markers: 0,
+      unconfirmed: 0,
+      interrupted: false,
+    })
     await clock.advance(1)
     const progress: number[] = []
     const startedMs = clock.monotonicMs()
@@ -179,7 +216,14 @@ describe('a purge', () => {
       onProgress: ({ finished }) => progress.push(finished),
     })
     await clock.advance('10s')
-    expect(await running).toEqual({ finished: 25, unknown: 0, audit: 0, markers: 0 })
+    expect(await running).toEqual({
+      finished: 25,
+      unknown: 0,
+      audit: 0,
+      markers: 0,
+      unconfirmed: 0,
+      interrupted: false,
+    })
     expect(progress).toEqual([10, 20, 25])
     expect(clock.monotonicMs() - startedMs).toBe(10_000)
     expect([...records.committed.values()]).toMatchObject([{ state: 'unknown' }])
@@ -199,6 +243,22 @@ describe('a purge', () => {
     expect(await purge({ store, clock, auditAfter: '1d' })).toMatchObject({ audit: 1 })
     expect(await look()).toMatchObject({ notes: [] })
     await expect(settle(which, didNotHappen(), by)).rejects.toMatchObject({ details: { because: 'absent' } })
+  })
+
+  it('counts what may have happened, and fails with it where nobody answers any more', async () => {
+    const { charge, clock, store, faults } = rig(async () => ({ charge: 1 }))
+    for (let index = 0; index < 3; index += 1) await charge({ key: mintKey(), amount: 1 })
+    await clock.advance('24h')
+    faults.next = ['answer-lost']
+    const running = purge({ store, clock, batch: 1 })
+    await clock.advance('10s')
+    expect(await running).toMatchObject({ finished: 2, unconfirmed: 1, interrupted: false })
+    await charge({ key: mintKey(), amount: 1 })
+    await clock.advance('24h')
+    faults.next = ['fine', 'answer-lost', ...Array(1_000).fill('not-sent')]
+    const failing = purge({ store, clock, batch: 1 }).catch((error) => error)
+    await clock.advance('1m')
+    expect(await failing).toMatchObject({ code: 'UPKEEP_UNKNOWN', details: { finished: 1 } })
   })
 
   it('runs again and again until its signal, through failures of the store', async () => {

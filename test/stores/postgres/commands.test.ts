@@ -73,7 +73,14 @@ it('inspect, settle and purge, as the operation sees them', async () => {
   const other = ['--as', 'released', '--reason', 'not listed', '--actor', 'pat']
   expect(await run(url, ['settle', ...which, ...other])).toMatchObject({ out: '', code: 3 })
   const purged = await run(url, ['purge', '--json'])
-  expect(JSON.parse(purged.out)).toEqual({ finished: 1, unknown: 0, audit: 0, markers: 0 })
+  expect(JSON.parse(purged.out)).toMatchObject({
+    finished: 1,
+    unknown: 0,
+    audit: 0,
+    markers: 0,
+    unconfirmed: 0,
+    interrupted: false,
+  })
   const gone = await run(url, ['inspect', ...which])
   expect(gone.out).toMatch(/^there is no such record\nnote \S+ settled by pat: /)
   expect(gone.code).toBe(3)

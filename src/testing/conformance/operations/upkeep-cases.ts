@@ -192,7 +192,11 @@ const finishedPurgeCase: ConformanceCase = {
     await until('all windows are over', async () => (await storeNowMs(world)) > endMs + 1)
     const progress: number[] = []
     const purged = await db.purge({ batch: 2, pause: 0, onProgress: ({ finished }) => progress.push(finished) })
-    same([purged, progress], [{ finished: 5, unknown: 0, audit: 0, markers: 0 }, [2, 4, 5]], 'what was forgotten')
+    same(
+      [purged, progress],
+      [{ finished: 5, unknown: 0, audit: 0, markers: 0, unconfirmed: 0, interrupted: false }, [2, 4, 5]],
+      'what was forgotten',
+    )
     const left = await inspectionOf(db.records).list({ limit: 10 }, limits())
     same(left.map(({ record }) => record.state).sort(), ['claimed', 'succeeded', 'unknown'], 'what is left')
     same([await pays[0](order('a')), await keep(order('a'))], [{ run: 6 }, 'kept'], 'a repeat of each')
