@@ -1,10 +1,10 @@
 import diagnostics from 'node:diagnostics_channel'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { diagnosticsChannel } from './diagnostics.js'
+import { diagnosticsChannel, warnOnce } from './diagnostics.js'
+
+afterEach(() => void vi.unstubAllGlobals())
 
 describe('diagnosticsChannel', () => {
-  afterEach(() => void vi.unstubAllGlobals())
-
   it('is the channel of Node with that name', () => {
     const heard: unknown[] = []
     const listen = (message: unknown) => void heard.push(message)
@@ -20,5 +20,24 @@ describe('diagnosticsChannel', () => {
   it('is absent where the runtime has none', () => {
     vi.stubGlobal('process', {})
     expect(diagnosticsChannel('reprise.test.channel')).toBeUndefined()
+  })
+})
+
+describe('warnOnce', () => {
+  it('tells of a thing once, with its code', () => {
+    const emitWarning = vi.fn()
+    vi.stubGlobal('process', { emitWarning })
+    warnOnce('FIRST', 'Mind the first.')
+    warnOnce('FIRST', 'Mind the first again.')
+    warnOnce('SECOND', 'Mind the second.')
+    expect(emitWarning.mock.calls).toEqual([
+      ['Mind the first.', { type: 'RepriseWarning', code: 'FIRST' }],
+      ['Mind the second.', { type: 'RepriseWarning', code: 'SECOND' }],
+    ])
+  })
+
+  it.each([undefined, {}])('tells nothing where the runtime has no way to: %o', (process) => {
+    vi.stubGlobal('process', process)
+    expect(() => warnOnce(`THIRD-${typeof process}`, 'Nobody hears.')).not.toThrow()
   })
 })

@@ -1,4 +1,5 @@
-// Channels on which a process can listen to what goes on inside it, where the runtime has them.
+// How a process hears what goes on inside it, where the runtime has a way: channels to listen to, and warnings of what
+// a program should know and no error says.
 
 import { builtin } from './runtime.js'
 
@@ -17,4 +18,18 @@ export function diagnosticsChannel(name: string): DiagnosticsChannel | undefined
 /** Listens to a channel of the runtime or of a library from now on, for good. Does nothing where there are none. */
 export function onDiagnostics(name: string, listener: (message: unknown) => void): void {
   builtin('node:diagnostics_channel')?.subscribe(name, listener)
+}
+
+interface Process {
+  readonly emitWarning?: (message: string, options: { readonly type: string; readonly code: string }) => void
+}
+
+const told = new Set<string>()
+
+/** Tells of something once in the life of the process, as a warning of Node. The code is a constant of ours. */
+export function warnOnce(code: string, message: string): void {
+  if (told.has(code)) return
+  told.add(code)
+  const { process } = globalThis as { readonly process?: Process }
+  process?.emitWarning?.(message, { type: 'RepriseWarning', code })
 }

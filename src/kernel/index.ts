@@ -1,6 +1,6 @@
 // The kernel: time, chance, names and text, as arguments. It imports no other module of Reprise and none of Node.
 
-export { type DiagnosticsChannel, diagnosticsChannel, onDiagnostics } from './diagnostics.js'
+export { type DiagnosticsChannel, diagnosticsChannel, onDiagnostics, warnOnce } from './diagnostics.js'
 export * from './digest.js'
 export * from './errors.js'
 export { armFaultPoints, type FaultAction, faultPoint } from './fault-points.js'
