@@ -49,6 +49,8 @@ export interface LookEvent {
   readonly marginMs: number
   /** What to do where it may have happened. */
   readonly recovery: Recovery
+  /** Why what the record keeps cannot be read, so that nobody can go on with it. Default: it can be. */
+  readonly unreadable?: string
 }
 
 /** What only the owner of a claim may do. */

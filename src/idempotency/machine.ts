@@ -75,6 +75,7 @@ function onLook(record: StoredRecord | undefined, event: LookEvent, nowMs: numbe
   }
   // Left to a person, also where another sweep, or the owner, did so after this one took it.
   if (record.dueAtMs === undefined) return { act: 'wait' }
+  if (event.unreadable !== undefined) return noted(record, event)
   const found = recover(record, event, nowMs)
   // Without its input only a caller can run it again.
   if (found?.act === 'execute' && record.input === undefined) return { act: 'wait' }
@@ -200,13 +201,11 @@ function heldBack(record: StoredRecord, { recovery }: ClaimEvent): Decision {
 }
 
 // No look comes after this one: a person settles it.
-function noted(record: StoredRecord, { recovery }: LookEvent): Decision {
+function noted(record: StoredRecord, { recovery, unreadable }: LookEvent): Decision {
   // What was found out about an unknown outcome first says more than what nobody could do about it later.
   const because = (record.state === 'unknown' ? record.because : undefined) ?? heldBecause(recovery)
-  const reason =
-    recovery.kind === 'rerun'
-      ? 'the receiver may have forgotten the key: a person settles it'
-      : 'nobody can be asked: a person settles it'
+  const why = recovery.kind === 'rerun' ? 'the receiver may have forgotten the key' : 'nobody can be asked'
+  const reason = `${unreadable ?? why}: a person settles it`
   const change = { state: 'unknown', token: null, dueInMs: null, because } as const
   return { act: 'write', change, note: { action: 'swept', reason } }
 }

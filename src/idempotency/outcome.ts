@@ -336,18 +336,18 @@ export function decodeOutcome(
     throw new RepriseError('OUTCOME_UNREADABLE', message, { details: { outcome: state, because: unencoded } })
   }
   const codec = name === undefined ? undefined : codecs.get(name)
-  if (text === undefined || (name !== undefined && codec === undefined)) throw unreadable(state)
+  if (text === undefined || (name !== undefined && codec === undefined)) throw unreadable(ending)
   let decoding: unknown
   try {
     decoding = codec === undefined ? parseJson(text) : codec.decode(text, context, state)
     if (!isPromiseLike(decoding)) return outcomeOf(ending, decoding)
   } catch (cause) {
-    throw unreadable(state, cause)
+    throw unreadable(ending, cause)
   }
   const decoded = decoding
     .then((value) => outcomeOf(ending, value))
     .then(undefined, (cause) => {
-      throw unreadable(state, cause)
+      throw unreadable(ending, cause)
     })
   const { clock, signal, deadline } = limits
   const limitMs = Math.max(own ? ownDecodeMs : 0, remainingMs(deadline, clock))
@@ -362,10 +362,13 @@ function outcomeOf({ state, own, cause }: Pick<Ending, 'state' | 'own' | 'cause'
   return cause === undefined ? failed : { ...failed, cause }
 }
 
-function unreadable(state: string, cause?: unknown): RepriseError {
+function unreadable({ state, codec }: Pick<Ending, 'state' | 'codec'>, cause?: unknown): RepriseError {
   const message =
     'The operation is done; its outcome was written by a codec that is not named here, or cannot be decoded.'
-  return new RepriseError('OUTCOME_UNREADABLE', message, { details: { outcome: state }, ...defined({ cause }) })
+  return new RepriseError('OUTCOME_UNREADABLE', message, {
+    details: { outcome: state, ...defined({ codec }) },
+    ...defined({ cause }),
+  })
 }
 
 function notDecoded(): RepriseError {

@@ -175,7 +175,7 @@ describe('earlier codecs', () => {
       return next.operation('pay', { ...identity, earlierCodecs, run: (): string => expect.unreachable('again') })
     }
     expect(await later([old])(order)).toBe('done')
-    await expect(later([])(order)).rejects.toMatchObject({ code: 'OUTCOME_UNREADABLE' })
+    await expect(later([])(order)).rejects.toMatchObject({ code: 'OUTCOME_UNREADABLE', details: { codec: 'rot-1' } })
   })
 })
 

@@ -2,7 +2,7 @@
 // beside it.
 
 import type { AuditNote, NamedRecord, StoredRecord } from '../../atomicity/index.js'
-import { deadlineAfter, isRepriseError, uuidv4 } from '../../kernel/index.js'
+import { deadlineAfter, defined, isRepriseError, uuidv4 } from '../../kernel/index.js'
 import { parseJson } from '../codecs/json.js'
 import { askWhatHappened, type ClaimedWork, execute } from '../leased/execution.js'
 import { HeldClaim } from '../leased/held-claim.js'
@@ -38,11 +38,14 @@ export async function lookAt(look: Look, { id, record: taken }: NamedRecord): Pr
   const { leaseMs, marginMs, recovery, domain } = plan
   const { records } = domain
   const deadline = deadlineAfter(look.limitMs, look.clock)
-  const event: LookEvent = { kind: 'look', token: uuidv4(look.random), leaseMs, marginMs, recovery }
+  const token = uuidv4(look.random)
   const first: Step<Looked | Promise<Looked>> = { statement: (limits) => records.read(id, limits) }
   const looked = await stepByStep<Looked | Promise<Looked>>(look, deadline, first, ({ answer: { record, nowMs } }) => {
-    const decision = decide(record, event, nowMs)
     if (record === undefined) return { end: 'elsewhere' }
+    // Read before the record is taken over: one that cannot be read keeps its state and its reason.
+    const { input, unreadable } = inputOf(record)
+    const event: LookEvent = { kind: 'look', token, leaseMs, marginMs, recovery, ...defined({ unreadable }) }
+    const decision = decide(record, event, nowMs)
     switch (decision.act) {
       case 'wait':
         return { end: record.state === 'unknown' ? 'waiting' : 'elsewhere' }
@@ -59,7 +62,7 @@ export async function lookAt(look: Look, { id, record: taken }: NamedRecord): Pr
         return {
           statement: (limits) => records.swap(id, record, decision.change, limits),
           written: (own, answered) =>
-            own === undefined ? 'elsewhere' : drive(look, plan, new HeldClaim(plan, id, own, answered), own),
+            own === undefined ? 'elsewhere' : drive(look, plan, new HeldClaim(plan, id, own, answered), own, input),
         }
       default:
         return { end: 'elsewhere' }
@@ -68,14 +71,18 @@ export async function lookAt(look: Look, { id, record: taken }: NamedRecord): Pr
   return looked ?? 'elsewhere'
 }
 
-async function drive(look: Look, plan: Plan, claim: HeldClaim, record: StoredRecord): Promise<Looked> {
-  const note = (reason: string): AuditNote => ({ action: 'swept', actor: look.actor, reason })
-  let input: unknown
+// Inputs are kept as JSON. Only another version, or somebody else, names a codec on a record without an outcome.
+function inputOf({ input, codec }: StoredRecord): { readonly input?: unknown; readonly unreadable?: string } {
+  if (codec !== undefined) return { unreadable: `written by the codec ${codec}, which nobody names here` }
   try {
-    input = record.input === undefined ? undefined : parseJson(record.input)
+    return { input: input === undefined ? undefined : parseJson(input) }
   } catch {
-    return await hold(claim, note('the kept input cannot be read: a person has to settle it'))
+    return { unreadable: 'the kept input cannot be read as JSON' }
   }
+}
+
+async function drive(look: Look, plan: Plan, claim: HeldClaim, record: StoredRecord, input: unknown): Promise<Looked> {
+  const note = (reason: string): AuditNote => ({ action: 'swept', actor: look.actor, reason })
   const deadline = deadlineAfter(look.limitMs, look.clock)
   // However it stays unknown, the next look comes later than this one did.
   const lookInMs = Math.min(look.capMs, look.baseMs * 2 ** Math.max(0, record.looks - 1))
@@ -99,14 +106,4 @@ async function free(claim: HeldClaim, note: AuditNote): Promise<Looked> {
   if (ended.end === 'stale') return 'elsewhere'
   claim.tell('released', 'asked')
   return 'released'
-}
-
-// Nobody can run it again, nor ask about it: it stays unknown, and is not looked at any more.
-async function hold(claim: HeldClaim, note: AuditNote): Promise<Looked> {
-  const because = 'input-unreadable'
-  const ended = await claim.end({ kind: 'lose', because, lookInMs: undefined }, note)
-  if (ended.end === 'undelivered') throw ended.error
-  if (ended.end === 'stale') return 'elsewhere'
-  claim.tell('unknown', because)
-  return 'held'
 }
