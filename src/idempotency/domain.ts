@@ -4,6 +4,7 @@
 import type { RecordManifest, RecordStore, Records } from '../atomicity/index.js'
 import {
   type Clock,
+  defined,
   durationMs,
   type Random,
   RepriseError,
@@ -33,6 +34,8 @@ export interface OperationDomain {
   readonly tokens: { readonly root: string; last: number }
   /** The answers of its operations, by name, in the order of their definition. */
   readonly operations: Map<string, OperationAnswers>
+  /** Where each of them was defined, as file and line, as far as the runtime tells. */
+  readonly places: Map<string, string | undefined>
   /** Duplicates that wait. */
   readonly queue: InProcessQueue<Ending>
   /** Keys that were seen to be finished. */
@@ -68,6 +71,7 @@ export function operationDomain(
     deadlineMs: durationMs(deadline),
     tokens: { root: uuidv4(random), last: 0 },
     operations,
+    places: new Map(),
     queue: new InProcessQueue<Ending>(clock),
     finished: new FinishedNames(),
   }
@@ -78,13 +82,36 @@ export function operationDomain(
 const usualDeadlineMs = 10_000
 
 /**
- * Adds a definition. Refuses a name that is taken with OPERATION_DEFINED_TWICE: two bodies would share their records.
+ * Adds a definition. Refuses a name that is taken with OPERATION_DEFINED_TWICE, and says where the first definition is:
+ * two bodies would share their records.
  */
-export function addOperation({ operations }: OperationDomain, answers: OperationAnswers): void {
-  if (operations.has(answers.name)) {
-    throw new RepriseError('OPERATION_DEFINED_TWICE', 'The domain has an operation of this name already.')
+export function addOperation({ name: domain, operations, places }: OperationDomain, answers: OperationAnswers): void {
+  const operation = answers.name
+  if (operations.has(operation)) {
+    const definedAt = places.get(operation)
+    throw new RepriseError(
+      'OPERATION_DEFINED_TWICE',
+      `The domain ${domain} has an operation ${operation} already${definedAt === undefined ? '' : `, defined at ${definedAt}`}. Define it once; a test that defines it anew takes a new domain.`,
+      { details: { domain, operation, ...defined({ definedAt }) } },
+    )
   }
-  operations.set(answers.name, answers)
+  operations.set(operation, answers)
+  places.set(operation, callerPlace())
+}
+
+const longestPlace = 200
+
+// File and line of the first frame outside of this package: of whoever defines. The first frame of all is this
+// function, which tells where the package is. Undefined where all is one file, or the runtime has no stacks.
+function callerPlace(): string | undefined {
+  let own: string | undefined
+  for (const frame of new Error('definition').stack?.split('\n') ?? []) {
+    const place = /(?:\(|\bat |@)(?:async )?(?:file:\/\/)?([^()]+:\d+):\d+\)?$/.exec(frame)?.[1]
+    if (place === undefined) continue
+    own ??= place.replace(/(?:idempotency[/\\]domain\.[a-z]+)?:\d+$/, '')
+    if (!place.startsWith(own)) return place.slice(-longestPlace)
+  }
+  return undefined
 }
 
 /**

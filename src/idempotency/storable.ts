@@ -16,5 +16,10 @@ export type JsonOf<Value> = Value extends string | number | boolean | null | und
 /** Makes a definition an error whose result JSON does not give back, unless it has a codec. */
 export type Storable<Result> = [Result] extends [JsonOf<Result>] ? unknown : { readonly codec: object }
 
+/** Makes a definition an error that does not say what is done where its effect may have happened. */
+export type Recoverable =
+  | { readonly recover: object }
+  | { readonly reversibility: 'repeatable'; readonly recover?: undefined }
+
 /** Makes a definition an error that keeps an input which JSON does not give back. */
 export type Keepable<Input> = [Input] extends [JsonOf<Input>] ? unknown : { readonly keepInput?: false }

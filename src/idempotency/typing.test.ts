@@ -114,3 +114,17 @@ it('holds a settlement to what the operation returns, and a sweep to leased oper
     db.lookup({ ...which, operation: 7 }),
   ])
 })
+
+it('demands a recovery of a leased operation whose effect is not repeatable', () => {
+  leased('repeatable', { ...out, reversibility: 'repeatable', run: async () => 1 })
+  leased('both', { ...out, reversibility: 'repeatable', recover: hold(), run: async () => 1 })
+  leased('asked', { ...out, recover: async () => stillUnknown(), run: async () => 1 })
+  compiled(() => {
+    // @ts-expect-error Nothing says what is done where the effect may have happened.
+    leased('a', { ...out, run: async () => 1 })
+    // @ts-expect-error Nor does this.
+    leased('b', { ...out, reversibility: 'compensable', run: async () => 1 })
+    // @ts-expect-error Undefined is no recovery.
+    leased('c', { ...out, recover: undefined, run: async () => 1 })
+  })
+})

@@ -4,7 +4,7 @@
 import type { CallOptions, LeasedOperation } from '../definition.js'
 import { addOperation } from '../domain.js'
 import { OperationFailedError, type Outcome } from '../outcome.js'
-import type { Keepable, Storable } from '../storable.js'
+import type { Keepable, Recoverable, Storable } from '../storable.js'
 import { makeKnown } from '../upkeep/known-operations.js'
 import { LeasedCall } from './call.js'
 import { type LeasedOptions, planOf } from './plan.js'
@@ -32,7 +32,7 @@ import { type LeasedOptions, planOf } from './plan.js'
  */
 export function leased<Input, Result, const Code extends string = never>(
   name: string,
-  options: LeasedOptions<Input, Result, Code> & Storable<Result> & Keepable<Input>,
+  options: LeasedOptions<Input, Result, Code> & Recoverable & Storable<Result> & Keepable<Input>,
 ): LeasedOperation<Input, Result, Code> {
   const plan = planOf(name, options)
   const { answers, domain, settings } = plan
