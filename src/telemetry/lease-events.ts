@@ -30,6 +30,8 @@ export interface OperationSweepEvent {
   readonly domain: string
   /** The operation's name; absent where the sweep could not get at the records. */
   readonly operation?: string
+  /** The name of the record, a digest, by which `inspect` finds it; absent where the sweep could not get at any. */
+  readonly id?: string
   /** What became of it; `error`: the look failed, and is repeated later. */
   readonly what: 'succeeded' | 'failed' | 'released' | 'unknown' | 'held' | 'waiting' | 'elsewhere' | 'error'
   /** The error; absent where there is none. */

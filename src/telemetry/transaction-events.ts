@@ -5,6 +5,10 @@ import { type EventChannel, eventChannel } from './channels.js'
 /** An attempt at a transaction failed, and this was decided about it. */
 export interface TransactionAttemptEvent {
   readonly domain: string
+  /** The operation that it is of; absent for a transaction of none. */
+  readonly operation?: string
+  /** The name of its record, a digest, by which `inspect` finds it; absent without a key. */
+  readonly id?: string
   /** Which attempt it was; the first is 1. */
   readonly attempt: number
   /** Where it stood. */

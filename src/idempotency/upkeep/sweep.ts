@@ -149,13 +149,14 @@ const nothing: Counts = {
 }
 
 async function lookSafely(look: Look, { name: domain }: RecordStore, named: NamedRecord): Promise<Looked> {
-  const operation = named.record.operation ?? ''
+  const { id, record } = named
+  const operation = record.operation ?? ''
   try {
     const what = await lookAt(look, named)
-    if (operationSweep.hasSubscribers) operationSweep.publish({ domain, operation, what })
+    if (operationSweep.hasSubscribers) operationSweep.publish({ domain, operation, id, what })
     return what
   } catch (error) {
-    if (operationSweep.hasSubscribers) operationSweep.publish({ domain, operation, what: 'error', error })
+    if (operationSweep.hasSubscribers) operationSweep.publish({ domain, operation, id, what: 'error', error })
     return 'error'
   }
 }

@@ -86,7 +86,7 @@ export async function runTransaction<Handle extends TransactionControls, Result>
     const failure: FailedTransaction = { attempt: number, phase, ruling, ...codes, error, suppressed, ...found }
     if (resolved?.outcome === 'unknown') {
       failures.push(failure)
-      announce(engine.name, failure, 'unknown')
+      announce(engine.name, settings, failure, 'unknown')
       throw unknownCommit(engine.name, settings, end, failures, resolved.errors)
     }
     const unreached = isUnreached(end)
@@ -96,7 +96,7 @@ export async function runTransaction<Handle extends TransactionControls, Result>
     const delayMs = nextDelayMs(settings, layer, number, begun, end, failures)
     if (typeof delayMs === 'string') {
       failures.push(failure)
-      announce(engine.name, failure, delayMs)
+      announce(engine.name, settings, failure, delayMs)
       const shown = shownAtEnd(engine.name, end, failures)
       remember(shown, { attempts: failures, because: delayMs })
       // A policy around it may be out of its sight.
@@ -111,7 +111,7 @@ export async function runTransaction<Handle extends TransactionControls, Result>
     }
     if (failures.length >= mostRemembered) failures.splice(1, 1)
     failures.push({ ...failure, delayMs })
-    announce(engine.name, { ...failure, delayMs }, undefined)
+    announce(engine.name, settings, { ...failure, delayMs }, undefined)
     await pause(settings, delayMs, failures)
   }
 }
@@ -245,7 +245,12 @@ async function pause(settings: CallSettings, delayMs: number, failures: readonly
   }
 }
 
-function announce(domain: string, failure: FailedTransaction, stop: GivenUp | undefined): void {
+function announce(
+  domain: string,
+  { keyed }: CallSettings,
+  failure: FailedTransaction,
+  stop: GivenUp | undefined,
+): void {
   if (!transactionAttempt.hasSubscribers) return
   const { attempt, phase, ruling, sqlState, driverCode, delayMs } = failure
   transactionAttempt.publish({
@@ -257,7 +262,7 @@ function announce(domain: string, failure: FailedTransaction, stop: GivenUp | un
     sign: ruling.sign,
     // An outcome that stayed unknown is an intent that somebody has to settle.
     alarm: ruling.alarm || stop === 'unknown',
-    ...defined({ sqlState, driverCode, delayMs, stop }),
+    ...defined({ operation: keyed?.draft.operation, id: keyed?.id, sqlState, driverCode, delayMs, stop }),
   })
 }
 
