@@ -402,7 +402,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     const { help, inFlight } = failures.verdict
     if (help === 'transient' && !inFlight && !isSame) breaker?.failed(pass, nowMs)
     else breaker?.ignored(pass)
-    if (failures.latest !== failures.latestMaybe) letGoOf(failures.latest)
+    if (failures.latest?.returned && failures.latest !== failures.latestMaybe) letGoOf(failures.latest)
     failures.latest = failure
     const mayBeOurs = failures.verdict.conflict && failures.latestMaybe !== undefined && guard?.rung === 'conditional'
     if (mayBeOurs) return this.compare(number, failure, nowMs)
@@ -417,7 +417,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
       if (resolution?.happened === false) failures.verdict = { ...failures.verdict, happened: 'no' }
     }
     if (failures.verdict.happened === 'maybe') {
-      letGoOf(failures.latestMaybe)
+      if (failures.latestMaybe?.returned) letGoOf(failures.latestMaybe)
       failures.latestMaybe = failure
     }
     // Looking at the world takes time.
@@ -561,8 +561,8 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   // Lets go of the answers that are not handed over.
   private letGo(kept: Failure<Result> | undefined): void {
     const { latest, latestMaybe } = this.failures
-    if (latest !== kept) letGoOf(latest)
-    if (latestMaybe !== kept && latestMaybe !== latest) letGoOf(latestMaybe)
+    if (latest?.returned && latest !== kept) letGoOf(latest)
+    if (latestMaybe?.returned && latestMaybe !== kept && latestMaybe !== latest) letGoOf(latestMaybe)
   }
 
   // Said once, since it is how most people begin: `if (!response.ok) throw new Error(…)`.
