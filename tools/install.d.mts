@@ -5,3 +5,8 @@ export function ensureInstalled(
   directory?: string,
   options?: { readonly isProgram?: boolean },
 ): Promise<void>
+
+export function runNpm(
+  args: readonly string[],
+  options: { readonly cwd: string; readonly quiet?: boolean },
+): Promise<{ readonly code: number; readonly output: string }>

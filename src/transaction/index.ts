@@ -13,7 +13,10 @@ export {
 export { type EffectRule, type OpenTransaction, openTransaction, refuseInside } from './open-transaction.js'
 export type { OptimisticUpdate, Updated } from './optimistic.js'
 export {
+  type AnyTransactOptions,
+  type KeyedTransactOptions,
   type OptimisticOptions,
+  type PlainTransactOptions,
   type TransactionDefaults,
   type TransactionKey,
   type TransactionOptions,

@@ -54,7 +54,7 @@ export interface TransactionDefaults {
 }
 
 /** Options of every transaction. */
-interface AnyTransactOptions
+export interface AnyTransactOptions
   extends Omit<TransactionDefaults, 'clock' | 'random' | 'deadline' | 'effects' | 'allowOrigins'> {
   /** A deadline of this call; the deadline of the intent in flight shortens it. Default: the domain's. */
   readonly deadline?: Duration | Deadline
@@ -67,7 +67,7 @@ interface AnyTransactOptions
 }
 
 /** A transaction with a key: its outcome is stored in the same commit, and a repeat gets that outcome. */
-interface KeyedTransactOptions extends AnyTransactOptions {
+export interface KeyedTransactOptions extends AnyTransactOptions {
   readonly key: TransactionKey
   /**
    * What the key is bound to: other content under the same key is refused with OPERATION_MISMATCH, as an operation
@@ -83,7 +83,7 @@ interface KeyedTransactOptions extends AnyTransactOptions {
 }
 
 /** A transaction without a key. */
-interface PlainTransactOptions<Handle, Result> extends AnyTransactOptions {
+export interface PlainTransactOptions<Handle, Result> extends AnyTransactOptions {
   readonly key?: undefined
   readonly content?: undefined
   readonly window?: undefined

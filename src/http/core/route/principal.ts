@@ -7,12 +7,12 @@
 export type Principal = string | readonly [string, ...string[]] | readonly string[] | undefined
 
 /** The names of a principal, as a handler gets them: as many as `principal` returns, where its type says how many. */
-export type PrincipalNames<Who extends Principal> = Principal extends Who ? readonly [string, ...string[]] : Names<Who>
-
-type Names<Who> = Who extends string
-  ? readonly [string]
-  : Who extends readonly [string, ...string[]]
-    ? Readonly<Who>
-    : Who extends readonly string[]
-      ? readonly [string, ...string[]]
-      : never
+export type PrincipalNames<Who extends Principal> = Principal extends Who
+  ? readonly [string, ...string[]]
+  : Who extends string
+    ? readonly [string]
+    : Who extends readonly [string, ...string[]]
+      ? Readonly<Who>
+      : Who extends readonly string[]
+        ? readonly [string, ...string[]]
+        : never
