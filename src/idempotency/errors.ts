@@ -25,7 +25,7 @@ export function refusedBy(
         { details: { format: record?.format ?? 0 } },
       )
     case 'in-flight':
-      return inFlight(defined({ retryInMs }))
+      return inFlight(defined({ retryInMs, heldSinceMs: record?.claimedAtMs }))
     case 'unknown':
       return operationUnknown({ because: record?.because ?? 'held' })
     default:
@@ -42,9 +42,14 @@ export function mismatch(): RepriseError {
   return new RepriseError('OPERATION_MISMATCH', 'The key was used with other content before.')
 }
 
-/** Somebody works on the key. */
+/** Somebody works on the key; `heldSinceMs` says since when, in ms since 1970, where that is known. */
 export function inFlight(
-  details: { readonly retryInMs?: number; readonly waitedMs?: number; readonly certain?: boolean },
+  details: {
+    readonly retryInMs?: number
+    readonly waitedMs?: number
+    readonly heldSinceMs?: number
+    readonly certain?: boolean
+  },
   cause?: unknown,
 ): RepriseError {
   return new RepriseError('OPERATION_IN_FLIGHT', 'The key is being worked on; try again later.', {

@@ -39,6 +39,8 @@ interface Waiter<Told> {
 
 interface Flight<Told> {
   leader: Visitor
+  // Since when it leads, in ms of monotonic time.
+  sinceMs: number
   // Until the store has said so, the leader may itself be the one with the wrong content.
   claimed: boolean
   // A set keeps the order of arrival and gives up a waiter from the middle at once. Made for the first who waits.
@@ -78,10 +80,10 @@ export class InProcessQueue<Told> {
   enter(id: StoredKey, visitor: Visitor): Promise<Told | undefined> | undefined {
     const flight = this.#flights.get(id)
     if (flight === undefined) {
-      this.#flights.set(id, { leader: visitor, claimed: false, waiters: nobody })
+      this.#flights.set(id, { leader: visitor, sinceMs: this.#clock.monotonicMs(), claimed: false, waiters: nobody })
       return undefined
     }
-    const refused = flight.claimed ? whyNotWait(flight, visitor) : undefined
+    const refused = flight.claimed ? whyNotWait(flight, visitor, this.#clock) : undefined
     if (refused !== undefined) throw refused
     if (flight.waiters.size >= visitor.mostWaiting) {
       throw new RepriseError('QUEUE_FULL', `${visitor.mostWaiting} duplicates wait for this key already.`, {
@@ -97,7 +99,7 @@ export class InProcessQueue<Told> {
     if (flight?.leader !== leader || flight.claimed) return
     flight.claimed = true
     for (const { visitor, refuse } of flight.waiters) {
-      const refused = whyNotWait(flight, visitor)
+      const refused = whyNotWait(flight, visitor, this.#clock)
       if (refused !== undefined) refuse(refused)
     }
   }
@@ -117,6 +119,7 @@ export class InProcessQueue<Told> {
     const [next] = flight.waiters
     if (next === undefined) return
     flight.leader = next.visitor
+    flight.sinceMs = this.#clock.monotonicMs()
     flight.claimed = false
     next.settle(undefined)
   }
@@ -129,7 +132,7 @@ export class InProcessQueue<Told> {
       ? Math.min(visitor.waitUntilMs, sinceMs + shortWaitMs)
       : visitor.waitUntilMs
     const expired = (): RepriseError => {
-      if (deadline.expiresAtMs > waitUntilMs) return inFlight({ waitedMs: Math.round(clock.monotonicMs() - sinceMs) })
+      if (deadline.expiresAtMs > waitUntilMs) return stillHeld(flight, clock, sinceMs)
       const details = { phase: 'waiting for a duplicate' }
       const message = 'The deadline passed while a duplicate was being carried out.'
       return new RepriseError('DEADLINE_EXCEEDED', message, { details })
@@ -145,9 +148,17 @@ export class InProcessQueue<Told> {
 }
 
 // Refuse different content first: waiting would not help.
-function whyNotWait({ leader }: { readonly leader: Visitor }, visitor: Visitor): RepriseError | undefined {
-  if (leader.fingerprint !== visitor.fingerprint) return mismatch()
-  return visitor.refusesDuplicates ? inFlight({ waitedMs: 0 }) : undefined
+function whyNotWait(flight: Held, visitor: Visitor, clock: Clock): RepriseError | undefined {
+  if (flight.leader.fingerprint !== visitor.fingerprint) return mismatch()
+  return visitor.refusesDuplicates ? stillHeld(flight, clock, clock.monotonicMs()) : undefined
+}
+
+type Held = Pick<Flight<never>, 'leader' | 'sinceMs'>
+
+function stillHeld(flight: Held, clock: Clock, waitsSinceMs: number): RepriseError {
+  const nowMs = clock.monotonicMs()
+  const heldSinceMs = Math.round(clock.wallMs() - (nowMs - flight.sinceMs))
+  return inFlight({ waitedMs: Math.round(nowMs - waitsSinceMs), heldSinceMs })
 }
 
 interface Running {
