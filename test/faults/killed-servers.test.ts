@@ -124,13 +124,18 @@ describe('COMMIT that waits for a replica', () => {
     expect(await resultsOf(intent)).toEqual([result, result])
   })
 
-  it.each(keyings)('terminated, %s: 57P01 as a warning, resolved as committed', async (keying) => {
-    const { intent, result, runs, resolutions } = await during('after its record', keying, (pid) =>
-      query('select pg_terminate_backend($1)', [pid]),
-    )
+  const terminate = (pid: number): unknown => query('select pg_terminate_backend($1)', [pid])
+
+  it('terminated, with a key: 57P01 as a warning, resolved as committed', async () => {
+    const { intent, result, runs, resolutions } = await during('after its record', 'with a key', terminate)
     expect([runs, resolutions]).toEqual([1, 1])
     expect(notices).toContain('57P01')
     expect(await resultsOf(intent)).toEqual([result, result])
+  })
+
+  it('terminated, without a key: 57P01 as a warning, and unknown, since no standby has it', async () => {
+    await expect(during('after its record', 'without a key', terminate)).rejects.toBeInstanceOf(UnknownCommitError)
+    expect(notices).toContain('57P01')
   })
 })
 

@@ -40,7 +40,8 @@ const body = async (/** @type {any} */ tx) => {
   const plain = every.every((each) => Object.getPrototypeOf(each) === Object.prototype)
   return { id: row.id, bytes: [...row.bytes], flag: row.flag, returned, rows, big: String(big.big), plain }
 }
-report.push(await db.transact(body, { key }), await db.transact(body, { key }))
+const keyed = { key, content: 'none' }
+report.push(await db.transact(body, keyed), await db.transact(body, keyed))
 const failures = [
   (/** @type {any} */ tx) => tx.query("INSERT INTO item (note) VALUES ('a')"),
   (/** @type {any} */ tx) => tx.query("INSERT OR ROLLBACK INTO item (note) VALUES ('a')"),

@@ -38,7 +38,7 @@ if (then === 'transact') {
       bodies += 1
       await tx.query(insert)
     },
-    { key },
+    { key, content: 'none' },
   )
   console.log(`bodies ${bodies}`)
 } else {
