@@ -75,7 +75,8 @@ async function insertCase(pool, version, connections, flushes) {
     [ours]: () => db.transact((tx) => tx.query(insert, [text])),
     [bare]: () => bareInsert(pool, 'BEGIN', insert),
     [untraced]: () => plain.transact((tx) => tx.query(insert, [text])),
-    [keyed]: () => db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key(), content: 'none' }),
+    [keyed]: () =>
+      db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key(), content: 'none' }),
   }
   const count = async () => Number((await pool.query('SELECT count(*) FROM entry')).rows[0].count)
   // On a connection that was used before; the first BEGIN of each asks for more.
@@ -228,7 +229,8 @@ async function sqliteCase(db, handle, flushes) {
   /** @type {Record<string, () => unknown>} */
   const ourWays = {
     [ours]: () => db.transact((tx) => tx.query(insert, [text])),
-    [keyed]: () => db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key(), content: 'none' }),
+    [keyed]: () =>
+      db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key(), content: 'none' }),
   }
   const counted = 'SELECT count(*) AS count FROM entry'
   await check(bareWays, () => handle.prepare(counted).get().count)
