@@ -106,13 +106,19 @@ export function stateOf({ child }: Running): string | undefined {
   return /State:\s+(\w)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]
 }
 
-/** Sets the stage; it is taken down after the tests of the file. */
-export async function openStage(serverUrl: string): Promise<Stage> {
+/**
+ * Sets the stage; it is taken down after the tests of the file. `ownLeaseMs`: how long claims of the test's own process
+ * live, where nobody waits for their end.
+ */
+export async function openStage(serverUrl: string, ownLeaseMs: number = leaseMs): Promise<Stage> {
   const bundle = fileURLToPath(new URL(`../../../.cache/operation-processes-${randomUUID()}`, import.meta.url))
   const script = fileURLToPath(new URL('./processes/operates.ts', import.meta.url))
   await bundleInto(bundle, { operates: script }, { packages: 'external' })
   const sink = await openSink()
-  const [inPostgres, inSqlite] = await Promise.all([stagePostgres(serverUrl, sink), stageSqlite(sink)])
+  const [inPostgres, inSqlite] = await Promise.all([
+    stagePostgres(serverUrl, sink, ownLeaseMs),
+    stageSqlite(sink, ownLeaseMs),
+  ])
   const children = new Set<ChildProcess>()
   afterAll(async () => {
     for (const child of children) child.kill('SIGKILL')
@@ -174,7 +180,11 @@ function definedOnce(store: Store, definition: Omit<Definition, 'suffix'>): Stag
 
 type Closing = { close(): Promise<void> }
 
-async function stagePostgres(serverUrl: string, { url: sink }: Sink): Promise<StagedStore & Closing> {
+async function stagePostgres(
+  serverUrl: string,
+  { url: sink }: Sink,
+  ownLeaseMs: number,
+): Promise<StagedStore & Closing> {
   const database = await createDatabase(serverUrl)
   const pool = new pg.Pool({ connectionString: database.url, max: 20 })
   pool.on('error', () => undefined)
@@ -186,7 +196,7 @@ async function stagePostgres(serverUrl: string, { url: sink }: Sink): Promise<St
     name: 'PostgreSQL',
     address: { postgres: database.url },
     db: store,
-    operationOf: definedOnce(store, { sink, leaseMs, placeholders: ['$1', '$2', '$3'] }),
+    operationOf: definedOnce(store, { sink, leaseMs: ownLeaseMs, placeholders: ['$1', '$2', '$3'] }),
     ledger: async () => (await pool.query<LedgerEffect>(readLedger)).rows,
     async close() {
       await pool.end()
@@ -195,7 +205,7 @@ async function stagePostgres(serverUrl: string, { url: sink }: Sink): Promise<St
   }
 }
 
-async function stageSqlite({ url: sink }: Sink): Promise<StagedStore & Closing> {
+async function stageSqlite({ url: sink }: Sink, ownLeaseMs: number): Promise<StagedStore & Closing> {
   const folder = mkdtempSync(join(tmpdir(), 'reprise-operations-'))
   const file = join(folder, 'stage.db')
   const db = sqlite({ name: 'stage', open: () => new Database(file) as never, ...limits })
@@ -207,7 +217,7 @@ async function stageSqlite({ url: sink }: Sink): Promise<StagedStore & Closing> 
     name: 'SQLite',
     address: { sqlite: file },
     db: store,
-    operationOf: definedOnce(store, { sink, leaseMs, placeholders: ['?', '?', '?'] }),
+    operationOf: definedOnce(store, { sink, leaseMs: ownLeaseMs, placeholders: ['?', '?', '?'] }),
     ledger: async () => raw.prepare(readLedger).all([]) as LedgerEffect[],
     async close() {
       raw.close()
