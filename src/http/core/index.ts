@@ -9,7 +9,7 @@ export {
   type AnswerHeaders,
   type AnswerProblem,
   answerOf,
-  discard,
+  discardBody,
   finish,
   isAnswered,
   isBodiless,

@@ -1,6 +1,6 @@
 // An answer as a `Response` of the fetch standard.
 
-import { type Answer, discard, isBodiless } from '../core/index.js'
+import { type Answer, discardBody, isBodiless } from '../core/index.js'
 import { setFields } from './fields.js'
 
 /**
@@ -28,7 +28,7 @@ export async function fetchResponse(
     answer,
   )
   if (isBodiless(status) || method === 'HEAD') {
-    await discard(answer)
+    await discardBody(answer)
     // A Response without a body would be given the length 0 by some servers, where the length is what HEAD asks for.
     return new Response(null, { status, headers })
   }
@@ -54,7 +54,7 @@ export function streamOf(parts: AsyncIterable<Uint8Array | string>): ReadableStr
         else controller.enqueue(next.value as Uint8Array<ArrayBuffer>)
       },
       async cancel() {
-        await discard({ body: { [Symbol.asyncIterator]: () => iterator } })
+        await discardBody({ body: { [Symbol.asyncIterator]: () => iterator } })
       },
     },
     { highWaterMark: 0 },

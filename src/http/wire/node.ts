@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { currentIntent } from '../../identity/index.js'
 import { RepriseError, waitFor } from '../../kernel/index.js'
 import { openTransaction } from '../../transaction/index.js'
-import { type Answer, discard, isBodiless, limited, type RequestFacts, readNodeBody } from '../core/index.js'
+import { type Answer, discardBody, isBodiless, limited, type RequestFacts, readNodeBody } from '../core/index.js'
 import { fieldsOf, setFields } from './fields.js'
 
 /** A request of Node: the parts that are read. */
@@ -101,12 +101,12 @@ function refuseInHandler(response: ServerResponse): void {
  */
 export async function sendToNode(response: ServerResponse, answer: Answer): Promise<void> {
   const { status, body } = answer
-  if (isGone(response)) return discard(answer)
+  if (isGone(response)) return discardBody(answer)
   response.statusCode = status
   setFields(response, answer)
   if (isBodiless(status) || response.req?.method === 'HEAD') {
     response.end()
-    return discard(answer)
+    return discardBody(answer)
   }
   if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
     // Fields and text leave in one write, fields and bytes in two.

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Answer, AnswerError, answerOf, discard, finish, isAnswered, isBodiless, reply } from './answer.js'
+import { type Answer, AnswerError, answerOf, discardBody, finish, isAnswered, isBodiless, reply } from './answer.js'
 
 const code = (name: string) => expect.objectContaining({ code: name })
 
@@ -99,10 +99,10 @@ it.each([
   })
   const answer = await finish(reply(200, stream), 5)
   if (isBegun) for await (const _ of answer.body as AsyncIterable<Uint8Array>) break
-  else await discard(answer)
+  else await discardBody(answer)
   expect(cancelled).toBe(1)
-  await discard(answer)
-  await discard({ body: new Uint8Array(1) })
+  await discardBody(answer)
+  await discardBody({ body: new Uint8Array(1) })
 })
 
 it('sends no body where there can be none, and lets what was meant to be one go', async () => {

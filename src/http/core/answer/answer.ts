@@ -184,7 +184,7 @@ async function finishStream(
   mostBytes: number,
 ): Promise<Answer> {
   if (isBodiless(answer.status)) {
-    await discard(answer)
+    await discardBody(answer)
     return { ...answer, body: null }
   }
   const parts = stream[Symbol.asyncIterator]() as AsyncIterator<unknown>
@@ -203,7 +203,7 @@ async function finishStream(
 async function bytesOf(part: unknown, parts: AsyncIterator<unknown>): Promise<Uint8Array> {
   if (part instanceof Uint8Array) return part
   if (typeof part === 'string') return Buffer.from(part)
-  await discard({ body: { [Symbol.asyncIterator]: () => parts as AsyncIterator<Uint8Array> } })
+  await discardBody({ body: { [Symbol.asyncIterator]: () => parts as AsyncIterator<Uint8Array> } })
   throw unsendable('body yields something other than bytes and text')
 }
 
@@ -236,7 +236,7 @@ class Rest implements AsyncIterableIterator<Uint8Array> {
 }
 
 /** Ends an answer that nobody is going to send: what a stream holds is let go. Never throws. */
-export async function discard({ body }: Pick<Answer, 'body'>): Promise<void> {
+export async function discardBody({ body }: Pick<Answer, 'body'>): Promise<void> {
   if (body === null || typeof body === 'string' || body instanceof Uint8Array) return
   try {
     await body[Symbol.asyncIterator]().return?.()

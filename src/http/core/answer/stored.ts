@@ -3,7 +3,7 @@
 
 import type { ValueCodec } from '../../../idempotency/index.js'
 import { isPromiseLike, RepriseError } from '../../../kernel/index.js'
-import { type Answer, discard } from './answer.js'
+import { type Answer, discardBody } from './answer.js'
 
 /** An answer as plain data, as codecs get it and give it back: anything in it can be JSON. */
 export interface AnswerJson {
@@ -102,7 +102,7 @@ export function answerCodec(codec: ValueCodec<AnswerJson>, limits: AnswerLimits)
       const json = codec.decode(text, context, state)
       return isPromiseLike(json) ? Promise.resolve(json).then((known) => decoded(known, state)) : decoded(json, state)
     },
-    discard: (value) => void discard((value as Partial<ThrownAnswer>).data ?? value),
+    discard: (value) => void discardBody((value as Partial<ThrownAnswer>).data ?? value),
   }
 }
 

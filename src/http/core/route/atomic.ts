@@ -4,7 +4,7 @@
 import { type Operations, timeOfRecords } from '../../../idempotency/index.js'
 import { type Duration, pick } from '../../../kernel/index.js'
 import { type TransactionOptions, transactionOptionNames } from '../../../transaction/index.js'
-import { type Answer, type Answered, discard } from '../answer/answer.js'
+import { type Answer, type Answered, discardBody } from '../answer/answer.js'
 import { type Arrival, type HandlerCall, handlerRun } from './handler.js'
 import type { AtomicRouteOptions } from './options.js'
 import type { Principal } from './principal.js'
@@ -56,7 +56,7 @@ export function atomicRoute<Native, Handle, Input = undefined, Who extends Princ
     let answer: Answer | undefined
     const body = async (tx: Handle): Promise<Answer> => {
       // The transaction of an earlier run did not commit: nobody gets its answer.
-      if (answer !== undefined) await discard(answer)
+      if (answer !== undefined) await discardBody(answer)
       answer = undefined
       answer = await run(tx, arrival)
       return answer
@@ -64,7 +64,7 @@ export function atomicRoute<Native, Handle, Input = undefined, Who extends Princ
     try {
       return (await db.transact(body, { ...transactions, deadline })) as Answer
     } catch (error) {
-      if (answer !== undefined) await discard(answer)
+      if (answer !== undefined) await discardBody(answer)
       throw error
     }
   }

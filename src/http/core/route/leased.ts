@@ -9,7 +9,7 @@ import {
   timeOfRecords,
 } from '../../../idempotency/index.js'
 import { defined, pick } from '../../../kernel/index.js'
-import { type Answer, type Answered, answerOf, discard, finish } from '../answer/answer.js'
+import { type Answer, type Answered, answerOf, discardBody, finish } from '../answer/answer.js'
 import { type AnswerJson, type AnswerLimits, fromJson, toJson } from '../answer/stored.js'
 import { type Arrival, type HandlerCall, handlerRun } from './handler.js'
 import type { LeasedRouteOptions } from './options.js'
@@ -84,6 +84,6 @@ async function remembered(value: Answered | AnswerJson, limits: AnswerLimits): P
   if (!(value instanceof Response) && !('body' in Object(value))) return fromJson(value as AnswerJson)
   const answer = await finish(answerOf(value as Answered), limits.largestAnswer)
   const json = toJson(answer, limits)
-  await discard(answer)
+  await discardBody(answer)
   return fromJson(json)
 }

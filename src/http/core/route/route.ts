@@ -18,7 +18,7 @@ import {
 import { defined, inTime, isPromiseLike, isRepriseError, RepriseError } from '../../../kernel/index.js'
 import { ownedByCaller } from '../../../retry/index.js'
 import { type HttpAnsweredEvent, httpAnswered, httpRekeyed } from '../../../telemetry/index.js'
-import { type Answer, AnswerError, discard, finish } from '../answer/answer.js'
+import { type Answer, AnswerError, discardBody, finish } from '../answer/answer.js'
 import type { ProblemName } from '../problems.js'
 import { HttpRequest, type RequestFacts } from '../request/http-request.js'
 import { tellCause } from './causes.js'
@@ -201,7 +201,7 @@ export class HttpRoute<Native, Input> implements Route<Native> {
     }
     // The handler came to an answer, and nobody is going to get it.
     for (const unsent of [final, answerCarried(error), answerCarried((Object(error) as Error).cause)]) {
-      if (unsent !== undefined) await discard(unsent)
+      if (unsent !== undefined) await discardBody(unsent)
     }
     const refusal = errorProblem(error, { keyed, keyField, settlesItself: this.#mode.settlesItself })
     if (refusal === undefined) throw reasonOf(thrown)
