@@ -47,7 +47,7 @@ export function historyOf(error: unknown): RetryHistory | undefined {
 }
 
 /** Remembers the history of an error. The last call that threw it wins. */
-export function remember(error: unknown, attempts: readonly AttemptRecord[], stop: StopReason): void {
+export function rememberAttempts(error: unknown, attempts: readonly AttemptRecord[], stop: StopReason): void {
   if (!isObject(error)) return
   const hint = hintOn(attempts)
   histories.set(error, { attempts, stop, ...(hint !== undefined && { hint }) })

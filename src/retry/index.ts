@@ -72,6 +72,7 @@ export {
   repeatsLeft,
   sameLayer,
 } from './run/layers.js'
+export { cancelBody } from './run/returned.js'
 export { markSpent, type Spending } from './run/spent.js'
 export { SentWatch } from './sent.js'
 export {

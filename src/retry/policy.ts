@@ -25,7 +25,8 @@ import {
   type RetryPolicyOptions,
   type RunOptions,
 } from './options.js'
-import { Call, type PolicySettings } from './run/call.js'
+import { Call } from './run/call.js'
+import type { PolicySettings } from './run/call-state.js'
 import { hedged } from './run/hedge.js'
 import { isOwnedBy, layerAround, registerLayer, sameLayer } from './run/layers.js'
 import { deadlineExceeded, Timeouts } from './run/timeouts.js'

@@ -122,12 +122,6 @@ export async function bytesOf(
   return bytes
 }
 
-/** Lets go of a body that nobody reads, and of its connection. */
-export function letGo(response: Response): void {
-  // Somebody reads it, or it broke: either way it is not ours to end.
-  if (!response.bodyUsed) response.body?.cancel().catch(() => {})
-}
-
 function frozen(content: RequestBody | undefined): FrozenBody {
   return { content, isRepeatable: true, isStream: false }
 }

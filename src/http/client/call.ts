@@ -4,6 +4,7 @@ import { type Clock, isRepriseError, RepriseError } from '../../kernel/index.js'
 import {
   type Attempt,
   type Classifier,
+  cancelBody,
   defaultClassifier,
   failedBecause,
   firstOf,
@@ -15,7 +16,6 @@ import {
   type Verdict,
 } from '../../retry/index.js'
 import { type Answer, problemIn, type Reader, readBody } from './answer.js'
-import { letGo } from './body.js'
 import { BadRedirect, exchange, newTrail, type Trail } from './exchange.js'
 import { type FixedRequest, isSafe } from './request.js'
 import { CallSoFar } from './so-far.js'
@@ -83,13 +83,13 @@ export class ClientCall<Value> {
     try {
       const response = await this.#send(attempt, trail)
       // A fetch that does not look at its signal answers after the end.
-      if (attempt.signal.aborted) letGo(response)
+      if (attempt.signal.aborted) cancelBody(response)
       attempt.signal.throwIfAborted()
       const judged = await this.#judge(response, trail)
       if (judged === undefined) return await this.#taken(response, trail)
       const verdict = this.#adjusted(judged, attempt, trail)
       // Its problem may have taken longer than the attempt.
-      if (attempt.signal.aborted) letGo(response)
+      if (attempt.signal.aborted) cancelBody(response)
       else soFar.refuse(response, verdict.happened === 'maybe')
       return failedBecause<Answer<Value>>(verdict, { ok: false, response })
     } catch (error) {

@@ -3,9 +3,8 @@
 
 import { keyHeader } from '../../identity/index.js'
 import { type Clock, deadlineAfter, demandKnown, isRepriseError, RepriseError } from '../../kernel/index.js'
-import { type AttemptRecord, type Comparison, UnknownOutcomeError } from '../../retry/index.js'
+import { type AttemptRecord, type Comparison, cancelBody, UnknownOutcomeError } from '../../retry/index.js'
 import type { Answer, Reader } from './answer.js'
-import { letGo } from './body.js'
 import { hidesRedirects } from './exchange.js'
 import type { CallInit } from './request.js'
 
@@ -116,7 +115,7 @@ class Resource<Value> {
     const answer = await this.#call(this.#url, 'json' as Reader<Value>, fresh)
     // Without a body (204) there is nothing to change.
     if (answer.ok && answer.value !== undefined) return answer
-    letGo(answer.response)
+    cancelBody(answer.response)
     throw unexpected(answer.response)
   }
 
@@ -142,7 +141,7 @@ class Resource<Value> {
     let failure: unknown
     try {
       const { response } = await this.#call(this.#url, undefined, init)
-      letGo(response)
+      cancelBody(response)
       if (response.ok) return true
       // Where redirects are followed out of sight, it may be the answer to the read that came after our success.
       if (response.status === 412 && !(response.redirected && hidesRedirects())) return false

@@ -6,8 +6,7 @@
 
 import { attemptHeader, deadlineHeader, keyHeader, retryOwnerHeader } from '../../identity/index.js'
 import { type Clock, remainingMs, whenAborted } from '../../kernel/index.js'
-import type { Attempt } from '../../retry/index.js'
-import { letGo } from './body.js'
+import { type Attempt, cancelBody } from '../../retry/index.js'
 import { type FixedRequest, isSafe } from './request.js'
 
 /** What an exchange needs to know. */
@@ -87,7 +86,7 @@ export async function exchange(
     if (response.redirected) trail.isAnswered ||= !isSafe(request.method)
     const target = isOurs ? redirectTarget(response, url) : undefined
     if (target === undefined) return keptOn(redirects === 0 ? response : marked(response), trail)
-    letGo(response)
+    cancelBody(response)
     trail.isAnswered ||= !isSafe(request.method)
     if (redirects === maxRedirects) throw new BadRedirect('redirect count exceeded')
     const { status } = response
@@ -143,12 +142,12 @@ function redirectTarget(response: Response, from: URL): URL | undefined {
   const field = fromUtf8(given)
   const target = URL.canParse(field, from.href) ? new URL(field, from) : undefined
   if (target === undefined || !/^https?:$/.test(target.protocol)) {
-    letGo(response)
+    cancelBody(response)
     throw new BadRedirect('a redirect leads to something that is not HTTP')
   }
   // fetch refuses it as well, with the password in its message.
   if (target.username !== '' || target.password !== '') {
-    letGo(response)
+    cancelBody(response)
     throw new BadRedirect('a redirect leads to a URL with credentials')
   }
   if (target.hash === '') target.hash = from.hash

@@ -1,7 +1,7 @@
 // What is known of a call while its attempts go on: which of them may have happened, whether one of them was redirected
 // out of reach of the guard, and which refused answers may still be handed over.
 
-import { letGo } from './body.js'
+import { cancelBody } from '../../retry/index.js'
 
 /** A call so far. One for all attempts of a call, also for those that are out at the same time. */
 export class CallSoFar {
@@ -45,7 +45,7 @@ export class CallSoFar {
     for (const response of this.#refused) {
       if (response === kept) continue
       this.#refused.delete(response)
-      letGo(response)
+      cancelBody(response)
     }
   }
 }

@@ -4,67 +4,31 @@
 // function keeps a place for each of its variables over every await, which costs more than all that is done here.
 
 import type { Key } from '../../identity/index.js'
-import {
-  type Clock,
-  type Deadline,
-  inTime,
-  isRepriseError,
-  type Random,
-  RepriseError,
-  waitFor,
-  warnOnce,
-} from '../../kernel/index.js'
+import { type Deadline, isRepriseError, RepriseError, waitFor } from '../../kernel/index.js'
 import { type RetryRefusedEvent, retryAttempt, retryRefused } from '../../telemetry/index.js'
-import { decideRepeat, type PolicyRules, type RepeatDecision, type StopReason } from '../decide-repeat.js'
-import type { ForeignLayer } from '../foreign-layers.js'
+import { decideRepeat, type RepeatDecision } from '../decide-repeat.js'
 import { comparisonOf, type Guard } from '../guard.js'
-import { type AttemptRecord, remember } from '../history.js'
+import type { AttemptRecord } from '../history.js'
 import type { Attempt, Body, Resolution, RunOptions } from '../options.js'
 import { SentWatch } from '../sent.js'
-import type { Breaker } from '../target/breaker.js'
-import { UnknownOutcomeError } from '../unknown-outcome.js'
-import {
-  type Classifier,
-  type ReturnedVerdict,
-  soundVerdict,
-  transient,
-  unclassified,
-  type Verdict,
-} from '../verdict.js'
+import { type ReturnedVerdict, soundVerdict, transient, unclassified } from '../verdict.js'
+import type { CallState, EndValue, Failures, PolicySettings } from './call-state.js'
+import { endCall, leaveCall, unknownOutcome } from './end-of-call.js'
 import {
   type Allowance,
   callAtOnce,
   callInScope,
   entersContext,
   isOwnedBy,
-  type Layer,
   type OpenLayer,
   openLayer,
   repeatsLeft,
 } from './layers.js'
-import { type Failure, failureIn, letGoOf } from './returned.js'
+import { lookFor } from './look.js'
+import { type AttemptFailure, failureIn, letGoOf } from './returned.js'
 import { SentKeys } from './sent-keys.js'
-import { joinSpent, markSpent, spentSoFar } from './spent.js'
-import { deadlineExceeded, type LimitedCall, type Timeouts, timedOut, Wait } from './timeouts.js'
-
-/** A policy as its calls see it: options resolved, nothing left to default. */
-export interface PolicySettings extends Layer {
-  readonly rules: PolicyRules
-  /** Whether it was declared that there are no layers inside. */
-  readonly innermost: boolean
-  /** Layers that are not ours, as they were declared. */
-  readonly foreignLayers: readonly ForeignLayer[] | undefined
-  readonly breaker: Breaker | undefined
-  readonly deadlineMs: number | undefined
-  readonly attemptTimeoutMs: number | undefined
-  readonly hedgeAfterMs: number | undefined
-  readonly classify: Classifier
-  readonly clock: Clock
-  readonly random: Random
-  readonly timeouts: Timeouts
-  /** How many times a verdict said to discard. */
-  discards: number
-}
+import { joinSpent, spentSoFar } from './spent.js'
+import { deadlineExceeded, Wait } from './timeouts.js'
 
 /** An attempt in the hands of its call. */
 export class RunningAttempt implements Attempt {
@@ -102,52 +66,21 @@ export class RunningAttempt implements Attempt {
   }
 }
 
-/** A call that ends with a value although an attempt failed. */
-export interface EndValue<Result> {
-  readonly value: Result
-}
-
-/** How long somebody may look at the world where the call has no deadline, in ms. */
-const maxLookMs = 60_000
-
-/** What went wrong in a call so far. */
-interface Failures<Result> {
-  readonly records: AttemptRecord[]
-  /** What the latest failure meant. */
-  verdict: Verdict
-  latest: Failure<Result> | undefined
-  /** The latest that may have had an effect. */
-  latestMaybe: Failure<Result> | undefined
-  /** What was thrown while somebody looked at the world. */
-  suppressed: readonly unknown[]
-  /** Whether the budget has been told of this call: it counts once, however many of its attempts report. */
-  isCounted: boolean
-  /**
-   * In a hedged call: whether the budget has said yes to a repeat that is not sent yet. Failures until then share it.
-   */
-  isPaid: boolean
-  /** The latest wait that was a step of the backoff, in ms. */
-  delayMs: number
-  /** The failures before the latest pushback, after which the backoff starts anew. */
-  before: number
-  deadlineError: RepriseError | undefined
-}
-
 // Calls so far, over the process.
 let calls = 0
 
 /** One call of a policy, from its first attempt to its end; a layer to what it calls. */
-export class Call<Result> implements LimitedCall, OpenLayer {
+export class Call<Result> implements CallState<Result> {
   readonly settings: PolicySettings
   readonly guard: Guard | undefined
   readonly body: Body<Result>
   readonly deadline: Deadline | undefined
   readonly signal: AbortSignal | undefined
+  readonly number: number
   // Not #private: on Node 20 such members would make a call a quarter dearer.
   private readonly options: RunOptions<Result> | undefined
   private readonly around: OpenLayer | undefined
   private readonly isHedged: boolean
-  private readonly number: number
   // What left during the latest attempt, where nothing makes a repeat harmless: such attempts are made one at a time.
   private sent: SentWatch | undefined
   // Made by the first failure, here or inside: most calls have none.
@@ -275,7 +208,12 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     return result as Result
   }
 
-  /** Calls the body, and waits for it no longer than time-out, deadline and signal allow. */
+  /**
+   * Calls the body, and waits for it no longer than time-out, deadline and signal allow.
+   *
+   * Not by the kernel's `waitFor`: that sets a timer for each wait, where the attempts of a policy share one; and a
+   * hedge that lost lets go of timer and signal while its body is still awaited.
+   */
   inTime(attempt: RunningAttempt): Promise<Result | ReturnedVerdict<Result>> {
     const { settings, body, signal } = this
     if (signal?.aborted) return Promise.reject(signal.reason)
@@ -336,7 +274,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   /** The end of a call whose target is left alone. */
   breakerOpen(): Result {
     this.refused('breaker')
-    if (this.failuresSoFar !== undefined) return this.end('breaker')
+    if (this.failuresSoFar !== undefined) return endCall(this, 'breaker')
     throw new RepriseError('BREAKER_OPEN', 'The breaker is open; the target was not called.')
   }
 
@@ -346,12 +284,12 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   }
 
   /** Judges a failed attempt; waits and goes on, or ends the call. */
-  private async next(number: number, failure: Failure<Result>, pass: number): Promise<Result> {
+  private async next(number: number, failure: AttemptFailure<Result>, pass: number): Promise<Result> {
     const { settings, signal, failures } = this
     const { clock } = settings
     const decision = await this.judge(number, failure, pass, number)
     if (!('again' in decision)) return decision.value
-    if (!decision.again) return this.end(decision.reason)
+    if (!decision.again) return endCall(this, decision.reason)
     // An exact wait is no step of the backoff.
     failures.delayMs = failures.verdict.exactly ? 0 : decision.delayMs
     if (failures.verdict.exactly) failures.before = number
@@ -359,7 +297,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
       await waitFor<void>({ signal }, (resolve) => clock.setTimer(decision.delayMs, () => resolve()))
     } catch (reason) {
       this.refused('signal')
-      throw this.left(reason)
+      throw leaveCall(this, reason)
     }
     // Only now it is true that there was such a wait. Set in this way, since the record may be frozen by whoever has
     // it.
@@ -367,7 +305,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     // The wait may have taken longer than it should, where the event loop was blocked.
     if (!this.isUseful()) {
       this.refused('deadline')
-      return this.end('deadline')
+      return endCall(this, 'deadline')
     }
     return this.attempt(number + 1)
   }
@@ -379,7 +317,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
    */
   async judge(
     number: number,
-    failure: Failure<Result>,
+    failure: AttemptFailure<Result>,
     pass: number,
     made: number,
   ): Promise<RepeatDecision | EndValue<Result>> {
@@ -402,13 +340,13 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     const { help, inFlight } = failures.verdict
     if (help === 'transient' && !inFlight && !isSame) breaker?.failed(pass, nowMs)
     else breaker?.ignored(pass)
-    if (failures.latest?.returned && failures.latest !== failures.latestMaybe) letGoOf(failures.latest)
+    if (failures.latest?.returned && failures.latest !== failures.latestMaybe) letGoOf(failures.latest.value)
     failures.latest = failure
     const mayBeOurs = failures.verdict.conflict && failures.latestMaybe !== undefined && guard?.rung === 'conditional'
     if (mayBeOurs) return this.compare(number, failure, nowMs)
     const resolve = this.options?.resolve
     if (resolve !== undefined && failures.verdict.happened === 'maybe' && guard === undefined && !failure.returned) {
-      const resolution = await this.look<Resolution<Result>>((looking) => resolve(failure.error, looking))
+      const resolution = await lookFor<Resolution<Result>>(this, (looking) => resolve(failure.error, looking))
       if (signal?.aborted) return this.abandoned(number, failure, nowMs)
       if (resolution?.happened === true) {
         this.record(number, failure, nowMs, { again: false, reason: 'resolved' })
@@ -417,36 +355,13 @@ export class Call<Result> implements LimitedCall, OpenLayer {
       if (resolution?.happened === false) failures.verdict = { ...failures.verdict, happened: 'no' }
     }
     if (failures.verdict.happened === 'maybe') {
-      if (failures.latestMaybe?.returned) letGoOf(failures.latestMaybe)
+      if (failures.latestMaybe?.returned) letGoOf(failures.latestMaybe.value)
       failures.latestMaybe = failure
     }
     // Looking at the world takes time.
     const decision = this.decide(made, clock.monotonicMs(), isSame)
     this.record(number, failure, nowMs, decision)
     return !decision.again && decision.reason === 'discard' ? this.discard(failure) : decision
-  }
-
-  /** The end of the call: a value that an attempt returned, or the error that the caller has to know of. */
-  end(stop: StopReason): Result {
-    const latest = this.failures.latest as Failure<Result>
-    const maybe = this.failures.latestMaybe
-    // A definite answer is the answer; else a later harmless failure must not hide one that may have had an effect.
-    const isAnswer = latest.returned && latest.verdict.help === 'permanent'
-    const chosen = isAnswer ? latest : (maybe ?? latest)
-    this.letGo(chosen)
-    if (stop === 'permanent') this.sayUnjudged()
-    if (chosen.returned) {
-      this.markSpent(chosen.value)
-      return chosen.value
-    }
-    if (this.guard === undefined && maybe !== undefined) throw this.unknown(chosen.error, stop)
-    throw this.remembered(chosen.error, stop)
-  }
-
-  /** The reason for which a call is left before its end, with what is known of it. */
-  left(reason: unknown): unknown {
-    this.letGo(undefined)
-    return this.remembered(reason, 'aborted')
   }
 
   private decide(made: number, nowMs: number, isTold: boolean): RepeatDecision {
@@ -481,7 +396,7 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     return decision
   }
 
-  private record(number: number, failure: Failure<Result>, nowMs: number, decision: RepeatDecision): void {
+  private record(number: number, failure: AttemptFailure<Result>, nowMs: number, decision: RepeatDecision): void {
     const { settings, failures } = this
     const { name, rules } = settings
     const error = failure.returned ? undefined : failure.error
@@ -503,19 +418,19 @@ export class Call<Result> implements LimitedCall, OpenLayer {
   }
 
   // The caller left. The attempt was made all the same.
-  private abandoned(number: number, failure: Failure<Result>, nowMs: number): never {
+  private abandoned(number: number, failure: AttemptFailure<Result>, nowMs: number): never {
     this.record(number, failure, nowMs, { again: false, reason: 'aborted' })
-    throw this.left(this.signal?.reason)
+    throw leaveCall(this, this.signal?.reason)
   }
 
   // The precondition failed, but an earlier attempt may have been the one that changed it.
   private async compare(
     number: number,
-    failure: Failure<Result>,
+    failure: AttemptFailure<Result>,
     nowMs: number,
   ): Promise<RepeatDecision | EndValue<Result>> {
     const compare = this.guard === undefined ? undefined : comparisonOf(this.guard)
-    const comparison = compare && (await this.look(compare))
+    const comparison = compare && (await lookFor(this, compare))
     if (this.signal?.aborted) return this.abandoned(number, failure, nowMs)
     this.record(number, failure, nowMs, { again: false, reason: 'conflict' })
     if (comparison?.ours !== false) this.letGo(undefined)
@@ -524,33 +439,14 @@ export class Call<Result> implements LimitedCall, OpenLayer {
       this.failures.latestMaybe = undefined
       return { again: false, reason: 'permanent' }
     }
-    throw this.unknown(
+    throw unknownOutcome(
+      this,
       this.failures.latestMaybe?.returned === false ? this.failures.latestMaybe.error : undefined,
       'conflict',
     )
   }
 
-  // Looking at the world has until the deadline, or a minute where there is none. It can fail as well: then it cannot
-  // tell, and its error is kept beside the one that matters.
-  private async look<Found>(look: (signal: AbortSignal) => PromiseLike<Found> | Found): Promise<Found | undefined> {
-    const { settings, deadline, signal, failures } = this
-    const { clock } = settings
-    if (signal?.aborted) return undefined
-    const controller = new AbortController()
-    const limits =
-      deadline === undefined
-        ? { limitMs: maxLookMs, expired: () => timedOut('Looking whether it happened', maxLookMs) }
-        : { limitMs: Math.max(0, deadline.expiresAtMs - clock.monotonicMs()), expired: deadlineExceeded }
-    try {
-      return await inTime({ clock, signal, ...limits }, callAtOnce(undefined, look, controller.signal))
-    } catch (error) {
-      controller.abort(error)
-      failures.suppressed = [...failures.suppressed, error]
-      return undefined
-    }
-  }
-
-  private discard(failure: Failure<Result>): RepeatDecision | EndValue<Result> {
+  private discard(failure: AttemptFailure<Result>): RepeatDecision | EndValue<Result> {
     this.settings.discards += 1
     if (failure.returned) return { value: failure.value }
     const onDiscard = this.options?.onDiscard
@@ -558,58 +454,15 @@ export class Call<Result> implements LimitedCall, OpenLayer {
     return { again: false, reason: 'discard' }
   }
 
-  // Lets go of the answers that are not handed over.
-  private letGo(kept: Failure<Result> | undefined): void {
+  letGo(kept: AttemptFailure<Result> | undefined): void {
     const { latest, latestMaybe } = this.failures
-    if (latest?.returned && latest !== kept) letGoOf(latest)
-    if (latestMaybe?.returned && latestMaybe !== kept && latestMaybe !== latest) letGoOf(latestMaybe)
-  }
-
-  // Said once, since it is how most people begin: `if (!response.ok) throw new Error(…)`.
-  private sayUnjudged(): void {
-    const { failures, settings } = this
-    const { latest, records, verdict } = failures
-    if (latest?.returned !== false || verdict.why !== 'unclassified' || records.length >= settings.attempts) return
-    if (!isPlainError(latest.error)) return
-    warnOnce(
-      'ERROR_UNCLASSIFIED',
-      `A call of the policy ${settings.name} ended with attempts left, since nothing in its error says what failed. If the error stands for an answer that is not ok, return the Response instead, or throw Object.assign(new Error(…), { status: response.status }). Else give the policy a classify. This is said once.`,
-    )
-  }
-
-  private unknown(cause: unknown, stop: StopReason): unknown {
-    // Whoever takes the cause out, as the HTTP client does after a success, finds the history there as well.
-    this.remembered(cause, stop)
-    return this.remembered(new UnknownOutcomeError(cause, this.failures.records, this.failures.suppressed), stop)
-  }
-
-  private remembered(error: unknown, stop: StopReason): unknown {
-    remember(error, this.failures.records, stop)
-    this.markSpent(error)
-    return error
-  }
-
-  // So that a layer around this one, which may be out of sight, finds it.
-  private markSpent(ended: unknown): void {
-    const { depth, declared, allowance, number: call } = this
-    const { name, attempts, layer } = this.settings
-    // An intent of its own takes nothing from the one around it.
-    if (layer === 'own') allowance.spent = 0
-    markSpent(ended, { name, kind: 'policy', attempts, depth, declared, allowance, call })
-  }
-}
-
-// What `new Error(…)` makes, and nothing that a driver or a runtime throws.
-function isPlainError(error: unknown): boolean {
-  try {
-    return Object.getPrototypeOf(error) === Error.prototype
-  } catch {
-    return false
+    if (latest?.returned && latest !== kept) letGoOf(latest.value)
+    if (latestMaybe?.returned && latestMaybe !== kept && latestMaybe !== latest) letGoOf(latestMaybe.value)
   }
 }
 
 // All attempts that are out at the deadline are ended by one and the same error.
-function isSameDeadline(failure: Failure<unknown>, latest: Failure<unknown> | undefined): boolean {
+function isSameDeadline(failure: AttemptFailure<unknown>, latest: AttemptFailure<unknown> | undefined): boolean {
   if (failure.returned || latest?.returned !== false) return false
   return failure.error === latest.error && isRepriseError(failure.error, 'DEADLINE_EXCEEDED')
 }

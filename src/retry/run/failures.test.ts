@@ -2,7 +2,6 @@ import { describe, expect, it, vi } from 'vitest'
 import { classify, Flaky, failing, settle, setup } from '../../../test/retry/virtual-policy.js'
 import { conditional, readOnly } from '../guard.js'
 import { historyOf } from '../history.js'
-import type { RetryPolicyOptions } from '../options.js'
 import { consecutiveBreaker } from '../target/breaker.js'
 import { tokenBudget } from '../target/budget.js'
 import { UnknownOutcomeError } from '../unknown-outcome.js'
@@ -85,97 +84,6 @@ describe('a conditional write', () => {
         UnknownOutcomeError,
       )
     }
-  })
-})
-
-describe('somebody who looks at the world and never comes back', () => {
-  const lookers = (seen: AbortSignal[]) => {
-    const look = (signal: AbortSignal) => {
-      seen.push(signal)
-      return new Promise<undefined>(() => {})
-    }
-    const conflict = Object.assign(new Error('version moved on'), { status: 412 })
-    const errors = [new Flaky(), conflict]
-    return {
-      resolve: (options: RetryPolicyOptions) => {
-        const { policy, clock } = setup(options)
-        const once = policy.once(() => Promise.reject(new Flaky()), { resolve: (_error, signal) => look(signal) })
-        return { clock, ended: once.catch((error: unknown) => error) }
-      },
-      compare: (options: RetryPolicyOptions) => {
-        const { policy, clock } = setup({ ...options, budget: false })
-        const run = policy.run(conditional({ compare: look }), () => Promise.reject(errors.shift() ?? conflict))
-        return { clock, ended: run.catch((error: unknown) => error) }
-      },
-    }
-  }
-
-  it.each(['resolve', 'compare'] as const)('%s has a minute, or until the deadline', async (way) => {
-    for (const [options, limitMs, code] of [
-      [{}, 60_000, 'ATTEMPT_TIMEOUT'],
-      [{ deadline: '5m' }, 300_000, 'DEADLINE_EXCEEDED'],
-      [{ deadline: '5s' }, 5_000, 'DEADLINE_EXCEEDED'],
-    ] as const) {
-      const seen: AbortSignal[] = []
-      const { clock, ended } = lookers(seen)[way](options)
-      let error: unknown
-      void ended.then((reason) => {
-        error = reason
-      })
-      await clock.advance(limitMs - 1)
-      expect(seen.map(({ aborted }) => aborted)).toEqual([false])
-      expect(error).toBeUndefined()
-      await clock.advance(101)
-      expect(error).toMatchObject({ code: 'UNKNOWN_OUTCOME', suppressed: [{ code }] })
-      expect(seen[0]?.aborted).toBe(true)
-      expect(clock.pendingTimers).toBe(0)
-    }
-  })
-})
-
-describe('an error that nobody classified', () => {
-  it('comes back as it is under a guard, and its history says how to classify it', async () => {
-    const { policy } = setup()
-    const thrown = new Error('E1234')
-    await expect(policy.run(readOnly(), () => Promise.reject(thrown))).rejects.toBe(thrown)
-    expect(historyOf(thrown)).toMatchObject({ stop: 'permanent', hint: expect.stringContaining('`classify`') })
-    const known = Object.assign(new Error('no'), { status: 404 })
-    await expect(policy.run(readOnly(), () => Promise.reject(known))).rejects.toBe(known)
-    expect(historyOf(known)).not.toHaveProperty('hint')
-  })
-
-  it('has the same history where it is the cause of an unknown outcome, and the message says it too', async () => {
-    const { policy } = setup()
-    const thrown = new Error('E1234')
-    const unknown = await policy.once(() => Promise.reject(thrown)).catch((error: unknown) => error as Error)
-    expect(unknown).toMatchObject({ code: 'UNKNOWN_OUTCOME', cause: thrown })
-    expect(historyOf(thrown)).toEqual(historyOf(unknown))
-    expect((unknown as Error).message).toContain(historyOf(unknown)?.hint)
-  })
-})
-
-describe('the error of attempts that disagree', () => {
-  const run = async (guarded: boolean, ...errors: Error[]) => {
-    const { policy, clock } = setup({ attempts: errors.length })
-    let call = 0
-    const body = () => Promise.reject(errors[call++])
-    const thrown = await settle(clock, guarded ? policy.run(readOnly(), body) : policy.once(body)).catch(
-      (e: unknown) => e,
-    )
-    expect(call).toBe(errors.length)
-    return errors.indexOf(thrown as Error)
-  }
-
-  it('is the latest that may have had an effect', async () => {
-    expect(await run(true, new Flaky('maybe'), new Flaky('maybe'), new Flaky('no'))).toBe(1)
-    expect(await run(true, new Flaky('maybe'), new Flaky('no'), new Flaky('no'))).toBe(0)
-    expect(await run(true, new Flaky('no'), new Flaky('maybe'))).toBe(1)
-  })
-
-  it.each([true, false])('is the last one where none may have had an effect; guarded: %s', async (guarded) => {
-    expect(await run(guarded, new Flaky('no'), new Flaky('no'), new Flaky('no'))).toBe(2)
-    const definite = Object.assign(new Error('not found'), { status: 404 })
-    expect(await run(guarded, new Flaky('no'), definite)).toBe(1)
   })
 })
 

@@ -5,8 +5,9 @@ import { type CancelTimer, whenAborted } from '../../kernel/index.js'
 import { type RetryHedgeEvent, retryHedge } from '../../telemetry/index.js'
 import type { StopReason } from '../decide-repeat.js'
 import { type Call, RunningAttempt } from './call.js'
+import { endCall, leaveCall } from './end-of-call.js'
 import { repeatsLeft } from './layers.js'
-import { cancelBody, type Failure, failureIn, letGoOf } from './returned.js'
+import { type AttemptFailure, failureIn, letGoOf } from './returned.js'
 
 /** Makes a call with hedges. The losers' signals are aborted. */
 export function hedged<Result>(call: Call<Result>): Promise<Result> {
@@ -39,7 +40,7 @@ class Hedges<Result> {
     // deadline.
     if (signal !== undefined) {
       this.#leaveSignal = whenAborted(signal, () => {
-        if (this.#running.size === 0) this.#finish(() => this.#reject(this.#call.left(signal.reason)))
+        if (this.#running.size === 0) this.#finish(() => this.#reject(leaveCall(this.#call, signal.reason)))
       })
     }
     this.#send()
@@ -71,14 +72,14 @@ class Hedges<Result> {
     this.#plan(settings.hedgeAfterMs ?? 0)
     const ended = await call.inTime(attempt).then(
       (result) => failureIn<Result>(Object(result), settings.classify) ?? { result: result as Result },
-      (error: unknown): Failure<Result> => ({ returned: false, error }),
+      (error: unknown): AttemptFailure<Result> => ({ returned: false, error }),
     )
     this.#running.delete(attempt)
     // A loser that succeeds after all was cancelled: it counts for nothing, as with gRPC.
     if (this.#done) {
       settings.breaker?.ignored(pass)
-      if ('returned' in ended) letGoOf(ended)
-      else cancelBody(ended.result)
+      if (!('returned' in ended)) letGoOf(ended.result)
+      else if (ended.returned) letGoOf(ended.value)
     } else if ('returned' in ended) await this.#failed(number, ended, pass)
     else this.#succeeded(ended.result, pass)
   }
@@ -88,7 +89,7 @@ class Hedges<Result> {
     this.#finish(() => this.#resolve(result))
   }
 
-  async #failed(number: number, failure: Failure<Result>, pass: number): Promise<void> {
+  async #failed(number: number, failure: AttemptFailure<Result>, pass: number): Promise<void> {
     const { clock, rules } = this.#call.settings
     // Where no more are sent, none is to be paid for either.
     const made = this.#mayHedge ? this.#sent : rules.attempts
@@ -168,7 +169,7 @@ class Hedges<Result> {
   }
 
   #endIfNothingIsOut(reason: StopReason): void {
-    if (this.#running.size === 0 && this.#cancelNext === undefined) this.#end(() => this.#call.end(reason))
+    if (this.#running.size === 0 && this.#cancelNext === undefined) this.#end(() => endCall(this.#call, reason))
   }
 
   #end(value: () => Result): void {

@@ -130,11 +130,10 @@ describe('failureIn', () => {
   it('is let go of only where nobody reads it', async () => {
     const read = new Response('x', { status: 500 })
     const reader = read.body?.getReader()
-    letGoOf(failureIn(read, defaultClassifier))
+    letGoOf(read)
     expect(await reader?.read()).toMatchObject({ done: false })
     letGoOf(undefined)
-    letGoOf({ returned: false, error: read })
-    letGoOf({ returned: true, verdict: transient('busy', 'no'), value: { body: 1 } })
+    letGoOf({ body: 1 })
   })
 })
 

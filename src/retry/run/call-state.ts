@@ -1,0 +1,71 @@
+// What one call of a policy knows: its policy with nothing left to default, and what went wrong so far. Types alone, so
+// that the files that make attempts, look at the world and end the call share them.
+
+import type { Clock, Random, RepriseError } from '../../kernel/index.js'
+import type { PolicyRules } from '../decide-repeat.js'
+import type { ForeignLayer } from '../foreign-layers.js'
+import type { Guard } from '../guard.js'
+import type { AttemptRecord } from '../history.js'
+import type { Breaker } from '../target/breaker.js'
+import type { Classifier, Verdict } from '../verdict.js'
+import type { Layer, OpenLayer } from './layers.js'
+import type { AttemptFailure } from './returned.js'
+import type { LimitedCall, Timeouts } from './timeouts.js'
+
+/** A policy as its calls see it: options resolved, nothing left to default. */
+export interface PolicySettings extends Layer {
+  readonly rules: PolicyRules
+  /** Whether it was declared that there are no layers inside. */
+  readonly innermost: boolean
+  /** Layers that are not ours, as they were declared. */
+  readonly foreignLayers: readonly ForeignLayer[] | undefined
+  readonly breaker: Breaker | undefined
+  readonly deadlineMs: number | undefined
+  readonly attemptTimeoutMs: number | undefined
+  readonly hedgeAfterMs: number | undefined
+  readonly classify: Classifier
+  readonly clock: Clock
+  readonly random: Random
+  readonly timeouts: Timeouts
+  /** How many times a verdict said to discard. */
+  discards: number
+}
+
+/** What went wrong in a call so far. */
+export interface Failures<Result> {
+  readonly records: AttemptRecord[]
+  /** What the latest failure meant. */
+  verdict: Verdict
+  latest: AttemptFailure<Result> | undefined
+  /** The latest that may have had an effect. */
+  latestMaybe: AttemptFailure<Result> | undefined
+  /** What was thrown while somebody looked at the world. */
+  suppressed: readonly unknown[]
+  /** Whether the budget has been told of this call: it counts once, however many of its attempts report. */
+  isCounted: boolean
+  /**
+   * In a hedged call: whether the budget has said yes to a repeat that is not sent yet. Failures until then share it.
+   */
+  isPaid: boolean
+  /** The latest wait that was a step of the backoff, in ms. */
+  delayMs: number
+  /** The failures before the latest pushback, after which the backoff starts anew. */
+  before: number
+  deadlineError: RepriseError | undefined
+}
+
+/** A call that has failed at least once, for what looks at the world for it and for what ends it. */
+export interface CallState<Result> extends LimitedCall, OpenLayer {
+  readonly settings: PolicySettings
+  readonly guard: Guard | undefined
+  /** Which call of a policy it is, counted over the process. */
+  readonly number: number
+  readonly failures: Failures<Result>
+  /** Lets go of the answers that failed attempts returned, but for one that is kept. */
+  letGo(kept: AttemptFailure<Result> | undefined): void
+}
+
+/** A call that ends with a value although an attempt failed. */
+export interface EndValue<Result> {
+  readonly value: Result
+}
