@@ -45,7 +45,7 @@ export {
   type Outcome,
   type ValueCodec,
 } from './outcome.js'
-export type { JsonOf, Keepable, Storable } from './storable.js'
+export type { JsonOf, Keepable, Recoverable, Storable } from './storable.js'
 export { leasedStoreOf } from './upkeep/known-operations.js'
 export type { Looked } from './upkeep/look.js'
 export { type Known, lookup } from './upkeep/lookup.js'

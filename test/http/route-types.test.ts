@@ -5,7 +5,13 @@ import type { Pool } from 'pg'
 import ts from 'typescript'
 import { expect, expectTypeOf, it } from 'vitest'
 import { atomicRoute, invalid, leasedRoute, type Route, reply } from '../../src/http/core/index.js'
-import { idempotent } from '../../src/http/express/index.js'
+import { idempotent, idempotentLeased as onExpress } from '../../src/http/express/index.js'
+import { idempotentLeased as onFastify } from '../../src/http/fastify/index.js'
+import { idempotentLeased as onFetch } from '../../src/http/fetch/index.js'
+import { idempotentLeased as onHono } from '../../src/http/hono/index.js'
+import { idempotentLeased as onKoa } from '../../src/http/koa/index.js'
+import { IdempotentLeased as onNest } from '../../src/http/nest/index.js'
+import { idempotentLeased as onNode } from '../../src/http/node/index.js'
 import { hold, type Lease } from '../../src/idempotency/index.js'
 import type { Key } from '../../src/identity/index.js'
 import { type MemoryTransaction, memory } from '../../src/stores/memory/index.js'
@@ -150,4 +156,48 @@ it('does not compile where something is missing or cannot be', () => {
     },
   ]
   expect(wrong.length).toBe(8)
+})
+
+it('demands a recovery of a leased route in every adapter, unless its effect is repeatable', () => {
+  const db = memory({ name: 'shop' })
+  const usual = { name: 'x', principal: () => 'ada' } as const
+  const repeatable = { ...usual, reversibility: 'repeatable' } as const
+  const compensable = { ...usual, reversibility: 'compensable' } as const
+  const handler = () => reply(204)
+  // Never called: what is of interest is that these compile, and those do not.
+  const right = [
+    () => leasedRoute(db, repeatable, handler),
+    () => onExpress(db, repeatable, handler),
+    () => onFastify(db, repeatable, handler),
+    () => onFetch(db, repeatable, handler),
+    () => onHono(db, repeatable, handler),
+    () => onKoa(db, repeatable, handler),
+    () => onNest(repeatable),
+    () => onNode(db, repeatable, handler),
+    () => leasedRoute(db, { ...repeatable, recover: hold() }, handler),
+    () => onNest({ ...compensable, recover: hold() }),
+  ]
+  const wrong = [
+    // @ts-expect-error nothing says what is done where the effect may have happened
+    () => leasedRoute(db, usual, handler),
+    // @ts-expect-error an effect that can be undone is not one that can be repeated
+    () => leasedRoute(db, compensable, handler),
+    // @ts-expect-error undefined is no recovery
+    () => leasedRoute(db, { ...usual, recover: undefined }, handler),
+    // @ts-expect-error nor through an adapter
+    () => onExpress(db, usual, handler),
+    // @ts-expect-error nor through an adapter
+    () => onFastify(db, usual, handler),
+    // @ts-expect-error nor through an adapter
+    () => onFetch(db, usual, handler),
+    // @ts-expect-error nor through an adapter
+    () => onHono(db, usual, handler),
+    // @ts-expect-error nor through an adapter
+    () => onKoa(db, usual, handler),
+    // @ts-expect-error nor through an adapter
+    () => onNest(usual),
+    // @ts-expect-error nor through an adapter
+    () => onNode(db, usual, handler),
+  ]
+  expect([right.length, wrong.length]).toEqual([10, 10])
 })

@@ -1,6 +1,6 @@
 // Options of a route: who calls, what is bound to a key, and every default of the layer, to be changed one by one.
 
-import type { CallOptions, LeasedOptions, OperationOptions, Recover } from '../../../idempotency/index.js'
+import type { CallOptions, LeasedOptions, OperationOptions, Recover, Recoverable } from '../../../idempotency/index.js'
 import type { FieldRule, KeyFieldOptions } from '../../../identity/index.js'
 import type { Duration } from '../../../kernel/index.js'
 import type { TransactionOptions } from '../../../transaction/index.js'
@@ -127,8 +127,17 @@ export interface AtomicRouteOptions<Native, Input, Who extends Principal = Princ
   extends RouteOptions<Native, Input, Who>,
     TransactionOptions {}
 
-/** Options of a leased route. */
-export interface LeasedRouteOptions<Native, Input, Who extends Principal = Principal>
+/**
+ * Options of a leased route. One that does not say what is done where its effect may have happened does not compile.
+ */
+export type LeasedRouteOptions<Native, Input, Who extends Principal = Principal> = LeasedRouteMembers<
+  Native,
+  Input,
+  Who
+> &
+  Recoverable
+
+interface LeasedRouteMembers<Native, Input, Who extends Principal>
   extends RouteOptions<Native, Input, Who>,
     Pick<
       LeasedOptions<Arrival<Native, Input>, Answer, 'answer'>,
