@@ -8,6 +8,8 @@ export interface OperationLeaseEvent {
   readonly operation: string
   /** The name of the store that keeps its records. */
   readonly domain: string
+  /** The name of the record, a digest, by which `inspect` finds it. */
+  readonly id: string
   /**
    * `claimed`: a claim was made. `taken-over`: one that may have had its effect was taken over. `renewal-failed`: a
    * heartbeat was not confirmed, and is tried again. `lost`: the claim is no longer held. `asked`: the recovery said

@@ -1,6 +1,6 @@
 // The errors of a store that is away or full: in our words, with the driver's own error as the cause.
 
-import { RepriseError } from '../kernel/index.js'
+import { defined, RepriseError } from '../kernel/index.js'
 import { transactionAttempt } from '../telemetry/index.js'
 
 /** A driver may put much into a message. */
@@ -18,11 +18,18 @@ export function storeUnreachable(domain: string, cause: unknown): RepriseError {
 /**
  * The error of a statement on records that met a full disk. It is told on the channel of failed transactions, as an
  * alarm: the statement was a transaction of its own, and another try would end in the same way.
+ *
+ * @param about The record that it was about; undefined where it was about many.
  */
-export function storeFull(domain: string, sign: string, cause: unknown): RepriseError {
+export function storeFull(
+  domain: string,
+  sign: string,
+  cause: unknown,
+  about: { readonly id?: string | undefined; readonly operation?: string | undefined } = {},
+): RepriseError {
   if (transactionAttempt.hasSubscribers) {
     const ruling = { outcome: 'aborted', help: 'permanent', alarm: true, stop: 'permanent' } as const
-    transactionAttempt.publish({ domain, attempt: 1, phase: 'body', sign, ...ruling })
+    transactionAttempt.publish({ domain, ...defined(about), attempt: 1, phase: 'body', sign, ...ruling })
   }
   const message = `The disk of the store ${domain} is full: nothing was written.`
   return new RepriseError('STORE_FULL', message, { cause, details: { domain } })

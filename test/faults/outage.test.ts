@@ -78,7 +78,9 @@ describe('COMMIT that is not answered', () => {
 })
 
 describe('a full disk', () => {
-  it('of PostgreSQL ends a leased call at once, with an alarm', async () => {
+  const named = { domain: 'full', operation: 'charge', id: expect.stringMatching(/^sha256:/) }
+
+  it('of PostgreSQL ends a leased call at once, with an alarm that names operation and record', async () => {
     const pool = new pg.Pool({ connectionString: server.url })
     const db = postgres({ pool, name: 'full' })
     await db.migrate()
@@ -91,11 +93,20 @@ describe('a full disk', () => {
     events.length = 0
     const error = await caught(charging(db)({ key: mintKey(), amount: 5 }, { deadline: '300s' }))
     expect(error).toMatchObject({ code: 'STORE_FULL', cause: { code: '53100' } })
-    expect(events).toMatchObject([{ domain: 'full', sign: '53100', alarm: true, stop: 'permanent' }])
+    expect(events).toMatchObject([{ ...named, sign: '53100', alarm: true, stop: 'permanent' }])
+    // The same where the claim was written, and its outcome finds no room.
+    await withClient(server.url, (client) =>
+      client.query(`
+        drop trigger no_room on reprise_marker;
+        create trigger no_room before update on reprise_marker for each row execute function no_room()`),
+    )
+    events.length = 0
+    await caught(charging(postgres({ pool, name: 'full' }))({ key: mintKey(), amount: 5 }, { deadline: '2s' }))
+    expect(events[0]).toMatchObject({ ...named, sign: '53100', alarm: true })
     await pool.end()
   })
 
-  it('of SQLite ends a leased call at once, with an alarm', async () => {
+  it('of SQLite ends a leased call at once, with an alarm that names operation and record', async () => {
     const file = freshFile()
     const roomy = sqlite({ name: 'roomy', file })
     await roomy.migrate()
@@ -115,7 +126,7 @@ describe('a full disk', () => {
       await charge({ key: mintKey(), amount: 5 }, { deadline: '300s' }).catch((error) => errors.push(error))
     }
     expect(errors).toMatchObject([{ code: 'STORE_FULL' }])
-    expect(events).toMatchObject([{ domain: 'full', sign: 'SQLITE_FULL', alarm: true }])
+    expect(events).toMatchObject([{ ...named, sign: 'SQLITE_FULL', alarm: true }])
     await db.close()
   })
 })

@@ -3,7 +3,12 @@ import { expect, it } from 'vitest'
 import { happened, leased, resolve } from '../../src/idempotency/index.js'
 import { type Key, mintKey, scope } from '../../src/identity/index.js'
 import { memory } from '../../src/stores/memory/index.js'
-import { operationSweep, transactionAttempt } from '../../src/telemetry/index.js'
+import {
+  type OperationLeaseEvent,
+  operationLease,
+  operationSweep,
+  transactionAttempt,
+} from '../../src/telemetry/index.js'
 
 const identity = { scope: () => scope('north'), key: (key: Key) => key, window: '24h' } as const
 
@@ -44,5 +49,19 @@ it('the event of a sweep names operation and record', async () => {
   const events = await heard(operationSweep.name, () => db.sweep([charge]))
   expect(events).toEqual([
     { domain: 'shop', operation: 'charge', id: expect.stringMatching(/^sha256:/), what: 'succeeded' },
+  ])
+})
+
+it('every event of a claim names operation and record', async () => {
+  const db = memory({ name: 'shop' })
+  const options = { ...identity, store: db, lease: '30s', recover: resolve(() => happened('receipt')) } as const
+  const charge = leased('charge', { ...options, run: async () => 'receipt' })
+  const events = await heard(operationLease.name, () => charge(mintKey()))
+  const { id } = events[0] as OperationLeaseEvent
+  expect(id).toMatch(/^sha256:/)
+  const named = { domain: 'shop', operation: 'charge', id }
+  expect(events).toMatchObject([
+    { ...named, what: 'claimed' },
+    { ...named, what: 'completed' },
   ])
 })

@@ -183,7 +183,8 @@ export class HeldClaim {
     if (!operationLease.hasSubscribers) return
     const { settings, domain } = this.#plan
     const { fence, claims } = this
-    operationLease.publish({ operation: settings.name, domain: domain.name, what, fence, claims, ...defined({ why }) })
+    const names = { operation: settings.name, domain: domain.name, id: this.id }
+    operationLease.publish({ ...names, what, fence, claims, ...defined({ why }) })
   }
 
   async #renewOnce(): Promise<void> {

@@ -28,7 +28,7 @@ export {
   recordMigrationName,
 } from './records/migration.js'
 export { claimed, type Procedure, perform, performAsync, reclaimed } from './records/procedures.js'
-export { leftMs, type RecordRunner, SqlRecords, tooLate } from './records/records.js'
+export { leftMs, type RecordRunner, SqlRecords, tooLate, type WrittenRecord } from './records/records.js'
 export {
   isOurFormat,
   type RecordRow,

@@ -14,6 +14,7 @@ import {
   type RecordRunner,
   type SqlAnswer,
   tooLate,
+  type WrittenRecord,
 } from '../../sql/index.js'
 import { heedNotices, isUnreplicated, untilReplicated } from '../asking/replicated.js'
 import { learnBackend } from '../asking/trace.js'
@@ -55,12 +56,16 @@ export class StatementRunner implements RecordRunner {
   }
 
   // Every procedure of this dialect is one statement, at most followed by another look.
-  async write<Result>(procedure: () => Procedure<Result>, limits: RecordLimits): Promise<Result> {
-    return performAsync(procedure(), (query) => this.#send(query, limits))
+  async write<Result>(
+    procedure: () => Procedure<Result>,
+    limits: RecordLimits,
+    about?: WrittenRecord,
+  ): Promise<Result> {
+    return performAsync(procedure(), (query) => this.#send(query, limits, about))
   }
 
   // Sent again where the server proves that it did nothing: another transaction was in its way.
-  async #send(query: Query, limits: RecordLimits): Promise<SqlAnswer> {
+  async #send(query: Query, limits: RecordLimits, about?: WrittenRecord): Promise<SqlAnswer> {
     for (let round = 1; ; round++) {
       try {
         const { rows, rowCount } = await this.#once(query, limits)
@@ -69,14 +74,14 @@ export class StatementRunner implements RecordRunner {
         const signs = signsOf(error)
         if (signs.some((sign) => unprepared.has(sign))) this.#prepares = false
         if (round < mostRounds && signs.some((sign) => harmless.has(sign))) continue
-        throw this.#shown(error, signs)
+        throw this.#shown(error, signs, about)
       }
     }
   }
 
-  #shown(error: unknown, signs: readonly string[]): unknown {
+  #shown(error: unknown, signs: readonly string[], about: WrittenRecord | undefined): unknown {
     if (postgresDialect.isMissing(signs, '')) return migrationMissing(error)
-    return signs.includes('53100') ? storeFull(this.#parts.domain, '53100', error) : error
+    return signs.includes('53100') ? storeFull(this.#parts.domain, '53100', error, about) : error
   }
 
   async #once({ text, values }: Query, limits: RecordLimits): Promise<PostgresAnswer> {

@@ -15,6 +15,7 @@ import type {
   RecordQuery,
   Records,
   Seen,
+  StoredRecord,
   Written,
 } from '../../../atomicity/index.js'
 import type { StoredKey } from '../../../identity/index.js'
@@ -24,6 +25,13 @@ import { type Procedure, proceduresOf, type RecordProcedures } from './procedure
 import { auditOf, namedRecords, type RecordRow, seenIn } from './rows.js'
 import type { Query, RecordStatements } from './statements.js'
 
+/** The record that a write is about, for what is told where it fails. */
+export interface WrittenRecord {
+  readonly id: StoredKey
+  /** Undefined: a transaction with a key, which has none, or it is not known. */
+  readonly operation: string | undefined
+}
+
 /** How a store runs statements on its records. Each call ends with its limits, and is a commit of its own. */
 export interface RecordRunner {
   /** Runs one statement that reads. */
@@ -31,8 +39,10 @@ export interface RecordRunner {
   /**
    * Performs a procedure. Where the dialect cannot write inside WITH, all of it is one transaction, which reads what is
    * committed or has the lock of the whole store.
+   *
+   * @param about Undefined: it writes to many records.
    */
-  write<Result>(procedure: () => Procedure<Result>, limits: RecordLimits): Promise<Result>
+  write<Result>(procedure: () => Procedure<Result>, limits: RecordLimits, about?: WrittenRecord): Promise<Result>
 }
 
 /** All records of a store. */
@@ -55,17 +65,21 @@ export class SqlRecords implements Records {
   }
 
   insert(id: StoredKey, draft: RecordDraft, limits: RecordLimits): Promise<Written> {
-    return this.#runner.write(() => this.#procedures.insert(id, draft), limits)
+    return this.#runner.write(() => this.#procedures.insert(id, draft), limits, { id, operation: draft.operation })
   }
 
   swap(
     id: StoredKey,
-    over: Expected,
+    // Whoever has read the record gives all of it.
+    over: Expected & Partial<Pick<StoredRecord, 'operation'>>,
     change: RecordChange | null,
     limits: RecordLimits,
     note?: AuditNote,
   ): Promise<Written> {
-    return this.#runner.write(() => this.#procedures.swap(id, over, change, note), limits)
+    return this.#runner.write(() => this.#procedures.swap(id, over, change, note), limits, {
+      id,
+      operation: over.operation,
+    })
   }
 
   due(query: DueQuery, limits: RecordLimits): Promise<readonly NamedRecord[]> {

@@ -17,6 +17,7 @@ import {
   type SqlAnswer,
   sqliteDialect,
   tooLate,
+  type WrittenRecord,
   whileBusy,
 } from '../../sql/index.js'
 import type { Connections } from '../connection/connections.js'
@@ -81,8 +82,12 @@ export class SqliteRecordRunner implements RecordRunner {
     })
   }
 
-  async write<Result>(procedure: () => Procedure<Result>, limits: RecordLimits): Promise<Result> {
-    return this.#inTime(limits, async (left) => {
+  async write<Result>(
+    procedure: () => Procedure<Result>,
+    limits: RecordLimits,
+    about?: WrittenRecord,
+  ): Promise<Result> {
+    const work = async (left: number): Promise<Result> => {
       const waitMs = this.#turnWaitMs(limits, left)
       const taken = await this.#parts.connections.take({
         waitMs,
@@ -105,7 +110,8 @@ export class SqliteRecordRunner implements RecordRunner {
       } finally {
         taken.giveBack(fate)
       }
-    })
+    }
+    return this.#inTime(limits, work, about)
   }
 
   // The usual way, in which nobody waits, without a promise. Undefined: somebody is in the way, or it is too late.
@@ -154,7 +160,11 @@ export class SqliteRecordRunner implements RecordRunner {
     return Math.min(left, Math.max(connectionWaitMs, lockDeadline.expiresAtMs - clock.monotonicMs()))
   }
 
-  async #inTime<Result>(limits: RecordLimits, work: (left: number) => Promise<Result>): Promise<Result> {
+  async #inTime<Result>(
+    limits: RecordLimits,
+    work: (left: number) => Promise<Result>,
+    about?: WrittenRecord,
+  ): Promise<Result> {
     const { clock } = this.#parts
     const left = leftMs(limits, clock)
     if (left <= 0) throw tooLate()
@@ -162,7 +172,7 @@ export class SqliteRecordRunner implements RecordRunner {
       return await work(left)
     } catch (error) {
       if (this.#parts.classify(error, 'committing').sign === 'SQLITE_FULL') {
-        throw storeFull(this.#parts.domain, 'SQLITE_FULL', error)
+        throw storeFull(this.#parts.domain, 'SQLITE_FULL', error, about)
       }
       const shown = isBusy(error) ? new LockTimeoutError(error, []) : error
       const waited = shown !== error || isRepriseError(error, 'POOL_EXHAUSTED')
