@@ -1,7 +1,7 @@
 // What one call is about: which intent, with which content, and until when. Settled once, from a copy of the input that
 // nobody else holds, before anything else.
 
-import type { BoundContent } from '../atomicity/index.js'
+import { type BoundContent, isSameContent, recordFormat } from '../atomicity/index.js'
 import {
   type Content,
   currentDeadline,
@@ -23,6 +23,8 @@ import {
   sha256,
 } from '../kernel/index.js'
 import type { CallOptions } from './definition.js'
+import { mismatch } from './errors.js'
+import type { Ending } from './outcome.js'
 import { type OperationSettings, optionMs } from './settings.js'
 
 /** The identity of one call. It never changes, whatever the body or the caller does to the input. */
@@ -150,4 +152,13 @@ function shallow(value: object): object {
     }
   }
   return Object.getPrototypeOf(value) === null ? Object.setPrototypeOf(copy, null) : copy
+}
+
+/**
+ * How a call ends that waited for the leader of its queue: with what the leader told, if that is about the same
+ * content. Refuses with OPERATION_MISMATCH.
+ */
+export function followed(identity: BoundContent, told: Ending): Ending {
+  if (!isSameContent(identity, { format: recordFormat, fingerprint: told.fingerprint })) throw mismatch()
+  return { ...told, own: false, whole: undefined, cause: undefined }
 }

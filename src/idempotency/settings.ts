@@ -88,7 +88,8 @@ export function operationSettings<Input, Result, Code extends string>(
 ): OperationSettings<Input> {
   checkDefinition(name, options)
   for (const option of Object.keys(options)) {
-    if (!sharedOptions.includes(option) && !names.includes(option)) throw invalid(option, 'There is no such option.')
+    if (!sharedOptions.includes(option) && !names.includes(option))
+      throw invalidOption(option, 'There is no such option.')
   }
   if (typeof options.scope !== 'function') {
     throw new RepriseError(
@@ -100,7 +101,7 @@ export function operationSettings<Input, Result, Code extends string>(
   checkFields(options)
   const times = timesOf(options, leaseMs)
   const { key, scope, content, fields, terminal, duplicates = 'wait', reversibility = 'guarded' } = options
-  if (duplicates !== 'wait' && duplicates !== 'refuse') throw invalid('duplicates', "It is 'wait' or 'refuse'.")
+  if (duplicates !== 'wait' && duplicates !== 'refuse') throw invalidOption('duplicates', "It is 'wait' or 'refuse'.")
   return {
     name,
     mode,
@@ -122,13 +123,13 @@ export function operationSettings<Input, Result, Code extends string>(
 /** Refuses with OPERATION_INVALID what is no name, or no options. */
 export function checkDefinition(name: unknown, options: unknown): void {
   if (typeof name !== 'string' || !nameShape.test(name)) {
-    throw invalid('name', 'An operation is named by 1 to 128 letters, digits and _ . : / -, a letter first.')
+    throw invalidOption('name', 'An operation is named by 1 to 128 letters, digits and _ . : / -, a letter first.')
   }
-  if (typeof options !== 'object' || options === null) throw invalid('options', 'An operation needs its options.')
+  if (typeof options !== 'object' || options === null) throw invalidOption('options', 'An operation needs its options.')
 }
 
 /** The refusal of an option. */
-export function invalid(option: string, message: string, cause?: unknown): RepriseError {
+export function invalidOption(option: string, message: string, cause?: unknown): RepriseError {
   return new RepriseError('OPERATION_INVALID', `The option ${option} is not valid. ${message}`, {
     details: { option },
     ...defined({ cause }),
@@ -151,27 +152,27 @@ export function optionMs(option: string, duration: Duration, minMs: number): num
 
 function checkFunctions(options: OperationOptions<never, unknown> & { readonly run: unknown }): void {
   const { key, run, content, terminal } = options as unknown as Record<string, unknown>
-  if (typeof key !== 'function') throw invalid('key', 'It is a function from an input to its key.')
-  if (typeof run !== 'function') throw invalid('run', 'It is the function that does the work.')
+  if (typeof key !== 'function') throw invalidOption('key', 'It is a function from an input to its key.')
+  if (typeof run !== 'function') throw invalidOption('run', 'It is the function that does the work.')
   if (content !== undefined && content !== 'none' && typeof content !== 'function') {
-    throw invalid('content', "It is a function from an input to its content, or 'none'.")
+    throw invalidOption('content', "It is a function from an input to its content, or 'none'.")
   }
   if (terminal !== undefined && typeof terminal !== 'function') {
-    throw invalid('terminal', 'It is a function from an error to a failure.')
+    throw invalidOption('terminal', 'It is a function from an error to a failure.')
   }
 }
 
 function checkFields({ fields, content }: OperationOptions<never, unknown>): void {
   if (fields === undefined) return
-  if (content === 'none') throw invalid('fields', "With the content 'none' there is nothing to choose from.")
+  if (content === 'none') throw invalidOption('fields', "With the content 'none' there is nothing to choose from.")
   const names = typeof fields === 'object' && fields !== null ? Object.keys(fields) : []
   if (names.length !== 1 || (names[0] !== 'only' && names[0] !== 'omit')) {
-    throw invalid('fields', 'It is { only: […] } or { omit: […] }.')
+    throw invalidOption('fields', 'It is { only: […] } or { omit: […] }.')
   }
   try {
     checkFieldRule(fields)
   } catch (cause) {
-    throw invalid('fields', isRepriseError(cause) ? cause.message : 'It lists JSON Pointers.', cause)
+    throw invalidOption('fields', isRepriseError(cause) ? cause.message : 'It lists JSON Pointers.', cause)
   }
 }
 
@@ -189,7 +190,7 @@ function timesOf(options: OperationOptions<never, unknown>, leaseMs: number | un
   }
   const oldestKeyMs = options.oldestKey === undefined ? undefined : optionMs('oldestKey', options.oldestKey, 1)
   if (oldestKeyMs !== undefined && oldestKeyMs > windowMs) {
-    throw invalid(
+    throw invalidOption(
       'oldestKey',
       'A key that is accepted for longer than its outcome is remembered would be carried out anew.',
     )
@@ -200,22 +201,22 @@ function timesOf(options: OperationOptions<never, unknown>, leaseMs: number | un
 
 function codesOf(codes: readonly string[]): ReadonlySet<string> {
   const sound = Array.isArray(codes) && codes.every((code) => typeof code === 'string' && codeShape.test(code))
-  if (!sound) throw invalid('failures', 'It lists codes of 1 to 64 letters, digits and _ . -, a letter first.')
+  if (!sound) throw invalidOption('failures', 'It lists codes of 1 to 64 letters, digits and _ . -, a letter first.')
   return new Set(codes)
 }
 
 function reversibilityOf(word: Reversibility): Reversibility {
   if (['repeatable', 'guarded', 'compensable', 'irreversible'].includes(word)) return word
-  throw invalid('reversibility', 'It is repeatable, guarded, compensable or irreversible.')
+  throw invalidOption('reversibility', 'It is repeatable, guarded, compensable or irreversible.')
 }
 
 function mintedByOf(words: string): string {
   if (typeof words === 'string' && words.length > 0 && words.length <= 200) return words
-  throw invalid('mintedBy', 'It is a text of 1 to 200 characters.')
+  throw invalidOption('mintedBy', 'It is a text of 1 to 200 characters.')
 }
 
 function whole(option: 'waiters' | 'largestOutcome', value: number, most: number): number {
-  return demandWhole(value, 0, most, (why) => invalid(option, why))
+  return demandWhole(value, 0, most, (why) => invalidOption(option, why))
 }
 
 /** What the mode of an operation says of it. */

@@ -21,7 +21,7 @@ import { type FixedRequest, isSafe } from './request.js'
 import { CallSoFar } from './so-far.js'
 
 /** What a client knows, for all of its calls. */
-export interface Known {
+export interface ClientSettings {
   /** The fetch that sends. */
   readonly fetch: typeof fetch
   /** What time is measured with. */
@@ -45,7 +45,7 @@ type AttemptResult<Value> = Answer<Value> | ReturnedVerdict<Answer<Value>>
 
 /** One call, from its first attempt to its last. */
 export class ClientCall<Value> {
-  readonly #known: Known
+  readonly #settings: ClientSettings
   readonly #request: FixedRequest
   readonly #guard: Guard | undefined
   readonly #how: Reader<Value> | undefined
@@ -61,13 +61,13 @@ export class ClientCall<Value> {
    * @param repeats Whether this client repeats the call, so that those below should not.
    */
   constructor(
-    known: Known,
+    settings: ClientSettings,
     request: FixedRequest,
     guard: Guard | undefined,
     how: Reader<Value> | undefined,
     repeats: boolean,
   ) {
-    this.#known = known
+    this.#settings = settings
     this.#request = request
     this.#guard = guard
     this.#how = how
@@ -95,7 +95,7 @@ export class ClientCall<Value> {
     } catch (error) {
       trail.leaveSignal?.()
       if (typeof error === 'object' && error !== null && error !== this.#stray) {
-        this.#known.judged.set(error, this.#adjusted(this.#blame(error, trail), attempt, trail))
+        this.#settings.judged.set(error, this.#adjusted(this.#blame(error, trail), attempt, trail))
       }
       throw error
     }
@@ -118,7 +118,7 @@ export class ClientCall<Value> {
   }
 
   #send(attempt: Attempt, trail: Trail): Promise<Response> {
-    const { fetch, clock, trusts } = this.#known
+    const { fetch, clock, trusts } = this.#settings
     const soFar = this.#soFar
     const onSend = (next: string): void => {
       if (!this.#leavesGuard(next)) return
@@ -134,7 +134,7 @@ export class ClientCall<Value> {
   #leavesGuard(next: string): boolean {
     const { url, method } = this.#request
     if (this.#guard === undefined || isSafe(method) || next === url.origin) return false
-    return this.#guard.rung !== 'key' || !this.#known.honoursKeys(next)
+    return this.#guard.rung !== 'key' || !this.#settings.honoursKeys(next)
   }
 
   // A redirect led a request to an origin for which its guard does not hold, where its time ran out or it still is.
@@ -143,12 +143,12 @@ export class ClientCall<Value> {
   #strayed(): RepriseError {
     const message = 'A redirect led to an origin for which the guard does not hold.'
     this.#stray ??= new RepriseError('ATTEMPT_FAILED', message)
-    this.#known.judged.set(this.#stray, permanent('redirect', 'no'))
+    this.#settings.judged.set(this.#stray, permanent('redirect', 'no'))
     return this.#stray
   }
 
   async #judge(response: Response, { origin }: Trail): Promise<Verdict | undefined> {
-    const { trusts, classify, clock, refusesEarly } = this.#known
+    const { trusts, classify, clock, refusesEarly } = this.#settings
     const { status, headers } = response
     if (status < 400) return undefined
     const isTrusted = trusts(origin)
@@ -173,7 +173,7 @@ export class ClientCall<Value> {
 
   // Whether the request has a key, and its receiver is declared to honour it.
   #isKeyed(origin: string): boolean {
-    return this.#request.key !== undefined && (this.#guard?.rung === 'key' || this.#known.honoursKeys(origin))
+    return this.#request.key !== undefined && (this.#guard?.rung === 'key' || this.#settings.honoursKeys(origin))
   }
 
   async #taken(response: Response, trail: Trail): Promise<Answer<Value>> {
@@ -182,7 +182,7 @@ export class ClientCall<Value> {
     // From here on the server has said that it acted.
     trail.isAnswered = true
     trail.isSuccess = true
-    const value = await readBody(response, how, this.#known.maxReadBytes)
+    const value = await readBody(response, how, this.#settings.maxReadBytes)
     trail.leaveSignal?.()
     return { ok: true, response, value }
   }
@@ -191,7 +191,7 @@ export class ClientCall<Value> {
   // of the request; one that is whole and cannot be understood does not make the success unknown, and no repeat will
   // make it better.
   #blame(error: object, { isSuccess }: Trail): Verdict {
-    const own = this.#known.classify(error)
+    const own = this.#settings.classify(error)
     const usual = defaultClassifier(error)
     const isMalformed =
       isRepriseError(error, 'BODY_MALFORMED') || isRepriseError(error, 'BODY_TOO_LARGE') || error instanceof SyntaxError

@@ -47,17 +47,17 @@ describe('aborts, deadlines, time-outs', () => {
   })
 
   it('an answer that comes after its attempt ended is let go, also where fetch did not hear of the end', async () => {
-    const { origin, requests } = await server([answers(200, { body: 'late', lateMs: 200 }), answers(200)])
+    const { origin, requests } = await server([answers(200, { body: 'late', lateMs: 1_500 }), answers(200)])
     const given: Response[] = []
     const deaf: typeof fetch = async (input, init) => {
       const response = await fetch(input, { ...init, signal: null })
       given.push(response)
       return response
     }
-    const impatient = client({ fetch: deaf, policy: { attemptTimeout: 100 } })
+    const impatient = client({ fetch: deaf, policy: { attemptTimeout: 1_000 } })
     const response = await impatient.fetch(origin)
-    await expect.poll(() => given).toHaveLength(2)
-    await expect.poll(() => given.find((each) => each !== response)?.bodyUsed).toBe(true)
+    await expect.poll(() => given, { timeout: 20_000 }).toHaveLength(2)
+    await expect.poll(() => given.find((each) => each !== response)?.bodyUsed, { timeout: 20_000 }).toBe(true)
     expect(response.bodyUsed).toBe(false)
     expect(requests).toHaveLength(2)
   })

@@ -27,7 +27,7 @@ import {
 } from '../../retry/index.js'
 import type { Answer, Reader } from './answer.js'
 import { demandSendable } from './blocked-urls.js'
-import { ClientCall, type Known, ownClassifier } from './call.js'
+import { ClientCall, type ClientSettings, ownClassifier } from './call.js'
 import { type ConditionalUpdate, type ConditionalUpdateOptions, conditionalUpdate } from './conditional-update.js'
 import { demandClientOptions, type HttpClientOptions } from './options.js'
 import { among } from './origins.js'
@@ -120,14 +120,14 @@ class Client {
   readonly #attempts: number
   readonly #deadline: Duration | undefined
   readonly #targetOf: (origin: string) => Target
-  readonly #known: Known
+  readonly #settings: ClientSettings
 
   constructor(options: HttpClientOptions) {
     const { policy = {}, maxOrigins } = options
     const judged = new WeakMap<object, Verdict>()
     this.#isRuntimesFetch = options.fetch === undefined
     this.#maxBodyBytes = options.maxBodyBytes ?? defaultMaxBytes
-    this.#known = {
+    this.#settings = {
       // Looked up at each call: programs replace the global one.
       fetch: options.fetch ?? ((...args) => fetch(...args)),
       clock: policy.clock ?? systemClock,
@@ -159,16 +159,16 @@ class Client {
     mayHedge = true,
   ): Promise<Answer<Value>> {
     const { history } = init
-    const { clock } = this.#known
+    const { clock } = this.#settings
     const deadline = this.#deadlineOf(init.deadline)
     const request = await fixRequest(input, init, this.#maxBodyBytes, readingLimits(deadline, clock))
     if (this.#isRuntimesFetch) demandSendable(request.url)
-    const guard = init.guard ?? guardOf(request, this.#known.honoursKeys(request.url.origin), init.compare)
+    const guard = init.guard ?? guardOf(request, this.#settings.honoursKeys(request.url.origin), init.compare)
     const repeats = guard !== undefined && request.body.isRepeatable && this.#attempts > 1
     const { signal } = request
     const run = { ...(signal && { signal }), ...(deadline && { deadline }), ...(history && { history }) }
     const policy = this.#policyFor(request, guard, mayHedge)
-    const call = new ClientCall(this.#known, request, guard, how, repeats)
+    const call = new ClientCall(this.#settings, request, guard, how, repeats)
     // Inside a layer that repeats, the key must be the one of the attempts before. One that was minted for this request
     // matters only where keys are honoured.
     if (request.key !== undefined && (request.isNamed || guard?.rung === 'key'))
@@ -178,7 +178,7 @@ class Client {
 
   // The earliest of all that hold for the call. It counts from here on, also while the body of a Request is read.
   #deadlineOf(given: CallInit['deadline']): Deadline | undefined {
-    const { clock } = this.#known
+    const { clock } = this.#settings
     const after = (duration: Duration | undefined): Deadline | undefined =>
       duration === undefined ? undefined : deadlineAfter(duration, clock)
     const called = typeof given === 'object' && given !== null ? given : after(given)

@@ -1,7 +1,7 @@
 // One call of an atomic operation: queue, look, transaction, answer. It is also the key of that transaction: what a
 // record that is there means, and how long to wait for one that is not. What is decided is decided by the machine.
 
-import { isSameContent, type RecordDraft, recordFormat, type Seen, type Stored } from '../../atomicity/index.js'
+import { isSameContent, type RecordDraft, type Seen, type Stored } from '../../atomicity/index.js'
 import { type Key, keyScope, type StoredKey } from '../../identity/index.js'
 import { type Deadline, defined, faultPoint, RepriseError, type ScopeValue } from '../../kernel/index.js'
 import {
@@ -18,10 +18,10 @@ import {
   refuseInside,
   transactionHistoryOf,
 } from '../../transaction/index.js'
-import { type CallIdentity, callDeadline, identify, privateCopy } from '../call-identity.js'
+import { type CallIdentity, callDeadline, followed, identify, privateCopy } from '../call-identity.js'
 import type { CallOptions } from '../definition.js'
 import type { OperationDomain } from '../domain.js'
-import { inFlight, mismatch, refusedBy, tellRefusal } from '../errors.js'
+import { inFlight, refusedBy, tellRefusal } from '../errors.js'
 import { operationScope, refuseReentry, type Visitor } from '../in-process.js'
 import { decide } from '../machine.js'
 import {
@@ -123,11 +123,10 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
     }
   }
 
-  // What the leader of the queue told is the outcome, if it is about the same content.
   #follow(told: Ending): Ending {
-    if (!isSameContent(this.#identity, { format: recordFormat, fingerprint: told.fingerprint })) throw mismatch()
-    this.#announceReplay(told, 'leader')
-    return { ...told, own: false, whole: undefined, cause: undefined }
+    const ending = followed(this.#identity, told)
+    this.#announceReplay(ending, 'leader')
+    return ending
   }
 
   async #lead(): Promise<Ending> {

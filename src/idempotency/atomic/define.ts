@@ -12,7 +12,7 @@ import {
 import type { CallOptions, Operation } from '../definition.js'
 import { addOperation, type OperationDomain } from '../domain.js'
 import { OperationFailedError, type Outcome } from '../outcome.js'
-import { answersOf, invalid, operationSettings, placementOf } from '../settings.js'
+import { answersOf, invalidOption, operationSettings, placementOf } from '../settings.js'
 import { makeKnown } from '../upkeep/known-operations.js'
 import { AtomicCall, type AtomicOperation } from './call.js'
 import type { AtomicOptions, ResultOf } from './options.js'
@@ -30,7 +30,7 @@ export function defineAtomic<Handle extends TransactionControls, Input, Returned
 ): Operation<Input, ResultOf<Returned>, Code> {
   const settings = operationSettings(name, options, { mode: 'atomic', names: transactionOptionNames })
   demandMemory('window', settings.windowMs, domain.deadlineMs)
-  const transactions = readTransactionOptions(engine.manifest, defaults, options, invalid)
+  const transactions = readTransactionOptions(engine.manifest, defaults, options, invalidOption)
   const answers = answersOf(settings, domain, {
     mode: 'atomic',
     rung: 'atomic',

@@ -18,7 +18,7 @@ describe('a call to the outside', () => {
     })
     const call = owner.charge(one.order())
     await eventLoopTurn()
-    // The process stands still for longer than the allowance, and for less than the lease.
+    // The process stands still for longer than leftForCall, and for less than the lease.
     owner.clock.pause()
     await one.clock.advance('16s')
     first.open()

@@ -18,7 +18,7 @@ export interface LeaseParts {
   /** When nothing more may be sent. */
   readonly deadline: Deadline
   /** How much of the lease must be left for a call to begin, in ms. */
-  readonly allowanceMs: number
+  readonly leftForCallMs: number
   /** Judges what a call threw. */
   readonly classify: Classifier
   /**
@@ -104,7 +104,7 @@ export class BodyLease implements Lease {
   }
 
   async #effect<Value>(step: string, call: (call: EffectCall) => PromiseLike<Value> | Value): Promise<Value> {
-    const { claim, allowanceMs, classify } = this.#parts
+    const { claim, leftForCallMs, classify } = this.#parts
     const entry: { readonly step: string; sent: Sent } = { step, sent: 'waiting' }
     const repeated = this.#calls.some((earlier) => earlier.step === step && earlier.sent !== 'no')
     const key = this.key(step)
@@ -114,7 +114,7 @@ export class BodyLease implements Lease {
     try {
       const fault = reach('leased.before-effect')
       if (fault) await fault
-      await claim.refresh(allowanceMs)
+      await claim.refresh(leftForCallMs)
       this.#refuseLate()
     } catch (error) {
       entry.sent = 'no'
@@ -138,10 +138,10 @@ export class BodyLease implements Lease {
   }
 
   #refuseLate(): void {
-    const { claim, knownForMs, allowanceMs, clock } = this.#parts
+    const { claim, knownForMs, leftForCallMs, clock } = this.#parts
     if (this.#closed) throw leaseLost('over')
     // A run may take longer than was thought when it began.
-    if (claim.storeNowMs + allowanceMs > claim.firstClaimedAtMs + knownForMs) {
+    if (claim.storeNowMs + leftForCallMs > claim.firstClaimedAtMs + knownForMs) {
       throw operationUnknown({ because: 'rerun-window-over' })
     }
     if (remainingMs(this.deadline, clock) > 0) return

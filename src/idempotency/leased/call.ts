@@ -1,6 +1,5 @@
 // One call of a leased operation: queue, claim, recovery or run, answer. What is decided is decided by the machine.
 
-import { isSameContent, recordFormat } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { type Deadline, inTime, RepriseError, remainingMs } from '../../kernel/index.js'
 import {
@@ -11,9 +10,9 @@ import {
   operationReplayed,
 } from '../../telemetry/index.js'
 import { refuseInside } from '../../transaction/index.js'
-import { type CallIdentity, callDeadline, identify } from '../call-identity.js'
+import { type CallIdentity, callDeadline, followed, identify } from '../call-identity.js'
 import type { CallOptions } from '../definition.js'
-import { mismatch, tellRefusal } from '../errors.js'
+import { tellRefusal } from '../errors.js'
 import { refuseReentry, type Visitor } from '../in-process.js'
 import { decodeOutcome, discardReturned, type Ending, type Outcome } from '../outcome.js'
 import { claimKey } from './claiming.js'
@@ -81,11 +80,10 @@ export class LeasedCall implements Visitor {
     }
   }
 
-  // What the leader of the queue told is the outcome, if it is about the same content.
   #follow(told: Ending): Ending {
-    if (!isSameContent(this.#identity, { format: recordFormat, fingerprint: told.fingerprint })) throw mismatch()
-    this.#announceReplay(told, 'leader')
-    return { ...told, own: false, whole: undefined, cause: undefined }
+    const ending = followed(this.#identity, told)
+    this.#announceReplay(ending, 'leader')
+    return ending
   }
 
   // Also where the caller has given up: what was begun is brought to its end, and those who wait are told.

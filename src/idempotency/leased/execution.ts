@@ -45,9 +45,9 @@ export interface ClaimedWork {
  */
 export async function execute(work: ClaimedWork, clean: boolean): Promise<Ending> {
   const { plan, claim, deadline } = work
-  const { allowanceMs, classify, domain, recovery, settings } = plan
+  const { leftForCallMs, classify, domain, recovery, settings } = plan
   const knownForMs = clean || recovery.kind !== 'rerun' ? Number.POSITIVE_INFINITY : recovery.windowMs
-  const lease = new BodyLease({ claim, deadline, allowanceMs, classify, clock: domain.clock, knownForMs })
+  const lease = new BodyLease({ claim, deadline, leftForCallMs, classify, clock: domain.clock, knownForMs })
   claim.keepUp(deadline)
   const running = run(work, lease)
   let returned: unknown

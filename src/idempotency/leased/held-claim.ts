@@ -129,16 +129,16 @@ export class HeldClaim {
   }
 
   /**
-   * Makes sure that the lease cannot end within the allowance. Renews it first where that is not sure; refuses with
+   * Makes sure that the lease cannot end within `leftForCallMs`. Renews it first where that is not sure; refuses with
    * LEASE_LOST.
    */
-  async refresh(allowanceMs: number): Promise<void> {
+  async refresh(leftForCallMs: number): Promise<void> {
     for (let round = 0; round < 3; round += 1) {
       if (this.lost !== undefined) throw this.lost
       // The monotonic clock of a machine that was suspended stood still, while its wall clock has moved on. A wall
       // clock that was only set costs a renewal.
       const passedMs = this.#plan.domain.clock.wallMs() - this.#sent.wallMs
-      if (this.#leftMs() >= allowanceMs && this.#sent.liveForMs - passedMs >= allowanceMs) return
+      if (this.#leftMs() >= leftForCallMs && this.#sent.liveForMs - passedMs >= leftForCallMs) return
       await this.renew()
     }
     throw leaseLost('renewals-too-slow')

@@ -269,7 +269,7 @@ describe('the definition', () => {
     ['WINDOW_SHORTER_THAN_HORIZON', { retryHorizon: '25h' }],
     ['DURATION_INVALID', { lease: '1ms' }],
     ['DURATION_INVALID', { lease: '30 seconds' }],
-    ['OPERATION_INVALID', { allowance: '21s' }],
+    ['OPERATION_INVALID', { leftForCall: '21s' }],
     ['OPERATION_INVALID', { alowance: '2s' }],
     ['DURATION_INVALID', { lookAfter: 'soon' }],
     ['SCOPE_MISSING', { scope: undefined }],

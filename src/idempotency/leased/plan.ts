@@ -10,7 +10,7 @@ import type { Failure } from '../outcome.js'
 import {
   answersOf,
   checkDefinition,
-  invalid,
+  invalidOption,
   type OperationSettings,
   operationSettings,
   optionMs,
@@ -48,7 +48,7 @@ export interface LeasedOptions<Input, Result, Code extends string = string>
    * How much of the lease must be left, by the last confirmed renewal, for an external call to begin; otherwise it is
    * renewed first. At most two thirds; default half.
    */
-  readonly allowance?: Duration
+  readonly leftForCall?: Duration
   /**
    * Judges what a call threw, before the usual classifiers: only `happened: 'no'` proves that nothing was sent.
    * Default: none.
@@ -85,7 +85,7 @@ export interface Plan {
   /** How long past its end a lease is left alone, in ms. */
   readonly marginMs: number
   /** How much of the lease must be left for a call to begin, in ms. */
-  readonly allowanceMs: number
+  readonly leftForCallMs: number
   /** How long a call takes by default, in ms. */
   readonly deadlineMs: number
   /** When a sweep first looks at an unknown outcome, in ms. */
@@ -109,7 +109,7 @@ const optionNames: readonly string[] = [
   'lease',
   'recover',
   'margin',
-  'allowance',
+  'leftForCall',
   'classify',
   'keepInput',
   'deadline',
@@ -131,17 +131,17 @@ export function planOf<Input, Result, Code extends string>(
   const { store, classify, keepInput = false, deadline, foreignLayers = [] } = options
   const named = typeof store?.name === 'string' && typeof store.manifest?.engine === 'string'
   if (!named || typeof store.records?.swap !== 'function') {
-    throw invalid('store', 'It has a name, a manifest and records, as every domain does.')
+    throw invalidOption('store', 'It has a name, a manifest and records, as every domain does.')
   }
-  if (typeof keepInput !== 'boolean') throw invalid('keepInput', 'It is true or false.')
-  if (classify !== undefined && typeof classify !== 'function') throw invalid('classify', 'It is a classifier.')
+  if (typeof keepInput !== 'boolean') throw invalidOption('keepInput', 'It is true or false.')
+  if (classify !== undefined && typeof classify !== 'function') throw invalidOption('classify', 'It is a classifier.')
   if (!areForeignLayers(foreignLayers)) {
-    throw invalid('foreignLayers', 'It lists layers, each with a name and its attempts, from 1 to 100.')
+    throw invalidOption('foreignLayers', 'It lists layers, each with a name and its attempts, from 1 to 100.')
   }
   const domain = operationDomain(store)
   const marginMs = optionMs('margin', options.margin ?? Math.max(leastMarginMs, leaseMs / 10), 0)
-  const allowanceMs = optionMs('allowance', options.allowance ?? leaseMs / 2, 0)
-  if (allowanceMs > (leaseMs * 2) / 3) throw invalid('allowance', 'It is at most two thirds of the lease.')
+  const leftForCallMs = optionMs('leftForCall', options.leftForCall ?? leaseMs / 2, 0)
+  if (leftForCallMs > (leaseMs * 2) / 3) throw invalidOption('leftForCall', 'It is at most two thirds of the lease.')
   const { rule, ask } = recoverOf(options)
   if (rule.kind === 'rerun' && rule.windowMs < leaseMs + marginMs) {
     throw new RepriseError(
@@ -155,7 +155,7 @@ export function planOf<Input, Result, Code extends string>(
     domain,
     leaseMs,
     marginMs,
-    allowanceMs,
+    leftForCallMs,
     deadlineMs: deadline === undefined ? domain.deadlineMs : optionMs('deadline', deadline, 1),
     lookAfterMs: optionMs('lookAfter', options.lookAfter ?? '30s', 0),
     keepInput,
@@ -181,7 +181,7 @@ function recoverOf<Input, Result, Code extends string>({
   if (recover !== undefined) {
     if (typeof recover === 'function') return resolve(recover)
     if (isRecover(recover)) return recover
-    throw invalid('recover', 'It is rerunKeyed(…), resolve(…) or hold().')
+    throw invalidOption('recover', 'It is rerunKeyed(…), resolve(…) or hold().')
   }
   // Running it again changes nothing, so it may be done at any time.
   if (reversibility === 'repeatable') return { rule: { kind: 'rerun', windowMs: Number.POSITIVE_INFINITY } }

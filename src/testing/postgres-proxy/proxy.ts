@@ -137,13 +137,13 @@ function checkOptions(options: PostgresProxyOptions): void {
   const { upstream, port = 0, encryption = 'refuse', clock = systemClock } = options
   // Only checks that they exist: host and port may be getters that follow a failover and are known later.
   if (typeof upstream !== 'object' || upstream === null || !('host' in upstream) || !('port' in upstream))
-    throw invalid('upstream')
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw invalid('port')
-  if (encryption !== 'refuse' && encryption !== 'pass') throw invalid('encryption')
-  if (typeof clock?.monotonicMs !== 'function') throw invalid('clock')
+    throw invalidOption('upstream')
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw invalidOption('port')
+  if (encryption !== 'refuse' && encryption !== 'pass') throw invalidOption('encryption')
+  if (typeof clock?.monotonicMs !== 'function') throw invalidOption('clock')
 }
 
-function invalid(option: string): RepriseError {
+function invalidOption(option: string): RepriseError {
   return new RepriseError('ARGUMENT_INVALID', `The option ${option} is not valid.`, { details: { option } })
 }
 

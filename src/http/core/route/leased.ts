@@ -30,7 +30,7 @@ export type LeasedHandler<Native, Input, Who extends Principal = Principal> = (
   call: LeasedHandlerCall<Native, Input, Who>,
 ) => Answered | Promise<Answered>
 
-const handedOn = ['margin', 'allowance', 'classify', 'lookAfter', 'deadline', 'foreignLayers'] as const
+const handedOn = ['margin', 'leftForCall', 'classify', 'lookAfter', 'deadline', 'foreignLayers'] as const
 
 /**
  * A route whose marker is kept in a store beside its effect. An answer that is not stored, or an error, leaves the key

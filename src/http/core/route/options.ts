@@ -141,7 +141,7 @@ interface LeasedRouteMembers<Native, Input, Who extends Principal>
   extends RouteOptions<Native, Input, Who>,
     Pick<
       LeasedOptions<Arrival<Native, Input>, Answer, 'answer'>,
-      'margin' | 'allowance' | 'classify' | 'lookAfter' | 'foreignLayers'
+      'margin' | 'leftForCall' | 'classify' | 'lookAfter' | 'foreignLayers'
     > {
   /**
    * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. What `fn` finds

@@ -2,21 +2,15 @@
 // nested comments.
 
 import type { FoundToken, SqlDialect } from '../dialect.js'
-import { quoteName } from '../identifier.js'
 import { after, endOf, endOfEscaped, endOfLine, endOfQuoted, endOfWord, isBlank, startsWord } from '../lexer.js'
+import { onConflict } from './on-conflict.js'
 
 /** How PostgreSQL writes SQL. */
 export const postgresDialect: SqlDialect = {
+  ...onConflict,
   nowMs: '(extract(epoch FROM clock_timestamp()) * 1000)::bigint',
   nowIsStable: false,
   placeholder: (position, type) => `$${position}${type === undefined ? '' : casts[type]}`,
-  quoteName,
-  insertNew: (table, columns, source, by) =>
-    `INSERT INTO ${table} (${columns}) ${source} ON CONFLICT (${by}) DO NOTHING`,
-  insertOrSet: (table, columns, source, by, set) =>
-    `INSERT INTO ${table} (${columns}) ${source} ON CONFLICT (${by}) DO ` +
-    (set.length === 0 ? 'NOTHING' : `UPDATE SET ${set.map((column) => `${column} = excluded.${column}`).join(', ')}`),
-  returning: (columns) => ` RETURNING ${columns}`,
   writesInWith: true,
   skipLocked: ' FOR UPDATE SKIP LOCKED',
   // As an array it is computed once: joined, a selection that locks, and its limit, might be computed several times.

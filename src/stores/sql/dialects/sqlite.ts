@@ -2,22 +2,16 @@
 // nest, variables with a part in parentheses.
 
 import type { FoundToken, SqlDialect } from '../dialect.js'
-import { quoteName } from '../identifier.js'
 import { after, endOf, endOfLine, endOfQuoted, endOfWord, isBlank, startsWord } from '../lexer.js'
+import { onConflict } from './on-conflict.js'
 
 /** How SQLite writes SQL. */
 export const sqliteDialect: SqlDialect = {
+  ...onConflict,
   // The clock of the machine.
   nowMs: "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)",
   nowIsStable: true,
   placeholder: () => '?',
-  quoteName,
-  insertNew: (table, columns, source, by) =>
-    `INSERT INTO ${table} (${columns}) ${source} ON CONFLICT (${by}) DO NOTHING`,
-  insertOrSet: (table, columns, source, by, set) =>
-    `INSERT INTO ${table} (${columns}) ${source} ON CONFLICT (${by}) DO ` +
-    (set.length === 0 ? 'NOTHING' : `UPDATE SET ${set.map((column) => `${column} = excluded.${column}`).join(', ')}`),
-  returning: (columns) => ` RETURNING ${columns}`,
   writesInWith: false,
   // The writer has the whole file, so nobody else can have locked anything.
   skipLocked: '',
