@@ -21,13 +21,22 @@ export const cells = [
   { name: 'faults behind PgBouncer', files: /^test\/faults\/behind-pooler/ },
   { name: 'faults of operations', files: /^test\/faults\/operations\// },
   { name: 'faults of transactions', files: /^test\/faults\// },
-  { name: 'HTTP cases in one process, every adapter and store', files: /^test\/http\/conformance\/one-process/ },
   {
-    name: 'HTTP cases in two processes, every adapter on one store',
-    files: /^test\/http\/conformance\/two-processes/,
+    name: 'HTTP cases in one process, every adapter on the one store',
+    files: /^test\/http\/conformance\/one-process/,
     matrix: 'every adapter on the other store',
   },
-  { name: 'HTTP under control, every adapter and store', files: /^test\/http\/conformance\// },
+  {
+    name: 'HTTP cases in two processes, every adapter on the other store',
+    files: /^test\/http\/conformance\/two-processes/,
+    matrix: 'every adapter on the one store',
+  },
+  {
+    name: 'HTTP under control (killed, stopped, locked), every adapter on one store',
+    files: /^test\/http\/conformance\/(controlled|degradation)/,
+    matrix: 'every adapter on the other store',
+  },
+  { name: 'HTTP, private and with clients of others, every adapter and store', files: /^test\/http\/conformance\// },
   { name: 'HTTP adapters', files: /^test\/http\// },
   { name: 'sample service in a browser (Chromium)', files: /^test\/e2e\/page/ },
   { name: 'sample service', files: /^test\/e2e\// },
@@ -39,7 +48,12 @@ export const cells = [
 ]
 
 /** The test files that have more to run where REPRISE_LONG is set. */
-export const longCells = ['test/http/conformance/two-processes.test.ts']
+export const longCells = [
+  'test/http/conformance/controlled.test.ts',
+  'test/http/conformance/degradation.test.ts',
+  'test/http/conformance/one-process.test.ts',
+  'test/http/conformance/two-processes.test.ts',
+]
 
 /** The name of the cell that a test file belongs to. @param {string} path @returns {string | undefined} */
 export function cellOf(path) {

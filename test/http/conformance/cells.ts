@@ -1,11 +1,11 @@
-// The controlled HTTP cases on every adapter and store: some adapters side by side, the stores of one and their cases
-// one after the other.
+// The controlled HTTP cases on every adapter: some adapters side by side, the cases of one after the other. `npm test`
+// plays what takes long on one of the stores for each adapter, the stores in turn, and test:matrix on the other one.
 
 import { afterAll, afterEach, describe, vi } from 'vitest'
 import { controlledHttpCases, httpCases } from '../../../src/testing/index.js'
 import { tableOf } from '../../stores/conformance/cells.js'
 import { type AdapterName, adapterNames } from '../subject/subject.js'
-import { type PlayedOn, type StoreName, storeNames } from './stage.js'
+import { type PlayedOn, type StoreName, sayWhatIsLeft, storeInTurn, storeNames } from './stage.js'
 
 // They wait more than they work: for leases, windows, and processes that start.
 const adaptersAtOnce = 3
@@ -30,6 +30,9 @@ export function printedTable(what: string): Outcomes {
       return outcomes.get(`${id} ${column}`) === true ? 'passed' : undefined
     })
     console.log(`${what}\n${table}`)
+    const isOfAll = (id: string | undefined) => id === 'http-75'
+    const isWhole = (column: string) => [...ids].every((id) => isOfAll(id) || outcomes.has(`${id} ${column}`))
+    sayWhatIsLeft(columns.filter((column) => !isWhole(column)))
   })
   return {
     note(title, adapter, store, hasPassed) {
@@ -40,10 +43,21 @@ export function printedTable(what: string): Outcomes {
 }
 
 /** Declares tests for every adapter and store. Titles start with the id of a case. */
-export function onEveryAdapter(outcomes: Outcomes, declare: (on: Pick<PlayedOn, 'adapter' | 'store'>) => void): void {
+export function onEveryAdapter(outcomes: Outcomes, declare: Declare): void {
+  declareOn(outcomes, declare, () => storeNames)
+}
+
+/** The same for what takes long: on the store whose turn it is. */
+export function onStoresInTurn(outcomes: Outcomes, declare: Declare): void {
+  declareOn(outcomes, declare, (adapter) => [storeInTurn(adapter)])
+}
+
+type Declare = (on: Pick<PlayedOn, 'adapter' | 'store'>) => void
+
+function declareOn(outcomes: Outcomes, declare: Declare, stores: (adapter: AdapterName) => readonly StoreName[]): void {
   vi.setConfig({ maxConcurrency: adaptersAtOnce })
   describe.concurrent.each(adapterNames)('on %s', (adapter) => {
-    describe.sequential.each(storeNames)('and %s', (store) => {
+    describe.sequential.each(stores(adapter))('and %s', (store) => {
       afterEach(({ task }) => outcomes.note(task.name, adapter, store, task.result?.state === 'pass'))
       declare({ adapter, store })
     })

@@ -9,7 +9,7 @@ import { systemClock, uuidv7Source } from '../../../src/kernel/index.js'
 import { controlledHttpCases, faultEnvironment, type SubjectAnswer } from '../../../src/testing/index.js'
 import { until } from '../../servers/server-process.js'
 import type { Serving } from '../subject/serving.js'
-import { onEveryAdapter, printedTable } from './cells.js'
+import { onStoresInTurn, printedTable } from './cells.js'
 import { bundled, insist, openStage, type Stage } from './stage.js'
 
 let program: string
@@ -22,7 +22,7 @@ const madeBy = (answer: SubjectAnswer): string | undefined => answer.header('Con
 const pidOf = ({ child }: Serving): string => String(child.pid)
 const charge = '{"amount":5}'
 
-onEveryAdapter(printedTable('processes that are killed and stopped, and windows that end'), (on) => {
+onStoresInTurn(printedTable('processes that are killed and stopped, and windows that end'), (on) => {
   let stage: Stage
   let steady: Serving
   beforeAll(async () => {

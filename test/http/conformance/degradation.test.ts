@@ -8,7 +8,7 @@ import { type Postgres, startPostgres } from '../../servers/postgres.js'
 import { until } from '../../servers/server-process.js'
 import type { Serving } from '../subject/serving.js'
 import { type AdapterName, adapterNames } from '../subject/subject.js'
-import { onEveryAdapter, printedTable } from './cells.js'
+import { onStoresInTurn, printedTable } from './cells.js'
 import { bundled, insist, openStage, type Stage } from './stage.js'
 
 let program: string
@@ -64,7 +64,7 @@ function oneAfterTheOther<Result>(work: () => Promise<Result>): Promise<Result> 
 
 const outcomes = printedTable('a store that is locked, stopped, or asked by many')
 
-onEveryAdapter(outcomes, (on) => {
+onStoresInTurn(outcomes, (on) => {
   let stage: Stage
   let serving: Serving
   beforeAll(async () => {

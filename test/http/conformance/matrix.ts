@@ -15,6 +15,7 @@ import {
 import { createDatabase } from '../../servers/fresh-database.js'
 import { type CellOutcome, tableOf } from '../../stores/conformance/cells.js'
 import { type AdapterName, adapterNames } from '../subject/subject.js'
+import { sayWhatIsLeft, storeInTurn, storeNames } from './stage.js'
 
 /** Where a cell is played. */
 export interface Cell {
@@ -30,22 +31,20 @@ export interface Played {
   close(): Promise<void>
 }
 
-const stores = ['SQLite', 'PostgreSQL'] as const
 const atOnce = 2
 
 /** Every adapter on every store. */
 const everyColumn = adapterNames.flatMap((adapter) =>
-  stores.map((store) => ({ adapter, store, name: `${adapter} ${store}` })),
+  storeNames.map((store) => ({ adapter, store, name: `${adapter} ${store}` })),
 )
 
-/**
- * Each adapter once, the stores in turn. With REPRISE_LONG, which `npm run test:matrix -- long` sets, the other half.
- */
-const isLong = process.env['REPRISE_LONG'] !== undefined
-export const halfOfColumns: typeof everyColumn = everyColumn.filter(({ adapter, store }) => {
-  const isFirstHalf = adapterNames.indexOf(adapter) % 2 === stores.indexOf(store)
-  return isFirstHalf !== isLong
-})
+type Columns = typeof everyColumn
+
+/** Each adapter once, the stores in turn. */
+export const halfOfColumns: Columns = everyColumn.filter(({ adapter, store }) => store === storeInTurn(adapter))
+
+/** The other half: what is played in one process and in two is, together, every adapter on every store. */
+export const otherHalfOfColumns: Columns = everyColumn.filter((column) => !halfOfColumns.includes(column))
 
 /** Plays the cells of some columns, by default of all, and prints their table. `serve` starts the subject of one. */
 export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>, columns = everyColumn): void {
@@ -59,8 +58,7 @@ export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>,
     }
     const names = columns.map(({ name }) => name)
     console.log(`${what}\n${tableOf(httpCases, names, ({ id }, column) => of(id, column))}`)
-    const left = everyColumn.filter((column) => !columns.includes(column)).map(({ name }) => name)
-    if (left.length > 0) console.log(`left to npm ${isLong ? 'test' : 'run test:matrix -- long'}: ${left.join(', ')}`)
+    sayWhatIsLeft(everyColumn.filter((column) => !columns.includes(column)).map(({ name }) => name))
     for (const text of again) console.log(`tried again: ${text}`)
     rmSync(folder, { recursive: true, force: true })
   })

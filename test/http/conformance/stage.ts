@@ -19,7 +19,7 @@ import { bundleInto } from '../../bundle.js'
 import { createDatabase } from '../../servers/fresh-database.js'
 import { type Ledger, openLedger } from '../subject/ledger.js'
 import { type Serving, serving } from '../subject/serving.js'
-import type { AdapterName } from '../subject/subject.js'
+import { type AdapterName, adapterNames } from '../subject/subject.js'
 import type { Told } from './processes/serves.js'
 
 /** The kinds of stores. */
@@ -27,6 +27,22 @@ export const storeNames = ['SQLite', 'PostgreSQL'] as const
 
 /** The name of a kind of store. */
 export type StoreName = (typeof storeNames)[number]
+
+/**
+ * The store on which an adapter plays what takes long: the stores in turn. With REPRISE_LONG, which
+ * `npm run test:matrix -- long` sets, the other one.
+ */
+export function storeInTurn(adapter: AdapterName): StoreName {
+  return storeNames[(adapterNames.indexOf(adapter) + (isLong ? 1 : 0)) % 2] as StoreName
+}
+
+/** Whether this run plays what `npm test` leaves out. */
+const isLong = process.env['REPRISE_LONG'] !== undefined
+
+/** Says who plays the columns that this run leaves out; nothing where it leaves out none. */
+export function sayWhatIsLeft(left: readonly string[]): void {
+  if (left.length > 0) console.log(`left to npm ${isLong ? 'test' : 'run test:matrix -- long'}: ${left.join(', ')}`)
+}
 
 /** What a stage is for. */
 export interface PlayedOn {

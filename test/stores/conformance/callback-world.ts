@@ -6,12 +6,11 @@ import { join } from 'node:path'
 import Libsql from 'libsql'
 import pg from 'pg'
 import type { Clock } from '../../../src/kernel/index.js'
-import { postgres } from '../../../src/stores/postgres/index.js'
 import { recordValues } from '../../../src/stores/sql/index.js'
 import { type SqliteHandle, sqlite } from '../../../src/stores/sqlite/index.js'
 import type { ConformanceDomain } from '../../../src/testing/index.js'
-import { createDatabase } from '../../servers/fresh-database.js'
 import { libsqlStack } from '../callback/orms.js'
+import { emptyDatabase, giveBack } from './emptied-database.js'
 import type { OpenWorld } from './store-under-test.js'
 import { makeTables, putRecordText } from './tables.js'
 
@@ -29,15 +28,11 @@ interface Queries {
   query(text: string, values?: readonly unknown[]): Promise<unknown>
 }
 
-/** A fresh database on the server, behind a stack that owns its transactions. */
+/** An empty database on the server, behind a stack that owns its transactions. */
 export async function callbackWorld(serverUrl: string, open: OpenStack): Promise<OpenWorld> {
-  const database = await createDatabase(serverUrl)
+  const database = await emptyDatabase(serverUrl)
   const raw = new pg.Client({ connectionString: database.url })
   await raw.connect()
-  const maker = new pg.Pool({ connectionString: database.url, max: 1 })
-  await postgres({ name: 'maker', pool: maker }).migrate()
-  await maker.end()
-  await raw.query(makeTables)
   const stacks = [await open(database.url)]
   const [{ db }] = stacks as [Awaited<ReturnType<OpenStack>>]
   return {
@@ -74,7 +69,7 @@ export async function callbackWorld(serverUrl: string, open: OpenStack): Promise
         await stack.close()
       }
       await raw.end()
-      await database.drop()
+      await giveBack(database)
     },
   }
 }

@@ -4,15 +4,15 @@ import pg from 'pg'
 import type { Clock } from '../../../src/kernel/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { recordValues } from '../../../src/stores/sql/index.js'
-import { createDatabase } from '../../servers/fresh-database.js'
+import { emptyDatabase, giveBack } from './emptied-database.js'
 import type { OpenWorld } from './store-under-test.js'
-import { makeTables, putRecordText } from './tables.js'
+import { putRecordText } from './tables.js'
 
 const connections = 4
 
-/** A fresh database on the server. */
+/** An empty database on the server. */
 export async function postgresWorld(serverUrl: string): Promise<OpenWorld> {
-  const database = await createDatabase(serverUrl)
+  const database = await emptyDatabase(serverUrl)
   const pools: pg.Pool[] = []
   const domain = (defaults: { readonly clock?: Clock } = {}) => {
     const pool = new pg.Pool({ connectionString: database.url, max: connections })
@@ -20,10 +20,8 @@ export async function postgresWorld(serverUrl: string): Promise<OpenWorld> {
     return postgres({ name: 'postgres', pool, ...defaults })
   }
   const db = domain()
-  await db.migrate()
   const raw = new pg.Client({ connectionString: database.url })
   await raw.connect()
-  await raw.query(makeTables)
   type Handle = Parameters<Parameters<typeof db.transact>[0]>[0]
   return {
     db,
@@ -52,7 +50,7 @@ export async function postgresWorld(serverUrl: string): Promise<OpenWorld> {
     async close() {
       for (const pool of pools) await pool.end()
       await raw.end()
-      await database.drop()
+      await giveBack(database)
     },
   }
 }
