@@ -4,6 +4,7 @@ import type { ClassificationRow, Evidence, Manifest, TableWord } from '../src/at
 import { callbackClassification, callbackManifests } from '../src/stores/callback/index.js'
 import { memoryClassification, memoryManifest } from '../src/stores/memory/index.js'
 import { postgresClassification, postgresManifest } from '../src/stores/postgres/index.js'
+import { type FindingRow, postgresFindings, sharedFindings, sqliteFindings } from '../src/stores/sql/index.js'
 import { sqliteClassification, sqliteManifest } from '../src/stores/sqlite/index.js'
 import {
   type ConformanceCase,
@@ -52,6 +53,16 @@ export const madeTables: readonly MadeTable[] = [
     lines: () => classificationTable(postgresClassification),
   },
   { page: 'docs/reference/stores.md', name: 'callback', lines: () => classificationTable(callbackClassification) },
+  {
+    page: 'docs/reference/doctor.md',
+    name: 'postgres-findings',
+    lines: () => findingTable({ ...postgresFindings, ...sharedFindings }),
+  },
+  {
+    page: 'docs/reference/doctor.md',
+    name: 'sqlite-findings',
+    lines: () => findingTable({ ...sqliteFindings, ...sharedFindings }),
+  },
   { page: 'docs/reference/transactions.md', name: 'runner', lines: () => classificationTable(runnerClassification) },
   { page: 'docs/reference/testing.md', name: 'conformance', lines: conformanceTable },
   { page: 'docs/reference/conformance.md', name: 'http-cases', lines: httpCaseTable },
@@ -105,6 +116,11 @@ function classificationTable(rows: readonly ClassificationRow[]): readonly strin
       evidenceText(evidence),
     ]),
   )
+}
+
+function findingTable(findings: Readonly<Record<string, FindingRow>>): readonly string[] {
+  const rows = Object.entries(findings).map(([code, { severity, what, fix }]) => [`\`${code}\``, severity, what, fix])
+  return table(['code', 'severity', 'what', 'fix'], rows)
 }
 
 function evidenceText(evidence: Evidence): string {

@@ -13,11 +13,12 @@ it('ends with 1 where something is broken, each finding with its fix', () =>
   withStoreWorld(async ({ run }) => {
     const { out, code } = await run(['doctor', '--prefix', 'other_'])
     expect(out).toBe(
-      'broken migration-missing\n  The tables are at migration 0; this version needs 3.\n  fix: Call migrate(), or run migrationSql().\n',
+      'broken MIGRATIONS_MISSING\n  Reprise’s tables are not there, or older than this version. They are at migration 0; this version knows 3.\n' +
+        '  fix: Call migrate(), run what migrationSql() prints, or run reprise migrate.\n',
     )
     expect(code).toBe(1)
     const json = await run(['doctor', '--prefix', 'other_', '--json'])
-    expect(JSON.parse(json.out)).toMatchObject({ findings: [{ severity: 'broken', code: 'migration-missing' }] })
+    expect(JSON.parse(json.out)).toMatchObject({ findings: [{ severity: 'broken', code: 'MIGRATIONS_MISSING' }] })
     expect(json.code).toBe(1)
   }))
 

@@ -1,4 +1,4 @@
-// `reprise doctor`: which live settings of a store would break a guarantee.
+// `reprise doctor`: what in a live store would break a guarantee.
 
 import type { Io } from '../io.js'
 import type { Command, GivenOptions } from '../option-table.js'
@@ -7,11 +7,11 @@ import { jsonOption, writeAnswer } from './output.js'
 
 /** The command `reprise doctor`. */
 export const doctorCommand: Command = {
-  summary: 'what in its settings would break a guarantee',
+  summary: 'what in the store would break a guarantee',
   about: `reprise doctor --url URL [options]
 
-Looks at the live settings of a store, and says what would break a promise or may do so some day, each with
-its fix. It changes nothing.
+Looks at a live store, its settings, its tables and its room, and says what would break a promise or may do so
+some day, each with its fix. It changes nothing: what it writes it rolls back.
 
   reprise doctor --url postgres://app@db.example/app
 `,

@@ -1,13 +1,16 @@
 // The databases that an ORM can stand before: whose SQL it is, what is left of the engine, and what only one of them
 // has.
 
-import type { Isolation, Manifest } from '../../atomicity/index.js'
+import type { Finding, Isolation, Manifest } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import {
   type Condition,
   checkPrefix,
   checkSchema,
+  examinePostgres,
+  examineSqlite,
   outcomePlaces,
+  type Patient,
   postgresDialect,
   type Query,
   RecordStatements,
@@ -29,6 +32,8 @@ export interface CallbackDatabase {
   readonly connections: number
   /** Becomes the writer of the whole store, without writing; undefined: rows are locked one by one. */
   readonly lockStore: Query | undefined
+  /** Looks for what could go wrong with it. */
+  examine(patient: Omit<Patient, 'prefix' | 'named'>): Promise<readonly Finding[]>
   /** Settings that end with a transaction; undefined: there are none, and nothing inside tells it from its outside. */
   readonly settings: LocalSettings | undefined
 }
@@ -77,6 +82,8 @@ const databases: Readonly<Record<CallbackDialect, (prefix: string, schema: strin
       statements: new RecordStatements(dialect, recordTables(dialect, named)),
       connections: 10,
       lockStore: undefined,
+      examine: (patient) =>
+        examinePostgres({ ...patient, prefix, named, schema, poolMost: undefined }, unknownMigrations),
       settings: postgresSettings,
     }
   },
@@ -92,10 +99,14 @@ const databases: Readonly<Record<CallbackDialect, (prefix: string, schema: strin
       // What an ORM begins is mostly DEFERRED, and a transaction that reads first and writes later can lose its
       // snapshot; after BEGIN IMMEDIATE this has nothing left to do.
       lockStore: { text: `UPDATE ${named('fence')} SET number = number WHERE 1 = 0`, values: [] },
+      examine: (patient) => examineSqlite({ ...patient, prefix, named, ownConnection: false }, unknownMigrations),
       settings: undefined,
     }
   },
 }
+
+// The migrations are those of the store of the same database, and not known here; the tables are looked at.
+const unknownMigrations = async (): Promise<readonly Finding[]> => []
 
 const markSetting = 'reprise.transaction'
 

@@ -1,9 +1,16 @@
 // The engine of a callback domain: turns for as many transactions as the ORM has connections, and what errors mean.
 
-import { type AcquireLimits, type Engine, type Manifest, type Turns, turnsOf } from '../../atomicity/index.js'
-import { type Clock, defined, RepriseError } from '../../kernel/index.js'
+import {
+  type AcquireLimits,
+  type Engine,
+  type Finding,
+  type Manifest,
+  type Turns,
+  turnsOf,
+} from '../../atomicity/index.js'
+import { type Clock, deadlineAfter, defined, RepriseError } from '../../kernel/index.js'
 import { SqlRecords } from '../sql/index.js'
-import { type Classify, classifierOf } from './classification.js'
+import { type Classify, classifierOf, signsOf } from './classification.js'
 import { CommitCheck } from './commit-check.js'
 import { callbackDatabase } from './database.js'
 import type { CallbackTransaction } from './handle.js'
@@ -18,12 +25,17 @@ export interface EngineParts {
   readonly connectionWaitMs: number
 }
 
+/** How long one question of the doctor may take. */
+const questionLimit = '10s'
+
 /** A store behind a transaction function. */
 export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
   readonly name: string
   readonly manifest: Manifest
   readonly records: SqlRecords
   readonly classify: Classify
+  /** What could go wrong with the database. */
+  readonly doctor: () => Promise<readonly Finding[]>
   readonly #turns: Turns
   readonly #readers: Turns
   readonly #context: SessionContext<Tx>
@@ -48,13 +60,24 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
     this.classify = classifierOf(classify, unsure)
     const parts = { database, transaction, query, clock }
     this.#context = { ...parts, classify, unsure, check: new CommitCheck(parts), wired: false }
-    const runner = new CallbackRecordRunner({
+    const runner = new CallbackRecordRunner<Tx>({
       ...parts,
       turns: this.#turns,
       readers: this.#readers,
       connectionWaitMs,
     })
     this.records = new SqlRecords(database.statements, runner)
+    const limits = () => ({ deadline: deadlineAfter(questionLimit, clock) })
+    const patient = {
+      dialect: database.dialect,
+      clock,
+      signsOf,
+      ask: (text: string, values: readonly string[] = []) => runner.read({ text, values }, limits()),
+      // That somebody else writes is seen at once, and not waited for.
+      tryOut: (text: string) =>
+        runner.tryOut({ text, values: [] }, { ...limits(), lockDeadline: { expiresAtMs: clock.monotonicMs() } }),
+    }
+    this.doctor = () => database.examine(patient)
   }
 
   async acquire(limits: AcquireLimits): Promise<CallbackSession<Tx>> {

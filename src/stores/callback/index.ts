@@ -1,6 +1,7 @@
 // Callback: a domain for code that cannot hand over BEGIN and COMMIT, because an ORM owns them and takes a function. It
 // sees less than the other stores, and says so.
 
+import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, pick, systemClock } from '../../kernel/index.js'
 import { type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
@@ -19,6 +20,11 @@ export type { CallbackAnswer, CallbackOptions, CallbackSettings } from './option
  * `migrationSql()` of the store of the same database prints.
  */
 export interface CallbackDomain<Tx> extends Domain<CallbackTransaction<Tx>>, Operations<CallbackTransaction<Tx>> {
+  /**
+   * What could go wrong with the database, as far as statements through the ORM tell, and what to do about it; empty:
+   * nothing was found. What it writes it rolls back.
+   */
+  doctor(): Promise<readonly Finding[]>
   /** Refuses new transactions, and waits for those at work. The ORM stays open: it is the caller's. */
   close(): Promise<void>
 }
@@ -58,6 +64,7 @@ export function callback<Tx>(options: CallbackOptions<Tx>): CallbackDomain<Tx> {
   return {
     ...domainOf(engine, defaults),
     ...operationsOf(engine, defaults),
+    doctor: () => engine.doctor(),
     close: () => engine.close(),
   }
 }

@@ -125,7 +125,8 @@ async function settlementOf<Tx>(
   }
 }
 
-function holdsRolledBack(error: unknown): boolean {
+/** Whether an error is, or was caused by, a rollback on purpose. */
+export function holdsRolledBack(error: unknown): boolean {
   for (const found of errorsIn(error)) if (found instanceof RolledBack) return true
   return false
 }

@@ -29,7 +29,7 @@ export interface MemoryDomain extends Domain<MemoryTransaction>, Operations<Memo
   migrate(): Promise<void>
   /** Empty: there is nothing to run. */
   migrationSql(): string
-  /** Empty: there is nothing that could be set wrongly. */
+  /** Empty: there are no settings, tables, rights or disks that could be wrong, and the clock is the process's own. */
   doctor(): Promise<readonly Finding[]>
   /** Refuses new transactions and calls of operations, and waits for transactions that write. */
   close(): Promise<void>

@@ -7,7 +7,7 @@ import { type Domain, domainOf, refuseInside, transactionDefaultNames } from '..
 import type { MigrationResult } from '../sql/index.js'
 import { connectionsOf } from './connection/connections.js'
 import { mostOf } from './connection/pool-state.js'
-import { examinePostgres } from './doctor.js'
+import { doctor } from './doctor.js'
 import { postgresEngine } from './engine.js'
 import type { PostgresTransaction, TransactionClient, TransactionPool } from './handle.js'
 import { migratePostgres, postgresMigrationSql, postgresSchema } from './migrations.js'
@@ -32,7 +32,10 @@ export interface PostgresDomain<Bound>
   migrate(): Promise<MigrationResult>
   /** The same as SQL, to be run once by other means. */
   migrationSql(): string
-  /** What in the live settings would weaken the promise, each with its fix. Empty: nothing was found. */
+  /**
+   * What in the server, its settings and Reprise's tables would weaken the promise, each with its fix. Empty: nothing
+   * was found. What it writes it rolls back.
+   */
   doctor(): Promise<readonly Finding[]>
   /** Refuses new transactions from now on. The pool stays open: it is the caller's. */
   close(): Promise<void>
@@ -89,7 +92,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
       return onClient((client) => migratePostgres(client, schema, { clock, random }))
     },
     migrationSql: () => postgresMigrationSql(schema),
-    doctor: () => onClient((client) => examinePostgres(client, schema, mostOf(pool))),
+    doctor: () => onClient((client) => doctor(client, schema, { clock, poolMost: mostOf(pool) })),
     close: async () => connections.close(),
   }
 }

@@ -18,7 +18,6 @@ import {
   RecordStatements,
   recordMigrationName,
   recordTables,
-  refuseNewer,
   type SchemaState,
   schemaState,
 } from '../sql/index.js'
@@ -32,6 +31,8 @@ export interface PostgresSchema {
   readonly schema: string
   /** What their names begin with, checked. */
   readonly prefix: string
+  /** The quoted name of a table, by what follows the prefix. */
+  readonly named: (table: string) => string
   /** The statements on its records. */
   readonly statements: RecordStatements
   /** How they are made. */
@@ -53,6 +54,7 @@ export function postgresSchema(prefix: string = 'reprise_', schema: string = 'pu
   return {
     schema,
     prefix,
+    named: table,
     statements: new RecordStatements(postgresDialect, tables),
     plan: {
       versionTable,
@@ -181,7 +183,7 @@ function relationIn(statement: string): string | undefined {
   return table === undefined ? undefined : `${schema}.${table}`
 }
 
-/** How far the tables are; undefined: they were never made. Refuses tables that this code cannot work on. */
+/** How far the tables are; undefined: they were never made. */
 export async function migrationState(
   client: PostgresPoolClient,
   schema: PostgresSchema,
@@ -190,9 +192,7 @@ export async function migrationState(
   // By the number of rows: what a boolean becomes is up to the types of the pool.
   const there = await client.query('SELECT 1 WHERE to_regclass($1) IS NOT NULL', [versionTable])
   if (there.rows.length === 0) return undefined
-  const state = await schemaState({ run: async (statement) => (await client.query(statement)).rows }, schema.plan)
-  refuseNewer(state, schema.plan)
-  return state
+  return schemaState({ run: async (statement) => (await client.query(statement)).rows }, schema.plan)
 }
 
 /** The tables as SQL, to be run once by other means. */

@@ -5,6 +5,10 @@ export type { SqlDialect } from './dialect.js'
 export { postgresDialect } from './dialects/postgres.js'
 export { sqliteDialect } from './dialects/sqlite.js'
 export { type BusyLimits, BusyWait, isBusySign, whileBusy } from './dialects/sqlite-lock.js'
+export { type FindingRow, found, postgresFindings, sharedFindings, sqliteFindings } from './doctor/findings.js'
+export { migrationFindings, type Patient } from './doctor/patient.js'
+export { examinePostgres } from './doctor/postgres.js'
+export { examineSqlite, fileFinding } from './doctor/sqlite.js'
 export { endedElsewhere, LockTimeoutError, notClaimed } from './errors.js'
 export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
@@ -15,7 +19,6 @@ export {
   type MigrationTarget,
   migrationMissing,
   printMigrations,
-  refuseNewer,
   type SchemaState,
   schemaState,
 } from './migrations.js'

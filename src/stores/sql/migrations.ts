@@ -93,8 +93,8 @@ export async function schemaState(target: MigrationTarget, plan: MigrationPlan):
   return { applied, needed, saysWorksWith: rows.every((row) => 'works_with' in row) }
 }
 
-/** Refuses a schema that a newer version of the code has made, and that this one cannot work on. */
-export function refuseNewer({ applied, needed }: SchemaState, plan: MigrationPlan): void {
+// Refuses a schema that a newer version of the code has made, and that this one cannot work on.
+function refuseNewer({ applied, needed }: SchemaState, plan: MigrationPlan): void {
   const known = plan.migrations.length
   if (needed <= known) return
   throw new RepriseError(

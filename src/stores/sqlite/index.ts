@@ -31,7 +31,7 @@ export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>>, O
   migrate(): Promise<MigrationResult>
   /** The same as SQL, for those who run their own migrations. */
   migrationSql(): string
-  /** What could go wrong here, and what to do about it; empty: nothing was found. */
+  /** What could go wrong here, and what to do about it; empty: nothing was found. What it writes it rolls back. */
   doctor(): Promise<readonly Finding[]>
   /** Refuses new transactions, waits for those at work, and closes all connections. */
   close(): Promise<void>
@@ -77,7 +77,7 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
       return migrate(engine, clock, random)
     },
     migrationSql: () => printMigrations(sqliteMigrations(engine.prefix)),
-    doctor: () => doctor(engine),
+    doctor: () => doctor(engine, clock),
     close: () => engine.connections.close(),
   }
 }

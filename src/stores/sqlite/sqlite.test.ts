@@ -1,6 +1,6 @@
-// Migrations, the doctor, and what the store can be told.
+// Migrations, and what the store can be told.
 
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import Database from 'libsql'
 import { describe, expect, it } from 'vitest'
 import { bundle, freshFile, itemStore, rowsIn, start, stranger } from '../../../test/stores/sqlite/files.js'
@@ -63,7 +63,7 @@ describe('migrations', () => {
     const db = await itemStore(file)
     stranger(file).exec("INSERT INTO reprise_migration VALUES (99, 'from the future', 0, null)")
     await expect(db.migrate()).rejects.toMatchObject({ code: 'MIGRATION_NEWER' })
-    expect(codes(await db.doctor())).toEqual(['migration-newer'])
+    expect(codes(await db.doctor())).toEqual(['MIGRATIONS_NEWER'])
   })
 
   it('are made by one of several processes that start at once', async () => {
@@ -74,53 +74,6 @@ describe('migrations', () => {
     const said = await Promise.all(starting.map((child) => child.rest()))
     expect(said.map(([first]) => JSON.parse(first ?? '{}').from).sort()).toEqual([0, 3, 3])
     expect(rowsIn(file, 'SELECT number FROM reprise_migration')).toEqual([[1], [2], [3]])
-  })
-})
-
-describe('the doctor', () => {
-  it('finds nothing wrong with a file on a local disk', async () => {
-    expect(await (await itemStore()).doctor()).toEqual([])
-  })
-
-  it('misses the tables, and sees a lock that somebody else holds', async () => {
-    const file = freshFile()
-    const db = sqlite({ name: 'a', open: () => new Database(file) })
-    expect(codes(await db.doctor())).toEqual(['migration-missing'])
-    await db.migrate()
-    const other = stranger(file)
-    other.exec('BEGIN IMMEDIATE')
-    expect(codes(await db.doctor())).toEqual(['locked'])
-    other.exec('ROLLBACK')
-    expect(await db.doctor()).toEqual([])
-    await db.close()
-  })
-
-  it('sees settings that a driver did not let Reprise make', async () => {
-    const file = freshFile()
-    const stubborn = () => {
-      const handle = new Database(file)
-      const exec = handle.exec.bind(handle)
-      handle.exec('PRAGMA synchronous = NORMAL')
-      handle.exec('PRAGMA busy_timeout = 500')
-      return Object.assign(handle, { exec: (text: string) => (/PRAGMA/.test(text) ? handle : exec(text)) })
-    }
-    const db = sqlite({ name: 'a', open: stubborn })
-    await db.migrate()
-    expect(codes(await db.doctor())).toEqual(['journal-mode', 'synchronous', 'busy-timeout'])
-    await db.close()
-  })
-
-  it('sees a log that nobody writes back', async () => {
-    const file = freshFile()
-    const db = await itemStore(file)
-    const reader = stranger(file)
-    reader.exec('BEGIN')
-    reader.prepare('SELECT * FROM item').all([])
-    for (let part = 0; part < 9; part += 1) {
-      await db.transact((tx) => tx.query('INSERT INTO item (note) VALUES (?)', [`${part}${'x'.repeat(8_000_000)}`]))
-    }
-    expect(statSync(`${file}-wal`).size).toBeGreaterThan(64 * 1024 * 1024)
-    expect(codes(await db.doctor())).toEqual(['log-size'])
   })
 })
 

@@ -3,10 +3,12 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/kernel/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { transactionHistoryOf } from '../../../src/transaction/index.js'
 import { type Pgbouncer, startPgbouncer } from '../../servers/pgbouncer.js'
-import { type Postgres, startPostgres } from '../../servers/postgres.js'
+import { type Postgres, startPostgres, withClient } from '../../servers/postgres.js'
+import { until } from '../../servers/server-process.js'
 import { startStandby } from '../../servers/standby.js'
 import { codeOf } from './world.js'
 
@@ -72,12 +74,76 @@ describe('the doctor', () => {
     await careless.dispose()
   })
 
+  it('sees a synchronous standby that is named and absent, until it is there', async () => {
+    const alter = async (text: string) => {
+      await withClient(server.url, async (client) => {
+        await client.query(text)
+        await client.query('select pg_reload_conf()')
+      })
+    }
+    await alter('create role onlooker')
+    await alter("alter system set synchronous_standby_names = 'FIRST 1 (near, far)'")
+    try {
+      await until(async () => (await codes('')).includes('STANDBY_ABSENT'), 'the setting is read')
+      // Whoever may see nothing of them sees that there is none.
+      expect(await codes('-c role=onlooker')).toContain('STANDBY_ABSENT')
+      // No COMMIT waits then, so nobody is missed.
+      expect(await codes('-c synchronous_commit=local')).toEqual(['SYNCHRONOUS_COMMIT_LOCAL'])
+      const standby = await startStandby(server, 'far')
+      await until(async () => (await codes('')).length === 0, 'the standby is there')
+      expect(await codes('-c role=onlooker')).toContain('STANDBYS_UNREADABLE')
+      await standby.dispose()
+      await until(async () => (await codes('')).includes('STANDBY_ABSENT'), 'the standby is gone')
+    } finally {
+      await alter('alter system reset synchronous_standby_names')
+      await alter('drop role onlooker')
+    }
+    await until(async () => (await codes('')).length === 0, 'the setting is read')
+  })
+
+  it('sees a timeline that may not be read', async () => {
+    const asked = ['pg_control_system()', 'pg_current_wal_lsn()', 'pg_walfile_name(pg_lsn)']
+    await withClient(server.url, (client) =>
+      client.query(
+        'create role blind; grant all on all tables in schema public to blind; grant all on all sequences in schema public to blind',
+      ),
+    )
+    for (const name of asked) {
+      expect(await codes('-c role=blind')).toEqual([])
+      await withClient(server.url, (client) => client.query(`revoke execute on function ${name} from public`))
+      expect(await codes('-c role=blind')).toEqual(['TIMELINE_UNREADABLE'])
+      // As the finding says.
+      await withClient(server.url, (client) => client.query(`grant execute on function ${name} to blind`))
+    }
+    expect(await codes('-c role=blind')).toEqual([])
+    const restore = asked.map((name) => `grant execute on function ${name} to public`).join('; ')
+    await withClient(server.url, (client) => client.query(`${restore}; drop owned by blind; drop role blind`))
+  })
+
+  it.each([
+    ['ahead', 90_000],
+    ['behind', -90_000],
+  ])('sees a server whose clock is %s', async (word, byMs) => {
+    const pool = new pg.Pool({ connectionString: server.url })
+    const clock = { ...systemClock, wallMs: () => systemClock.wallMs() - byMs }
+    const [finding, ...others] = await postgres({ pool, name: 'late', clock }).doctor()
+    await pool.end()
+    expect(finding).toMatchObject({ code: 'CLOCKS_APART', severity: 'risk' })
+    const [, ms] = new RegExp(`The server is (\\d+) ms ${word}, at least\\.$`).exec(finding?.what ?? '') ?? []
+    // As much as the round trip took is taken off, and never more than the difference told.
+    expect(Number(ms)).toBeGreaterThan(30_000)
+    expect(Number(ms)).toBeLessThanOrEqual(90_000 + 1_000)
+    expect(others).toEqual([])
+  })
+
   it('sees a standby, where no transaction that writes can be begun either', async () => {
     const standby = await startStandby(server)
     const pool = new pg.Pool({ connectionString: standby.server.url })
     const db = postgres({ pool, name: 'standby', attempts: 2 })
     expect((await db.doctor()).map(({ code }) => code)).toContain('IN_RECOVERY')
-    expect(await codeOf(db.transact((tx) => tx.query('select 1'), { deadline: '3s' }))).toBe('STORE_UNREACHABLE')
+    const refused = await codeOf(db.transact((tx) => tx.query('select 1'), { deadline: '3s' }))
+    // On a busy machine the deadline may cut the last try.
+    expect(['STORE_UNREACHABLE', 'DEADLINE_EXCEEDED']).toContain(refused)
     expect((await db.transact((tx) => tx.query('select 1 as one'), { readOnly: true })).rows).toEqual([{ one: 1 }])
     await pool.end()
     await standby.dispose()
@@ -151,6 +217,8 @@ describe('the doctor looks at the tables', () => {
     const db = postgres({ pool, name: 'tables', schema })
     await db.migrate()
     expect(await db.doctor()).toEqual([])
+    // What it wrote to see whether there is room is gone.
+    expect((await pool.query(`select id from ${schema}.reprise_marker`)).rows).toEqual([])
     await pool.query(change.replaceAll('@', schema))
     const role = change.includes('create role') ? { options: `-c role=${schema}` } : {}
     const asRole = new pg.Pool({ connectionString: server.url, ...role })
@@ -166,12 +234,29 @@ describe('the doctor looks at the tables', () => {
     ['drop index @.reprise_marker_due', 'TABLES_INCOMPLETE'],
     ['drop table @.reprise_audit', 'TABLES_INCOMPLETE'],
     ['drop sequence @.reprise_fence', 'TABLES_INCOMPLETE'],
+    ['drop table @.reprise_marker', 'TABLES_INCOMPLETE'],
+    ['alter table @.reprise_marker drop column because', 'TABLES_INCOMPLETE'],
+    ['alter table @.reprise_audit enable row level security', 'TRIGGERS_PRESENT'],
+    ['create rule quiet as on delete to @.reprise_audit do instead nothing', 'TRIGGERS_PRESENT'],
+    [
+      `insert into @.reprise_marker (id, claimed_at_ms, due_at_ms, fence) values ('a', 0, 1, nextval('@.reprise_fence'));
+       drop sequence @.reprise_fence; create sequence @.reprise_fence`,
+      'FENCE_BEHIND',
+    ],
     ['alter table @.reprise_marker set (autovacuum_enabled = false)', 'AUTOVACUUM_OFF'],
+    ['create role @; grant usage on schema @ to @', 'MIGRATIONS_UNREADABLE'],
     [
       'create role @; grant usage on schema @ to @; grant select on all tables in schema @ to @; grant usage on all sequences in schema @ to @',
       'RIGHTS_MISSING',
     ],
   ])('%s', async (change, code) => {
     expect(await found(change)).toEqual([code])
+  })
+
+  it('a disk that is full', async () => {
+    const full = `create function @.full() returns trigger language plpgsql as
+        'begin raise exception using errcode = ''53100'', message = ''No space left on device''; end';
+      create trigger full_disk before insert on @.reprise_marker for each row execute function @.full()`
+    expect(await found(full)).toEqual(['TRIGGERS_PRESENT', 'DISK_FULL'])
   })
 })

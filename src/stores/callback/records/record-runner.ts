@@ -16,7 +16,7 @@ import {
 } from '../../sql/index.js'
 import { isBusy, signsOf } from '../classification.js'
 import type { CallbackDatabase } from '../database.js'
-import { RolledBack } from '../inversion.js'
+import { holdsRolledBack, RolledBack } from '../inversion.js'
 import { type CallbackOptions, type Send, sendOn } from '../options.js'
 
 /** What the runner needs. */
@@ -55,6 +55,18 @@ export class CallbackRecordRunner<Tx> implements RecordRunner {
       if (settings !== undefined) await send(settings.limitAll(leftMs(limits, this.#parts.clock)))
       return performAsync(procedure(), send)
     })
+  }
+
+  /** Runs a statement that may write, and rolls it back. */
+  async tryOut(query: Query, limits: RecordLimits): Promise<void> {
+    try {
+      await this.#rounds(limits, false, async (send) => {
+        await send(query)
+        throw new RolledBack()
+      })
+    } catch (error) {
+      if (!holdsRolledBack(error)) throw error
+    }
   }
 
   // One loop for both reasons to try again: somebody else has the lock of the whole store, until the lock's deadline;

@@ -212,8 +212,7 @@ function prepareConnection(handle: SqliteHandle, readOnly: boolean): void {
   if (readOnly) handle.exec('PRAGMA query_only = 1')
 }
 
-/** The value of a pragma. */
-export function pragma(handle: SqliteHandle, name: string): unknown {
+function pragma(handle: SqliteHandle, name: string): unknown {
   const [row] = rowsOf(handle.prepare(`PRAGMA ${name}`), [])
   return row === undefined ? undefined : Object.values(row)[0]
 }

@@ -1,0 +1,129 @@
+// What is looked at in every SQL store: its migrations and tables, whether there is room to write, and its clock.
+
+import type { Finding } from '../../../atomicity/index.js'
+import type { Clock } from '../../../kernel/index.js'
+import type { SqlDialect } from '../dialect.js'
+import type { SchemaState } from '../migrations.js'
+import { addedColumns, auditColumns, hasDue } from '../records/migration.js'
+import { found, sharedFindings } from './findings.js'
+
+type Row = Readonly<Record<string, unknown>>
+
+/** A store that is looked at. */
+export interface Patient {
+  readonly dialect: SqlDialect
+  /** What the names of Reprise's tables begin with. */
+  readonly prefix: string
+  /** The quoted name of a table of Reprise, by what follows the prefix. */
+  named(table: string): string
+  readonly clock: Clock
+  /** Asks one question, in a transaction of its own or in none. */
+  ask(text: string, values?: readonly string[]): Promise<readonly Row[]>
+  /** Runs a statement in a transaction of its own that is rolled back. */
+  tryOut(text: string): Promise<void>
+  /** The names that an error of the store goes by. */
+  signsOf(error: unknown): readonly string[]
+}
+
+/** What the last migration leaves behind, by what follows the prefix: tables with their columns, and indexes. */
+const types = { text: '', integer: '', bigint: '' }
+const namesOf = (columns: readonly string[]): readonly string[] =>
+  columns.map((column) => column.split(' ', 1)[0] ?? '')
+const tables: Readonly<Record<string, readonly string[]>> = {
+  marker: ['id', 'format', 'value', 'claimed_at_ms', ...namesOf(addedColumns(types))],
+  audit: ['number', ...namesOf(auditColumns(types))],
+  fence: [],
+}
+const indexes: readonly string[] = ['marker_due', 'marker_expires', 'audit_id', 'audit_at']
+
+/** The names of all that the migrations make for records, to look for. */
+export function partNames(prefix: string): readonly string[] {
+  return [...Object.keys(tables), ...indexes].map((name) => prefix + name)
+}
+
+/** What is there of a schema, by the names of its parts: for a table those of its columns, for others none. */
+export type Parts = ReadonlyMap<string, ReadonlySet<string>>
+
+/** The parts out of rows with a `name` and, for a column, its `column`. */
+export function partsOf(rows: readonly Row[]): Parts {
+  const parts = new Map<string, Set<string>>()
+  for (const { name, column } of rows) {
+    const columns = parts.get(String(name)) ?? new Set()
+    parts.set(String(name), columns)
+    if (column !== null && column !== undefined) columns.add(String(column))
+  }
+  return parts
+}
+
+/** What a look at the parts says. */
+export function partFindings(prefix: string, parts: Parts): readonly Finding[] {
+  if (partNames(prefix).every((name) => !parts.has(name))) return [found(sharedFindings, 'MIGRATIONS_MISSING')]
+  const missing = partNames(prefix).filter((name) => !parts.has(name))
+  for (const [table, columns] of Object.entries(tables)) {
+    const there = parts.get(prefix + table)
+    if (there === undefined) continue
+    missing.push(...columns.filter((column) => !there.has(column)).map((column) => `${prefix}${table}.${column}`))
+  }
+  if (missing.length === 0) return []
+  return [found(sharedFindings, 'TABLES_INCOMPLETE', `It is missing: ${missing.join(', ')}.`)]
+}
+
+/** What the number of the last migration says; `known` is how many this version has. Undefined: none was applied. */
+export function migrationFindings(state: SchemaState | undefined, known: number): readonly Finding[] {
+  const { applied, needed } = state ?? { applied: 0, needed: 0 }
+  if (applied === known) return []
+  const seen = `They are at migration ${applied}; this version knows ${known}`
+  if (applied < known) return [found(sharedFindings, 'MIGRATIONS_MISSING', `${seen}.`)]
+  if (needed <= known) return [found(sharedFindings, 'MIGRATIONS_AHEAD', `${seen}.`)]
+  return [found(sharedFindings, 'MIGRATIONS_NEWER', `${seen}, and ${needed} is needed.`)]
+}
+
+/**
+ * Whether the fence has given out a number that it is below of now: somebody made it anew. `current` is the last one,
+ * as an expression. Only claims that are not over are compared, which an index finds.
+ */
+export async function fenceFindings(patient: Patient, current: string): Promise<readonly Finding[]> {
+  const [row] = await patient.ask(
+    `SELECT max(fence) AS highest, ${current} AS current FROM ${patient.named('marker')} WHERE ${hasDue}`,
+  )
+  const [highest, last] = [Number(row?.['highest'] ?? 0), Number(row?.['current'] ?? 0)]
+  return highest > last ? [found(sharedFindings, 'FENCE_BEHIND', `It is at ${last}, and ${highest} is in use.`)] : []
+}
+
+/** As much as is tried to be written: more than what a page has left. */
+const probeBytes = 65_536
+
+/** Writes something that is rolled back, to see whether there is room. `full` is the sign of an error that says no. */
+export async function roomFindings(patient: Patient, bytes: string, full: string): Promise<readonly Finding[]> {
+  const text = `INSERT INTO ${patient.named('marker')} (id, claimed_at_ms, value) VALUES ('doctor', 0, ${bytes})`
+  try {
+    await patient.tryOut(text.replace('$bytes', String(probeBytes)))
+    return []
+  } catch (error) {
+    if (!patient.signsOf(error).includes(full)) throw error
+    return [found(sharedFindings, 'DISK_FULL', `${full} was the answer to a write.`)]
+  }
+}
+
+/** Clocks that differ by less are taken for equal, in ms. */
+const mostApartMs = 1_000
+/** Of so many answers the quickest is believed, which knows best when it was given. */
+const clockQuestions = 3
+
+/**
+ * By how many ms at least the clock of the store is ahead of the one of this process; negative: behind; 0: not for
+ * certain. The store read its clock at some moment between question and answer, and nobody knows at which: that much is
+ * taken off.
+ */
+export async function clocksApartMs({ ask, dialect, clock }: Patient): Promise<number> {
+  let best = { tookMs: Number.POSITIVE_INFINITY, aheadMs: 0 }
+  for (let asked = 0; asked < clockQuestions; asked += 1) {
+    const [sentAtMs, wallMs] = [clock.monotonicMs(), clock.wallMs()]
+    const [row] = await ask(`SELECT ${dialect.nowMs} AS now_ms`)
+    const tookMs = clock.monotonicMs() - sentAtMs
+    if (tookMs < best.tookMs) best = { tookMs, aheadMs: Number(row?.['now_ms']) - (wallMs + tookMs / 2) }
+  }
+  const { tookMs, aheadMs } = best
+  const certainMs = Math.abs(aheadMs) - tookMs / 2
+  return certainMs > mostApartMs ? Math.sign(aheadMs) * Math.floor(certainMs) : 0
+}
