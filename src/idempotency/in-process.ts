@@ -86,8 +86,9 @@ export class InProcessQueue<Told> {
     const refused = flight.claimed ? whyNotWait(flight, visitor, this.#clock) : undefined
     if (refused !== undefined) throw refused
     if (flight.waiters.size >= visitor.mostWaiting) {
-      throw new RepriseError('QUEUE_FULL', `${visitor.mostWaiting} duplicates wait for this key already.`, {
-        details: { waiters: visitor.mostWaiting },
+      const waiters = visitor.mostWaiting
+      throw new RepriseError('QUEUE_FULL', `${waiters} duplicates wait for this key already.`, {
+        details: { waiters, ...heldSince(flight, this.#clock) },
       })
     }
     return this.#wait(flight, visitor)
@@ -153,12 +154,16 @@ function whyNotWait(flight: Held, visitor: Visitor, clock: Clock): RepriseError 
   return visitor.refusesDuplicates ? stillHeld(flight, clock, clock.monotonicMs()) : undefined
 }
 
-type Held = Pick<Flight<never>, 'leader' | 'sinceMs'>
+type Held = Pick<Flight<never>, 'leader' | 'sinceMs' | 'claimed'>
 
 function stillHeld(flight: Held, clock: Clock, waitsSinceMs: number): RepriseError {
-  const nowMs = clock.monotonicMs()
-  const heldSinceMs = Math.round(clock.wallMs() - (nowMs - flight.sinceMs))
-  return inFlight({ waitedMs: Math.round(nowMs - waitsSinceMs), heldSinceMs })
+  const waitedMs = Math.round(clock.monotonicMs() - waitsSinceMs)
+  return inFlight({ waitedMs, ...heldSince(flight, clock) })
+}
+
+// A leader that has not claimed the key may itself be waiting for another process.
+function heldSince({ claimed, sinceMs }: Held, clock: Clock): { readonly heldSinceMs?: number } {
+  return claimed ? { heldSinceMs: Math.round(clock.wallMs() - (clock.monotonicMs() - sinceMs)) } : {}
 }
 
 interface Running {

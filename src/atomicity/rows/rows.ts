@@ -99,6 +99,8 @@ export interface Blocker {
   readonly session: string
   /** How long its transaction has been open, in ms. */
   readonly openMs: number
+  /** Since when it is, by the server's clock, in ms since 1970; absent where the role may not see it. */
+  readonly openSinceMs?: number
   /** What it is doing: `active`, `idle in transaction`. */
   readonly state: string
   /** The application's name, where it gave one. */

@@ -125,6 +125,10 @@ function schemaOf(problems: string): OpenApiNode {
       status: { type: 'integer', minimum: 400, maximum: 599 },
       detail: { type: 'string' },
       retryable: { type: 'boolean', description: 'Whether the same request, with the same key, may succeed later.' },
+      heldSinceMs: {
+        type: 'integer',
+        description: 'Of in-flight: since when the request that has the key is at work, in ms since 1970, where known.',
+      },
     },
   }
 }

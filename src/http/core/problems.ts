@@ -1,6 +1,7 @@
 // Refusals, as problems (RFC 9457): a closed list, each with its status, and whether repeating the request as it is can
 // help.
 
+import { defined } from '../../kernel/index.js'
 import { type Answer, reply } from './answer/answer.js'
 
 /** A kind of problem. */
@@ -151,6 +152,8 @@ export interface ProblemOptions {
   readonly retryable?: boolean
   /** When to come back, in whole seconds. Default for what may succeed later: 1. */
   readonly retryAfterSeconds?: number
+  /** Since when the holder of the key works, in ms since 1970. Default: it is not said. */
+  readonly heldSinceMs?: number
   /** More fields. */
   readonly headers?: Readonly<Record<string, string>>
   /** What the type begins with, up to the name. Default {@link problemBase}. */
@@ -166,13 +169,16 @@ export interface Problem extends ProblemKind {
   readonly type: string
   /** When to come back, in whole seconds; absent where the same request will not succeed later. */
   readonly retryAfterSeconds?: number
+  /** Of `in-flight`: since when the holder of the key works, in ms since 1970; absent where that is not known. */
+  readonly heldSinceMs?: number
 }
 
 /** What is refused, with what differs from the usual. */
 export function problemOf(name: ProblemName, options: ProblemOptions = {}): Problem {
   const kind: ProblemKind = problemKinds[name]
   const { status = kind.status, detail = kind.detail, retryable = kind.retryable, base = problemBase } = options
-  const facts = { name, type: base + name, title: kind.title, status, detail, retryable }
+  const { heldSinceMs } = options
+  const facts = { name, type: base + name, title: kind.title, status, detail, retryable, ...defined({ heldSinceMs }) }
   return retryable ? { ...facts, retryAfterSeconds: options.retryAfterSeconds ?? 1 } : facts
 }
 

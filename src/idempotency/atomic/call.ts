@@ -3,7 +3,14 @@
 
 import { isSameContent, type RecordDraft, type Seen, type Stored } from '../../atomicity/index.js'
 import { type Key, keyScope, type StoredKey } from '../../identity/index.js'
-import { type Deadline, defined, faultPoint, RepriseError, type ScopeValue } from '../../kernel/index.js'
+import {
+  type Deadline,
+  defined,
+  faultPoint,
+  isRepriseError,
+  RepriseError,
+  type ScopeValue,
+} from '../../kernel/index.js'
 import {
   type OperationEvent,
   operationClaimed,
@@ -292,7 +299,10 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
     if (this.#blockedBy === undefined || error !== this.#blockedBy) return error
     const { clock, manifest } = this.#operation.domain
     const waitedMs = Math.round(clock.monotonicMs() - this.#sinceMs)
-    return inFlight({ waitedMs, certain: manifest.refuse !== 'coarse' }, error)
+    // The record of an open transaction cannot be read; the store may know since when the one before us is open.
+    const openSinceMs = isRepriseError(error, 'LOCK_TIMEOUT') ? error.details['openSinceMs'] : undefined
+    const held = typeof openSinceMs === 'number' ? { heldSinceMs: openSinceMs } : {}
+    return inFlight({ waitedMs, certain: manifest.refuse !== 'coarse', ...held }, error)
   }
 
   #event(): OperationEvent {

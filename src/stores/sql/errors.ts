@@ -1,7 +1,7 @@
 // What sessions refuse and fail with, whatever the engine.
 
 import type { Blocker } from '../../atomicity/index.js'
-import { RepriseError } from '../../kernel/index.js'
+import { defined, RepriseError } from '../../kernel/index.js'
 
 /** A statement waited for a lock as long as it may. The engine's own error is its cause. */
 export class LockTimeoutError extends RepriseError {
@@ -15,9 +15,12 @@ export class LockTimeoutError extends RepriseError {
 
   constructor(cause: unknown, blockers: readonly Blocker[]) {
     const who = blockers.length === 0 ? '' : ` ${blockers.length} other session(s) stood before it.`
+    const since = blockers.flatMap(({ openSinceMs }) => openSinceMs ?? [])
+    // Of several, the one that was there first has the lock.
+    const openSinceMs = since.length === 0 ? undefined : Math.min(...since)
     super('LOCK_TIMEOUT', `A statement waited too long for a lock.${who}`, {
       cause,
-      details: { blockers: blockers.length },
+      details: { blockers: blockers.length, ...defined({ openSinceMs }) },
     })
     this.blockers = blockers
   }

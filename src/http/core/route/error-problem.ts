@@ -99,6 +99,8 @@ export function errorProblem(error: unknown, request: FailedRequest): NamedProbl
   // The commit of a transaction is only sent where the handler ran; of a lease, the error says whether it did.
   if (name === 'outcome-unknown') return unknownOutcome(code === 'UNKNOWN_OUTCOME' || details['ran'] === true, request)
   if (name === 'key-invalid' || name === 'key-missing') return aboutKey(name, message, request.keyField)
+  const heldSinceMs = details['heldSinceMs']
+  if (name === 'in-flight' && typeof heldSinceMs === 'number') return { name, heldSinceMs }
   if (name !== undefined) return { name }
   return isStoreTrouble(error, last) ? { name: 'store-unavailable' } : undefined
 }

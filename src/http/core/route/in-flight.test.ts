@@ -26,14 +26,14 @@ function gated(more: Partial<AtomicRouteOptions<never, undefined>> = {}) {
 }
 
 it('refuses duplicates while the first is under way, with 409 and when to come back; another content with 422', async () => {
-  const { charges, effects, until, runs, release } = gated()
+  const { charges, clock, effects, until, runs, release } = gated()
   const key = mintKey()
   const first = send(charges, { key })
   await until(() => runs() === 1)
   const repeats = await Promise.all(Array.from({ length: 49 }, () => send(charges, { key })))
   for (const repeat of repeats) {
     expect(repeat).toMatchObject({ status: 409, problem: 'in-flight', headers: { 'retry-after': '1' } })
-    expect(JSON.parse(repeat.text)).toMatchObject({ status: 409, retryable: true })
+    expect(JSON.parse(repeat.text)).toMatchObject({ status: 409, retryable: true, heldSinceMs: clock.wallMs() })
   }
   expect(await send(charges, { key, body: '{}' })).toMatchObject({ status: 422, problem: 'key-reused' })
   release()

@@ -27,13 +27,15 @@ export async function blockersOf(connections: Connections, pid: string): Promise
 
 // One simple round trip; the statement ends itself where the server is too busy to answer.
 const statement = `SELECT a.pid::text AS session, coalesce(a.state, '') AS state, coalesce(a.application_name, '') AS application,
-  greatest(0, extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, a.backend_start)) * 1000)::bigint::text AS open_ms
+  greatest(0, extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, a.backend_start)) * 1000)::bigint::text AS open_ms,
+  (extract(epoch FROM coalesce(a.xact_start, a.backend_start)) * 1000)::bigint::text AS since_ms
   FROM unnest(pg_blocking_pids($1::integer)) AS b(pid) JOIN pg_stat_activity a ON a.pid = b.pid ORDER BY a.xact_start NULLS LAST LIMIT 20`
 
 function blockerOf(row: Readonly<Record<string, unknown>>): Blocker {
   return {
     session: String(row['session']),
     openMs: Number(row['open_ms']),
+    ...(row['since_ms'] === null ? {} : { openSinceMs: Number(row['since_ms']) }),
     state: String(row['state']),
     application: String(row['application']),
   }
