@@ -103,9 +103,9 @@ export interface Session<Handle> {
    */
   poison(error: unknown): void
   /**
-   * Told what the body threw, before it is ruled upon. An engine that does not see every statement of its body
-   * recognises its own errors here, and poisons the handle with them; else they would count as the body's. Default:
-   * none, since a handle that is watched knows already.
+   * Told what the body threw, before it is ruled upon. An engine recognises its own errors here, and poisons the handle
+   * with them; else they would count as the body's: those of a savepoint that the body let through, and all of them
+   * where it does not see every statement of its body. Default: none.
    */
   bodyThrew?(error: unknown): void
   /** The first thing that poisoned the handle, or undefined: then the transaction may commit. */

@@ -230,3 +230,22 @@ describe('a call that nobody waits for', () => {
     expect(never).toBeInstanceOf(Promise)
   })
 })
+
+it('fails with an error of the engine that the body lets through a savepoint, also as a cause', async () => {
+  const life = handleLife()
+  const steps = recorder()
+  await life.savepoint(steps, () => life.failed(boom)).catch(() => {})
+  life.threw(new Error('of the body'))
+  expect(life.poisoned).toBeUndefined()
+  life.threw(new Error('of the body', { cause: boom }))
+  expect(life.poisoned).toEqual({ error: boom })
+})
+
+it('keeps a savepoint until it is undone: what fails meanwhile is part of it', async () => {
+  const life = handleLife()
+  const undo = () => {
+    life.failed(new Error('beside'))
+  }
+  await expect(life.savepoint({ ...recorder(), undo }, () => Promise.reject(boom))).rejects.toBe(boom)
+  expect(life.poisoned).toBeUndefined()
+})

@@ -21,6 +21,22 @@ export interface SynchronousSavepointSteps extends SavepointSteps {
   undo(name: string): void
 }
 
+/**
+ * A savepoint that one call opens and another one ends, as the inner transactions of query builders are. Its methods
+ * answer at once where the engine does.
+ */
+export interface SavepointMark {
+  /** Forgets it and keeps what was done since. Refuses with an error of the engine since then, and stays open. */
+  release(): void | Promise<void>
+  /**
+   * Undoes what was done since it was opened, and the marks that were opened in it. In a transaction that is poisoned
+   * there is nothing to do: it is undone as a whole.
+   *
+   * @param fate Whether it is forgotten, or stays open.
+   */
+  undo(fate: 'forget' | 'keep'): void | Promise<void>
+}
+
 /** Whether a handle can be used, and what ended it. */
 export interface HandleLife {
   /** The first thing that poisoned the whole transaction. */
@@ -34,6 +50,11 @@ export interface HandleLife {
   poison(error: unknown): void
   /** Notes an error of the engine: it poisons the innermost savepoint, or the transaction where none is open. */
   failed(error: unknown): void
+  /**
+   * The body threw. Where that is an error of the engine, or was caused by one, the transaction fails with that one: a
+   * serialization failure is one also where a savepoint was around it.
+   */
+  threw(error: unknown): void
   /** From here on every call is refused. */
   end(): void
   /** Whether `end` was called. */
@@ -68,6 +89,9 @@ export interface HandleLife {
    * undone.
    */
   savepointSync<Result>(steps: SynchronousSavepointSteps, work: () => Result): Result
+  /** Opens a savepoint that another call ends. One that is open when the body has returned keeps it from committing. */
+  mark(steps: SynchronousSavepointSteps): SavepointMark
+  mark(steps: SavepointSteps): SavepointMark | Promise<SavepointMark>
 }
 
 interface Level {
@@ -103,7 +127,7 @@ class Life implements HandleLife {
   }
 
   checkBeforeCommit(): void {
-    if (this.#underway > 0 && !this.over && this.poisoned === undefined) {
+    if ((this.#underway > 0 || this.#levels.length > 0) && !this.over && this.poisoned === undefined) {
       throw new RepriseError('SAVEPOINT_ORDER', 'A savepoint is still open: the body ended without awaiting it.')
     }
     this.check()
@@ -119,6 +143,14 @@ class Life implements HandleLife {
     const level = this.#levels.at(-1)
     if (level === undefined) this.poison(error)
     else level.failure ??= { error }
+  }
+
+  threw(error: unknown): void {
+    let cause = error
+    for (let depth = 0; depth < mostCauses && this.#noted !== undefined && cause instanceof Error; depth++) {
+      if (this.#noted.has(cause)) this.poison(cause)
+      cause = cause.cause
+    }
   }
 
   end(): void {
@@ -209,13 +241,56 @@ class Life implements HandleLife {
     try {
       result = await work()
     } catch (error) {
-      if (this.#leave(level)) await this.#step(() => steps.undo(level.name))
+      // It stays the innermost one until it is undone: statements that were started beside the one that failed are
+      // still answered, with errors of their own, and what comes now is refused.
+      level.failure ??= { error }
+      if (this.#isSound(level)) await this.#step(() => steps.undo(level.name))
+      this.#leave(level)
       throw error
     }
-    const sound = this.#leave(level)
     const { failure } = level
-    if (sound) await this.#step(() => (failure === undefined ? steps.release(level.name) : steps.undo(level.name)))
+    if (this.#isSound(level)) {
+      await this.#step(() => (failure === undefined ? steps.release(level.name) : steps.undo(level.name)))
+    }
+    this.#leave(level)
     return this.#resultOf(failure, result)
+  }
+
+  mark(steps: SynchronousSavepointSteps): SavepointMark
+  mark(steps: SavepointSteps): SavepointMark | Promise<SavepointMark>
+  mark(steps: SavepointSteps): SavepointMark | Promise<SavepointMark> {
+    const level = this.#newLevel()
+    const leave = (from: number): void => {
+      const place = this.#levels.indexOf(level)
+      if (place >= 0) this.#levels.splice(place + from)
+    }
+    const mark: SavepointMark = {
+      release: () => {
+        this.check()
+        return this.#stepped(
+          () => steps.release(level.name),
+          () => leave(0),
+        )
+      },
+      undo: (fate) => {
+        if (this.over) throw handleOver()
+        if (this.poisoned !== undefined) return
+        const forgotten = (): void => leave(0)
+        const reopened = (): void => {
+          leave(1)
+          level.failure = undefined
+        }
+        const again = (): void | Promise<void> => this.#stepped(() => steps.open(level.name), reopened)
+        return this.#stepped(() => steps.undo(level.name), fate === 'forget' ? forgotten : again)
+      },
+    }
+    return this.#stepped(
+      () => steps.open(level.name),
+      () => {
+        this.#levels.push(level)
+        return mark
+      },
+    )
   }
 
   savepointSync<Result>(steps: SynchronousSavepointSteps, work: () => Result): Result {
@@ -227,12 +302,15 @@ class Life implements HandleLife {
       result = work()
       refusePromise(result)
     } catch (error) {
-      if (this.#leave(level)) this.#stepSync(() => steps.undo(level.name))
+      if (this.#isSound(level)) this.#stepSync(() => steps.undo(level.name))
+      this.#leave(level)
       throw error
     }
-    const sound = this.#leave(level)
     const { failure } = level
-    if (sound) this.#stepSync(() => (failure === undefined ? steps.release(level.name) : steps.undo(level.name)))
+    if (this.#isSound(level)) {
+      this.#stepSync(() => (failure === undefined ? steps.release(level.name) : steps.undo(level.name)))
+    }
+    this.#leave(level)
     return this.#resultOf(failure, result)
   }
 
@@ -252,14 +330,16 @@ class Life implements HandleLife {
 
   // Savepoints form a stack: releasing one that is not on top would release what others still use. True: it can be
   // ended in the engine.
-  #leave(level: Level): boolean {
-    const place = this.#levels.lastIndexOf(level)
-    const onTop = place === this.#levels.length - 1
-    this.#levels.splice(place, 1)
-    if (!onTop) {
+  #isSound(level: Level): boolean {
+    if (this.#levels.at(-1) !== level) {
       this.poison(new RepriseError('SAVEPOINT_ORDER', 'A savepoint was ended while one begun after it was still open.'))
     }
     return !this.over && this.poisoned === undefined
+  }
+
+  #leave(level: Level): void {
+    const place = this.#levels.indexOf(level)
+    if (place >= 0) this.#levels.splice(place, 1)
   }
 
   async #step(work: () => void | PromiseLike<void>): Promise<void> {
@@ -279,9 +359,22 @@ class Life implements HandleLife {
       throw error
     }
   }
+
+  // At once where the engine answers at once.
+  #stepped<Result>(
+    work: () => void | PromiseLike<void>,
+    done: () => Result | Promise<Result>,
+  ): Result | Promise<Result> {
+    let waiting: PromiseLike<void> | undefined
+    this.#stepSync(() => {
+      waiting = work() ?? undefined
+    })
+    return waiting === undefined ? done() : this.#step(() => waiting).then(done)
+  }
 }
 
 const ignore = (): void => undefined
+const mostCauses = 10
 
 function handleOver(): RepriseError {
   return new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')

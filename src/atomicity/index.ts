@@ -14,7 +14,13 @@ export type {
 export { codesIn, type ErrorCodes, errorsIn } from './error-codes.js'
 export type { Finding } from './finding.js'
 export { TransactionHandle } from './handle.js'
-export { type HandleLife, handleLife, type SavepointSteps, type SynchronousSavepointSteps } from './handle-life.js'
+export {
+  type HandleLife,
+  handleLife,
+  type SavepointMark,
+  type SavepointSteps,
+  type SynchronousSavepointSteps,
+} from './handle-life.js'
 export type { Capability, Isolation, Manifest, RecordManifest } from './manifest.js'
 export {
   type ClassificationRow,

@@ -16,7 +16,7 @@ import {
   tableParts,
 } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
-import { type SavepointTurns, savepointTurns } from '../sql/savepoint-turns.js'
+import { type SavepointTurns, savepointTurns } from '../sql/savepoints/turns.js'
 import { copyOf, type TableView } from './table.js'
 import type { Views } from './tables.js'
 

@@ -114,6 +114,10 @@ export class MemorySession implements Session<MemoryTransaction> {
     this.#life.poison(error)
   }
 
+  bodyThrew(error: unknown): void {
+    this.#life.threw(error)
+  }
+
   #isFree({ id, over }: { readonly id: StoredKey; readonly over: Expected | undefined }): boolean {
     const there = this.#records.committed.get(id)
     return over === undefined ? there === undefined : isStill(there, over)

@@ -7,7 +7,7 @@ import { blockersOf } from './asking/lock-report.js'
 import { resolveTrace } from './asking/resolve.js'
 import { classifyPostgres } from './classification.js'
 import type { Connections } from './connection/connections.js'
-import type { PostgresTransaction, TransactionClient, TransactionPool } from './handle.js'
+import type { Bind, PostgresTransaction } from './handle.js'
 import { postgresManifest, untracedManifest } from './manifest.js'
 import type { PostgresSchema } from './migrations.js'
 import { ClaimStatements } from './records/claim-statements.js'
@@ -25,7 +25,7 @@ export interface EngineParts<Bound> {
   /** Whether transactions without a key take their trace with BEGIN. Default true. */
   readonly resolvesUnkeyed?: boolean
   /** Makes `tx.db`. */
-  readonly bind: (client: TransactionClient, pool: TransactionPool) => Bound
+  readonly bind: Bind<Bound>
 }
 
 /** An engine that keeps records. */

@@ -2,7 +2,15 @@
 
 import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
-import { listOfValues, postgresDialect, refuseTransactionStatements, type SqlExecutor, sqlRows } from '../sql/index.js'
+import {
+  type InnerStatement,
+  innerStatementIn,
+  listOfValues,
+  postgresDialect,
+  refuseTransactionStatements,
+  type SqlExecutor,
+  sqlRows,
+} from '../sql/index.js'
 import type { PostgresAnswer } from './options.js'
 
 /** What a body of a PostgreSQL transaction gets. */
@@ -38,22 +46,25 @@ export interface StatementPort {
   /** Knows of the calls that the body does not wait for. */
   readonly life: Pick<HandleLife, 'call' | 'poison'>
   /** Sends what `pg` takes: a text or its config. */
-  send(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer>
+  send(config: string | object, values: unknown[] | undefined, by?: object): Promise<PostgresAnswer>
+  /** Does in savepoints what a query builder says about a transaction of its own. False: it is to be sent. */
+  nest(statement: InnerStatement, by: object): Promise<boolean>
   /** Runs the work inside a savepoint. */
   savepoint<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
+/**
+ * Makes `tx.db` out of the transaction's client, or of a pool that hands it out. Undefined: it is the client itself.
+ */
+export type Bind<Bound> = ((client: TransactionClient, pool: TransactionPool) => Bound) | undefined
+
 /** The handle of a transaction. */
 export class PostgresHandle<Bound> extends TransactionHandle implements PostgresTransaction<Bound> {
   readonly #port: StatementPort
-  readonly #bind: (client: TransactionClient, pool: TransactionPool) => Bound
+  readonly #bind: Bind<Bound>
   #bound: { readonly db: Bound } | undefined
 
-  constructor(
-    port: StatementPort & SqlExecutor,
-    controls: TransactionControls,
-    bind: (client: TransactionClient, pool: TransactionPool) => Bound,
-  ) {
+  constructor(port: StatementPort & SqlExecutor, controls: TransactionControls, bind: Bind<Bound>) {
     super(controls, port.life, () => sqlRows(port))
     this.#port = port
     this.#bind = bind
@@ -61,8 +72,15 @@ export class PostgresHandle<Bound> extends TransactionHandle implements Postgres
 
   // Most bodies need one of the two, db or query, so the query builder is only made when it is asked for.
   get db(): Bound {
-    this.#bound ??= { db: this.#bind(new TransactionClient(this.#port), new TransactionPool(this.#port)) }
+    this.#bound ??= { db: this.#makeDb() }
     return this.#bound.db
+  }
+
+  #makeDb(): Bound {
+    const port = this.#port
+    // The type of tx.db is the pool's own client where there is no bind.
+    if (this.#bind === undefined) return new TransactionClient(port, false) as Bound
+    return this.#bind(new TransactionClient(port, true), new TransactionPool(port))
   }
 
   query<Row>(text: string, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }> {
@@ -135,9 +153,15 @@ export class TransactionClient {
   }
 
   readonly #port: StatementPort
+  readonly #nests: boolean
 
-  constructor(port: StatementPort) {
+  /**
+   * @param nests Whether BEGIN and COMMIT are those of a query builder for its own transactions, which are savepoints
+   *   here; else they are refused.
+   */
+  constructor(port: StatementPort, nests: boolean) {
     this.#port = port
+    this.#nests = nests
   }
 
   /** Runs a statement: a text with values, or a config with text, values, name, rowMode and types. */
@@ -147,10 +171,7 @@ export class TransactionClient {
 
   async #query(config: unknown, values: unknown, callback: unknown): Promise<PostgresAnswer> {
     if (typeof values === 'function' || isGiven(callback)) throw this.#unheard('use the promise, not a callback')
-    if (typeof config === 'string') {
-      refuseTransactionStatements(config, postgresDialect)
-      return this.#port.send(config, valuesOf(values))
-    }
+    if (typeof config === 'string') return this.#send(config, config, values)
     if (typeof config !== 'object' || config === null) throw unsupported('a statement is a text or a config')
     if (typeof (config as { submit?: unknown }).submit === 'function') {
       throw this.#unheard('cursors and streams keep the connection busy between reads; select in parts instead')
@@ -159,8 +180,15 @@ export class TransactionClient {
     const copy = { ...config } as Record<string, unknown>
     if (isGiven(copy['callback'])) throw this.#unheard('use the promise, not a callback')
     if (typeof copy['text'] !== 'string') throw unsupported('a config needs its text')
-    refuseTransactionStatements(copy['text'], postgresDialect)
-    return this.#port.send(copy, valuesOf(values))
+    return this.#send(copy['text'], copy, values)
+  }
+
+  async #send(text: string, config: string | object, values: unknown): Promise<PostgresAnswer> {
+    if (this.#nests) {
+      const inner = innerStatementIn(text, postgresDialect)
+      if (inner !== undefined && (await this.#port.nest(inner, this))) return nested(inner.does)
+    } else refuseTransactionStatements(text, postgresDialect)
+    return this.#port.send(config, valuesOf(values), this)
   }
 
   // With a callback or a submittable nobody awaits the promise: the transaction must not go on as if the statement had
@@ -224,20 +252,22 @@ export class TransactionPool {
   readonly totalCount: number = 1
   readonly idleCount: number = 0
   readonly waitingCount: number = 0
-  readonly #lent: LentClient
+  readonly #port: StatementPort
+  readonly #own: TransactionClient
 
   constructor(port: StatementPort) {
-    this.#lent = new LentClient(port)
+    this.#port = port
+    this.#own = new TransactionClient(port, true)
   }
 
-  /** The transaction's client. */
+  /** The transaction's client, for one borrower: what it begins is told apart from what others send. */
   async connect(): Promise<LentClient> {
-    return this.#lent
+    return new LentClient(this.#port, true)
   }
 
   /** As the client's. */
   query(config: unknown, values?: unknown, callback?: unknown): Promise<PostgresAnswer> {
-    return this.#lent.query(config, values, callback)
+    return this.#own.query(config, values, callback)
   }
 
   /** Does nothing. */
@@ -245,7 +275,23 @@ export class TransactionPool {
 }
 
 class LentClient extends TransactionClient {
-  override release(): void {}
+  #given = false
+
+  override query(config: unknown, values?: unknown, callback?: unknown): Promise<PostgresAnswer> {
+    if (this.#given) return Promise.reject(unsupported('this client was given back to the pool'))
+    return super.query(config, values, callback)
+  }
+
+  override release(): void {
+    this.#given = true
+  }
+}
+
+// What pg makes of the answer to such a statement.
+function nested(does: InnerStatement['does']): PostgresAnswer {
+  const [command = ''] = does.toUpperCase().split(' ')
+  const answer = { command, rows: [], rowCount: null, fields: [], oid: null }
+  return answer
 }
 
 function valuesOf(values: unknown): unknown[] | undefined {

@@ -70,10 +70,11 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     })
   const connections = connectionsOf(pool, clock)
   // The client and the pool that bind gets stand for the user's own; what they do not do they refuse.
-  const bound = (client: TransactionClient, inner: TransactionPool): Bound =>
+  const bound =
     bind === undefined
-      ? (client as unknown as Bound)
-      : bind(client as unknown as ClientOf<Pool>, inner as unknown as Pool)
+      ? undefined
+      : (client: TransactionClient, inner: TransactionPool): Bound =>
+          bind(client as unknown as ClientOf<Pool>, inner as unknown as Pool)
   const connectionWaitMs = durationMs(connectionWait)
   const engine = postgresEngine({ name, connections, schema, clock, connectionWaitMs, resolvesUnkeyed, bind: bound })
   const onClient = async <Result>(work: (client: PostgresPoolClient) => Promise<Result>): Promise<Result> => {

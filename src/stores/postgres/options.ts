@@ -67,8 +67,9 @@ export interface PostgresOptions<Pool extends PostgresPool, Bound> extends Trans
   /**
    * Makes what a body finds as `tx.db` out of the transaction's client: `(client) => drizzle(client)`, or out of a pool
    * that always hands out that client, for a query builder that wants one: `(_client, pool) => new Kysely({ dialect:
-   * new PostgresDialect({ pool }) })`. Both refuse BEGIN, COMMIT and the like. Called once for a transaction, when
-   * `tx.db` is first asked for. Default: the client itself.
+   * new PostgresDialect({ pool }) })`. BEGIN, COMMIT and ROLLBACK of the query builder's own `transaction()` are
+   * savepoints. Called once for a transaction, when `tx.db` is first asked for. Default: the client itself, which
+   * refuses them.
    */
   readonly bind?: (client: ClientOf<Pool>, pool: Pool) => Bound
   /**

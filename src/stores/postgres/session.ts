@@ -19,6 +19,7 @@ import type { StoredKey } from '../../identity/index.js'
 import { type Clock, defined, RepriseError } from '../../kernel/index.js'
 import {
   endedElsewhere,
+  type InnerStatement,
   LockTimeoutError,
   migrationMissing,
   notClaimed,
@@ -32,14 +33,7 @@ import { isUnreplicated, type NoticeSource } from './asking/replicated.js'
 import { askAll, askNumber, takeTrace, unreadableBackend } from './asking/trace.js'
 import { isServerError, signsOf } from './classification.js'
 import { type Connections, type KnownConnection, knownConnection } from './connection/connections.js'
-import {
-  lastOf,
-  PostgresHandle,
-  type PostgresTransaction,
-  type StatementPort,
-  type TransactionClient,
-  type TransactionPool,
-} from './handle.js'
+import { type Bind, lastOf, PostgresHandle, type PostgresTransaction, type StatementPort } from './handle.js'
 import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './options.js'
 import type { ClaimStatements } from './records/claim-statements.js'
 import { literal } from './records/literal.js'
@@ -52,7 +46,7 @@ export interface SessionContext<Bound> {
   /** Claim and outcome of a key. */
   readonly statements: ClaimStatements
   /** Makes `tx.db`. */
-  readonly bind: (client: TransactionClient, pool: TransactionPool) => Bound
+  readonly bind: Bind<Bound>
   /** Whether transactions without a key take their trace with BEGIN. */
   readonly resolvesUnkeyed: boolean
   /** Tells who blocks a backend. */
@@ -113,6 +107,10 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     this.life.poison(error)
   }
 
+  bodyThrew(error: unknown): void {
+    this.life.threw(error)
+  }
+
   async begin(settings: BeginSettings, controls: TransactionControls): Promise<PostgresTransaction<Bound>> {
     const { claim, lockWaitMs, readOnly } = settings
     const { backend } = this.#connection
@@ -122,6 +120,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     if (claim?.blockers !== undefined) this.#blockers = claim.blockers
     wire.lockWaitMs = this.#claimWaitMs
     wire.readOnly = readOnly
+    wire.isolation = settings.isolation
     if (backend?.changes === false) wire.pid = backend.pid
     const traced = settings.traced !== false && this.#context.resolvesUnkeyed
     let question: string | undefined
@@ -356,9 +355,15 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   }
 
   /** Sends a statement of the body. */
-  send(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer> {
+  send(config: string | object, values: unknown[] | undefined, by?: object): Promise<PostgresAnswer> {
     if (this.#key === 'sent' || this.#key === 'theirs') return Promise.reject(notClaimed())
-    return this.#wire.send(config, values)
+    return this.#wire.send(config, values, by)
+  }
+
+  /** Does in savepoints what a query builder says about a transaction of its own. */
+  nest(statement: InnerStatement, by: object): Promise<boolean> {
+    if (this.#key === 'sent' || this.#key === 'theirs') return Promise.reject(notClaimed())
+    return this.#wire.nest(statement, by)
   }
 
   /** Sends a statement of the repeatable writes. */

@@ -1,9 +1,16 @@
 // Statements of one transaction on their way: one at a time, watched for errors, for locks they wait for, and for the
 // end of the transaction under them.
 
-import type { BeginSettings, Blocker, HandleLife, Isolation } from '../../atomicity/index.js'
+import type { BeginSettings, Blocker, HandleLife, Isolation, SavepointSteps } from '../../atomicity/index.js'
 import { type CancelTimer, type Clock, defined, RepriseError } from '../../kernel/index.js'
-import { endedElsewhere, LockTimeoutError, type SavepointTurns, savepointTurns } from '../sql/index.js'
+import {
+  endedElsewhere,
+  type InnerStatement,
+  InnerTransactions,
+  LockTimeoutError,
+  type SavepointTurns,
+  savepointTurns,
+} from '../sql/index.js'
 import { endsConnection, signsOf } from './classification.js'
 import type { PostgresAnswer, PostgresPoolClient } from './options.js'
 
@@ -22,6 +29,8 @@ export class Wire {
   lockWaitMs = 0
   /** Whether the transaction was declared read-only: then 25006 is the body's mistake, and no sign of a standby. */
   readOnly = false
+  /** The isolation level that the transaction was begun with. */
+  isolation: Isolation = 'read-committed'
   /** The backend, where it is known: then it is asked who blocks it. */
   pid: string | undefined
   /** How many statements are under way or wait for their turn. */
@@ -32,6 +41,8 @@ export class Wire {
   readonly #queue: (() => void)[] = []
   // Made by the first savepoint: most transactions have none.
   #turns: SavepointTurns | undefined
+  // Made by the first inner transaction of a query builder.
+  #inner: InnerTransactions<SavepointSteps> | undefined
   #whenIdle: (() => void)[] = []
 
   constructor(parts: WireParts) {
@@ -61,38 +72,66 @@ export class Wire {
     }
   }
 
-  /** Sends a statement of the body: a text, or a config of pg. */
-  send(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer> {
+  /**
+   * Sends a statement of the body: a text, or a config of pg.
+   *
+   * @param by The client of a query builder that it comes from. Default: none.
+   */
+  send(config: string | object, values: unknown[] | undefined, by?: object): Promise<PostgresAnswer> {
     try {
       this.#parts.life.check()
       const turn = this.#turns?.turn()
       // The usual way, in which nobody waits, takes as few promises as can be.
-      return turn === undefined ? this.#watched(config, values) : this.#inTurn(turn, config, values)
+      if (turn !== undefined) return this.#inTurn(turn, config, values, by)
+      this.#inner?.demand(by)
+      return this.#watched(config, values)
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
-  async #inTurn(first: Promise<void>, config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer> {
+  async #inTurn(
+    first: Promise<void>,
+    config: string | object,
+    values: unknown[] | undefined,
+    by: object | undefined,
+  ): Promise<PostgresAnswer> {
     for (let turn: Promise<void> | undefined = first; turn !== undefined; turn = this.#turns?.turn()) {
       await turn
       this.#parts.life.check()
     }
+    this.#inner?.demand(by)
     return this.#watched(config, values)
   }
 
   /** Runs the work inside a savepoint. */
   savepoint<Result>(work: () => Promise<Result>): Promise<Result> {
-    const { life } = this.#parts
+    return this.#enter(async () => {
+      this.#inner?.demand(undefined)
+      return this.#parts.life.savepoint(this.#steps(), work)
+    })
+  }
+
+  /**
+   * Does in savepoints what a query builder says about a transaction of its own. False: it is a statement to be sent.
+   *
+   * @param by The client that it comes from.
+   */
+  async nest(statement: InnerStatement, by: object): Promise<boolean> {
+    for (let turn = this.#turns?.turn(); turn !== undefined; turn = this.#turns?.turn()) await turn
+    this.#inner ??= new InnerTransactions(this.#parts.life, this.#steps(), (modes) => refuseOtherModes(modes, this))
+    return this.#inner.perform(statement, by)
+  }
+
+  #steps(): SavepointSteps {
     const step = (text: string) => async (name: string) => {
       await this.#watched(text.replaceAll('?', name), undefined)
     }
-    const steps = {
+    return {
       open: step('SAVEPOINT ?'),
       release: step('RELEASE SAVEPOINT ?'),
       undo: step('ROLLBACK TO SAVEPOINT ?; RELEASE SAVEPOINT ?'),
     }
-    return this.#enter(() => life.savepoint(steps, work))
   }
 
   /**
@@ -222,6 +261,27 @@ const levels: Readonly<Record<Isolation, string>> = {
   'read-committed': 'READ COMMITTED',
   'repeatable-read': 'REPEATABLE READ',
   serializable: 'SERIALIZABLE',
+}
+
+const eachMode =
+  /isolation level (?:serializable|repeatable read|read (?:un)?committed)|read only|read write|(?:not )?deferrable|\S+/g
+
+// A savepoint has no isolation level or access mode of its own. READ UNCOMMITTED is READ COMMITTED to PostgreSQL.
+function refuseOtherModes(
+  modes: readonly string[],
+  { isolation, readOnly }: Pick<BeginSettings, 'isolation' | 'readOnly'>,
+): void {
+  const level = levels[isolation]
+  const access = readOnly ? 'READ ONLY' : 'READ WRITE'
+  const asked = modes.filter((word) => word !== ',').join(' ')
+  for (const [mode] of asked.replaceAll('read uncommitted', 'read committed').matchAll(eachMode)) {
+    const shown = mode.toUpperCase()
+    if (shown === `ISOLATION LEVEL ${level}` || shown === access || shown === 'NOT DEFERRABLE') continue
+    const message =
+      `An inner transaction is a savepoint of the open one, which is ${level} and ${access}, and cannot be otherwise: ` +
+      'give isolation or readOnly to the call that opens the transaction.'
+    throw new RepriseError('TRANSACTION_STATEMENT', message, { details: { isolation, readOnly } })
+  }
 }
 
 /** BEGIN with its limits, and a question behind it where there is one. */

@@ -32,11 +32,15 @@ export function refuseTransactionStatements(text: string, { words }: SqlDialect)
   // ASCII around them make another word of them for sure.
   if (!words.hint.test(text)) return
   const found = readClosely(text, words)
-  if (found === undefined) return
-  throw new RepriseError(
+  if (found !== undefined) throw transactionRefusal(found)
+}
+
+/** The refusal of a statement that would begin or end a transaction, by its first words. */
+export function transactionRefusal(statement: string): RepriseError {
+  return new RepriseError(
     'TRANSACTION_STATEMENT',
-    `The statement begins with ${found.toUpperCase()}: the transaction is begun and ended around the body, and tx.savepoint scopes errors.`,
-    { details: { statement: found } },
+    `The statement begins with ${statement.toUpperCase()}: the transaction is begun and ended around the body, and tx.savepoint scopes errors.`,
+    { details: { statement } },
   )
 }
 

@@ -148,6 +148,10 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
     this.#life.poison(error)
   }
 
+  bodyThrew(error: unknown): void {
+    this.#life.threw(error)
+  }
+
   readonly #send = (query: Query): SqlAnswer => sendTo(this.#handle, query)
 
   get #handle(): SqliteHandle {

@@ -221,10 +221,9 @@ describe('Kysely', () => {
     expect(await ids('kysely%')).toEqual(['kysely 1'])
   })
 
-  it('cannot begin one of its own, and its errors poison', async () => {
+  it('cannot end the transaction, and its errors poison', async () => {
     const db = bound()
     await db.transact(async (tx) => {
-      expect(await codeOf(tx.db.transaction().execute(async () => 1))).toBe(refusal)
       expect(await codeOf(sql`commit`.execute(tx.db))).toBe(refusal)
       await tx.db.destroy()
       await tx.query('select 1')
@@ -262,12 +261,8 @@ describe('Drizzle', () => {
     expect(await ids('drizzle%')).toEqual(['drizzle 1'])
   })
 
-  it('cannot begin one of its own, and its wrapped errors are still understood', async () => {
+  it('wraps errors that are still understood', async () => {
     const db = bound()
-    await db.transact(async (tx) => {
-      await expect(tx.db.transaction(async () => 1)).rejects.toMatchObject({ cause: { code: refusal } })
-      await tx.query('select 1')
-    })
     let attempts = 0
     const result = await db.transact(async (tx) => {
       attempts += 1

@@ -1,8 +1,8 @@
 // Who is inside which savepoint. A savepoint belongs to all statements of its connection, so what is not part of its
 // work has to wait until it is over: else it would be undone with it.
 
-import type { HandleLife } from '../../atomicity/index.js'
-import { type OpenScope, RepriseError, type ScopeKind, scopeKind } from '../../kernel/index.js'
+import type { HandleLife } from '../../../atomicity/index.js'
+import { type OpenScope, RepriseError, type ScopeKind, scopeKind } from '../../../kernel/index.js'
 
 interface OpenSavepoint {
   /** The transaction it belongs to. */

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { gate } from '../../../test/gate.js'
-import { type HandleLife, handleLife } from '../../atomicity/index.js'
-import { eventLoopTurn } from '../../kernel/index.js'
-import { LockTimeoutError, savepointTurns } from './index.js'
+import { gate } from '../../../../test/gate.js'
+import { type HandleLife, handleLife } from '../../../atomicity/index.js'
+import { eventLoopTurn } from '../../../kernel/index.js'
+import { LockTimeoutError, savepointTurns } from '../index.js'
 
 const lives: HandleLife[] = []
 afterEach(() => {
