@@ -66,13 +66,15 @@ export interface TransactionEffectEvent {
   readonly domain: string
   /**
    * How it was noticed: `fetch` stands for everything of undici, `http` for `node:http` and `node:https`, `effect` for
-   * a mark.
+   * a mark, `query` for a statement that writes past the transaction.
    */
-  readonly by: 'fetch' | 'http' | 'effect'
+  readonly by: 'fetch' | 'http' | 'effect' | 'query'
   /** Where it goes: scheme, host and port, or `unix:` and a path. Absent where that cannot be told, and for marks. */
   readonly origin?: string
   /** The name given to a mark; absent for requests. */
   readonly name?: string
+  /** What kind of statement it is, in small letters: `insert`; absent for all but queries. Never its text or values. */
+  readonly statement?: string
   /**
    * It was stopped and its transaction cannot commit; it left and its transaction cannot commit; it left; it left with
    * permission.

@@ -3,7 +3,7 @@
 
 export { transactionClassifier } from './classifier.js'
 export { type Domain, domainOf, type TransactionOutcome } from './domain.js'
-export { allowEffect, effect } from './effect-guard/effect.js'
+export { allowEffect, effect, effectGuard, refuseUnseen } from './effect-guard/effect.js'
 export {
   type FailedTransaction,
   type GivenUp,

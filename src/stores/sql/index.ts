@@ -54,6 +54,12 @@ export { sqlRows } from './rows.js'
 export { type InnerStatement, innerStatementIn } from './savepoints/inner-statement.js'
 export { InnerTransactions } from './savepoints/inner-transactions.js'
 export { type SavepointTurns, savepointTurns } from './savepoints/turns.js'
-export { listOfValues, refuseTransactionStatements, statementsOf, transactionStatementIn } from './statements.js'
+export {
+  listOfValues,
+  refuseTransactionStatements,
+  statementsOf,
+  transactionStatementIn,
+  writeIn,
+} from './statements.js'
 export { again, lost, never, type PhaseWords } from './table-words.js'
 export type { Binding } from './values.js'

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { property } from '../../../test/property.js'
 import { postgresDialect, type SqlDialect, sqliteDialect, statementsOf, transactionStatementIn } from './index.js'
-import { refuseTransactionStatements } from './statements.js'
+import { refuseTransactionStatements, writeIn } from './statements.js'
 
 const found = (text: string, dialect: SqlDialect = postgresDialect) => transactionStatementIn(text, dialect)
 
@@ -199,6 +199,36 @@ property(
   },
 )
 
+describe('what writes', () => {
+  it.each([
+    ['insert into a values (1)', 'insert'],
+    ['/* select */ UPDATE a SET b = 1', 'update'],
+    ["select 'x'; delete from a", 'delete'],
+    ['with a as (select 1) insert into b select * from a', 'insert'],
+    ['with a as (delete from b returning *) select * from a', 'delete'],
+    ['explain (analyze, costs off) update a set b = 1', 'update'],
+    ['begin; truncate a', 'truncate'],
+    ['copy a from stdin', 'copy'],
+    ['do $$ begin end $$', 'do'],
+  ])('%s: %s', (text, kind) => {
+    expect(writeIn(text, postgresDialect)).toBe(kind)
+  })
+
+  it.each([
+    '',
+    '(;)',
+    "select 'insert into a'",
+    '(select 1) union select 2',
+    'with a as (select * from b for no key update) select * from a for update',
+    'explain insert into a values (1)',
+    'begin; set local x = 1; show x; rollback',
+    'copy (select * from a) to stdout',
+    'values (1)',
+  ])('not %s', (text) => {
+    expect(writeIn(text, postgresDialect)).toBeUndefined()
+  })
+})
+
 property(
   'any text can be read',
   [fc.string({ unit: fc.constantFrom(...`'"$\`[];-/*\\eE&uU \n\ta1_.(){}begincommit`) })],
@@ -207,6 +237,7 @@ property(
       const statements = statementsOf(text, dialect)
       expect(statements.every((statement) => text.includes(statement.text))).toBe(true)
       transactionStatementIn(text, dialect)
+      writeIn(text, dialect)
     }
   },
 )

@@ -73,6 +73,55 @@ function refusedIn(statements: readonly Scanned[], { refused }: SqlWords): strin
   return undefined
 }
 
+const looking: ReadonlySet<string> = new Set([
+  'select',
+  'values',
+  'table',
+  'show',
+  'explain',
+  'with',
+  'set',
+  'reset',
+  'discard',
+  'listen',
+  'unlisten',
+  'deallocate',
+  'declare',
+  'fetch',
+  'move',
+  'close',
+  'begin',
+  'start',
+  'commit',
+  'end',
+  'rollback',
+  'abort',
+  'savepoint',
+  'release',
+])
+const writing = /^(?:insert|update|delete|merge)$/
+
+/**
+ * The first word of the first statement in a text that writes, in lower case; undefined: none does. A SELECT counts as
+ * one that only looks, whatever the functions do that it calls; of WITH and EXPLAIN ANALYZE the statement inside
+ * counts.
+ */
+export function writeIn(text: string, { words: grammar }: SqlDialect): string | undefined {
+  for (const { text: statement, words } of scan(text, grammar, false)) {
+    const [first = ''] = words
+    const copiesOut = first === 'copy' && /\bto\s+stdout\b/i.test(statement)
+    if (!looking.has(first) && !copiesOut && /^[a-z]+$/.test(first)) return first
+    if (first !== 'with' && !(first === 'explain' && /\banaly[sz]e\b/i.test(statement))) continue
+    let before = ''
+    for (const { kind, text: word } of tokensOf(statement, grammar)) {
+      // Not the lock of SELECT … FOR UPDATE or FOR NO KEY UPDATE.
+      if (kind === 'word' && writing.test(word) && before !== 'for' && before !== 'key') return word
+      before = word
+    }
+  }
+  return undefined
+}
+
 /**
  * The values of a statement, which the caller gave. What is no list is refused: a text would be taken for its letters,
  * and bytes without a list around them end the process in one driver.

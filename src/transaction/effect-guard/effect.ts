@@ -9,15 +9,17 @@ import { type OpenTransaction, openTransaction } from '../open-transaction.js'
 export interface Effect {
   /**
    * How it was noticed: `fetch` stands for everything of undici, `http` for `node:http` and `node:https`, `effect` for
-   * a mark.
+   * a mark, `query` for a statement past the transaction.
    */
-  readonly by: 'fetch' | 'http' | 'effect'
+  readonly by: 'fetch' | 'http' | 'effect' | 'query'
   /**
    * Where it goes: scheme, host and port, or `unix:` and a path. Undefined where that cannot be told, and for marks.
    */
   readonly origin?: string | undefined
   /** The name given to a mark. */
   readonly name?: string
+  /** What kind of statement it is: `'insert'`. */
+  readonly statement?: string
 }
 
 interface Permit {
@@ -27,14 +29,16 @@ interface Permit {
 
 const permits: ScopeKind<Permit> = scopeKind<Permit>('reprise.allowed-effect')
 const longestText = 255
-let strict = false
+
+/** Whether the guard is on. Stores read it, and guard what they are given to work with. */
+export const effectGuard: { isOn: boolean } = { isOn: false }
 
 /**
  * From now on no effect is let out of a transaction where it can be stopped, and none commits where it cannot. For
  * development and tests.
  */
 export function beStrict(): void {
-  strict = true
+  effectGuard.isOn = true
 }
 
 /**
@@ -61,12 +65,23 @@ export async function allowEffect<Result>(reason: string, work: () => PromiseLik
  */
 export function effect(name: string): void {
   checkText('name', name)
-  const transaction = openTransaction()
-  if (transaction === undefined) return
-  const found: Effect = { by: 'effect', name }
-  const refusal = strict || transaction.effects.mode === 'poison' ? refuseEffect(() => found) : undefined
+  const refusal = refuseUnseen(() => ({ by: 'effect', name }))
   if (refusal !== undefined) throw refusal
-  noticeEffect(() => found)
+}
+
+/**
+ * The same as {@link refuseEffect} for an effect that no channel tells of: one that may leave is taken note of here. It
+ * is refused under the guard and where the domain's `effects` is `'poison'`.
+ */
+export function refuseUnseen(look: () => Effect | undefined): RepriseError | undefined {
+  const transaction = openTransaction()
+  if (transaction === undefined) return undefined
+  const found = look()
+  if (found === undefined) return undefined
+  const isStrict = effectGuard.isOn || transaction.effects.mode === 'poison'
+  const refusal = isStrict ? refuseEffect(() => found) : undefined
+  if (refusal === undefined) noticeEffect(() => found)
+  return refusal
 }
 
 /**
@@ -103,7 +118,7 @@ function judge(transaction: OpenTransaction, found: Effect): void {
   const permit = permitFor(transaction)
   if (permit !== undefined) {
     report(transaction, found, 'allowed', permit.reason)
-  } else if (strict || transaction.effects.mode === 'poison') {
+  } else if (effectGuard.isOn || transaction.effects.mode === 'poison') {
     transaction.poison(refusal(transaction, found, true))
     report(transaction, found, 'poisoned')
   } else {
@@ -121,7 +136,13 @@ function permitFor(transaction: OpenTransaction): Permit | undefined {
   return permit?.transaction === transaction ? permit : undefined
 }
 
-function refusal({ domain }: OpenTransaction, { by }: Effect, left: boolean): RepriseError {
+function refusal({ domain }: OpenTransaction, { by, statement }: Effect, left: boolean): RepriseError {
+  if (statement !== undefined) {
+    const message =
+      `A statement that writes (${statement.toUpperCase()}) was to be sent past the open transaction, by a connection of its own: ` +
+      'a rollback would not undo it. It was stopped, and the transaction cannot commit. Send it through tx.'
+    return new RepriseError('EFFECT_IN_TRANSACTION', message, { details: { domain, by, left, statement } })
+  }
   const message = left
     ? 'An effect left this process inside a transaction, which therefore cannot commit.'
     : 'An effect was to leave this process inside a transaction. It was stopped, and the transaction cannot commit.'
@@ -130,7 +151,7 @@ function refusal({ domain }: OpenTransaction, { by }: Effect, left: boolean): Re
 
 function report(
   { domain }: OpenTransaction,
-  { by, origin, name }: Effect,
+  { by, origin, name, statement }: Effect,
   decision: TransactionEffectEvent['decision'],
   reason?: string,
 ): void {
@@ -139,7 +160,7 @@ function report(
     domain,
     by,
     decision,
-    ...defined({ origin, name, reason }),
+    ...defined({ origin, name, statement, reason }),
   }
   // A listener that sends the event on by HTTP is not part of the transaction, and would hear of itself for ever.
   detached(() => transactionEffect.publish(event))

@@ -3,7 +3,9 @@
 
 import type { AcquireLimits } from '../../../atomicity/index.js'
 import { type Clock, RepriseError, waitFor } from '../../../kernel/index.js'
+import { effectGuard } from '../../../transaction/index.js'
 import type { PostgresPool, PostgresPoolClient } from '../options.js'
+import { guardPool } from './guarded-pool.js'
 import {
   demandNewest,
   isCrowded,
@@ -97,6 +99,7 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
   let closed = false
   const take: Connections['take'] = async ({ waitMs, signal, resolving }) => {
     const untilMs = clock.monotonicMs() + waitMs
+    if (effectGuard.isOn) guardPool(pool)
     for (;;) {
       if (closed) throw new RepriseError('STORE_CLOSED', 'The store was closed.')
       if (state.leftBehind.size > 0 && isCrowded(pool, state, takenOf(pool), resolving)) {
@@ -106,7 +109,8 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
       const limitMs = Math.max(0, untilMs - clock.monotonicMs())
       const limits = { clock, limitMs, signal, expired: () => tooLong(pool, limitMs) }
       const client = await waitFor<PostgresPoolClient>(limits, (resolve, reject) => {
-        pool.connect().then((connected) => {
+        const source = state.unguarded ?? pool
+        source.connect().then((connected) => {
           // Connecting cannot be called off; what comes too late goes straight back.
           if (!resolve(connected)) connected.release(state.leftBehind.size > 0)
         }, reject)

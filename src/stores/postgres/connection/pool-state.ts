@@ -17,6 +17,8 @@ export interface PoolState {
   readonly leftBehind: Set<number>
   /** When they were last looked at, in ms of monotonic time. */
   lookedAtMs: number
+  /** Where Reprise takes its own connections from, where the pool is guarded; undefined: from the pool. */
+  unguarded: Pick<PostgresPool, 'connect'> | undefined
 }
 
 /** Where a server's history stands: a number that grows with each failover, as text of eight hexadecimal digits. */
@@ -36,7 +38,13 @@ const lookEveryMs = 25
 export function stateOf(pool: PostgresPool): PoolState {
   let state = states.get(pool)
   if (state === undefined) {
-    state = { stores: 0, newest: undefined, leftBehind: new Set(), lookedAtMs: Number.NEGATIVE_INFINITY }
+    state = {
+      stores: 0,
+      newest: undefined,
+      leftBehind: new Set(),
+      lookedAtMs: Number.NEGATIVE_INFINITY,
+      unguarded: undefined,
+    }
     states.set(pool, state)
   }
   return state
@@ -93,7 +101,7 @@ export async function pauseForPlace(pool: PostgresPool, state: PoolState, limits
   if (leftMs <= 0) throw unanswered(pool, state)
   if (isDue(state, clock) && !isCrowded(pool, state, takenOf(pool), true)) {
     const look = async (): Promise<void> => {
-      const client = await pool.connect()
+      const client = await (state.unguarded ?? pool).connect()
       await lookAfter(client, state, clock, leftMs).then(
         () => client.release(true),
         () => client.release(true),
