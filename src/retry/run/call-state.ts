@@ -6,11 +6,12 @@ import type { PolicyRules } from '../decide-repeat.js'
 import type { ForeignLayer } from '../foreign-layers.js'
 import type { Guard } from '../guard.js'
 import type { AttemptRecord } from '../history.js'
+import type { Attempt, Body } from '../options.js'
 import type { Breaker } from '../target/breaker.js'
 import type { Classifier, Verdict } from '../verdict.js'
 import type { Layer, OpenLayer } from './layers.js'
 import type { AttemptFailure } from './returned.js'
-import type { LimitedCall, Timeouts } from './timeouts.js'
+import type { LimitedCall, Timeouts, Wait } from './timeouts.js'
 
 /** A policy as its calls see it: options resolved, nothing left to default. */
 export interface PolicySettings extends Layer {
@@ -54,15 +55,24 @@ export interface Failures<Result> {
   deadlineError: RepriseError | undefined
 }
 
-/** A call that has failed at least once, for what looks at the world for it and for what ends it. */
+/** A call for what limits its attempts, looks at the world for it, and ends it. */
 export interface CallState<Result> extends LimitedCall, OpenLayer {
   readonly settings: PolicySettings
   readonly guard: Guard | undefined
+  readonly body: Body<Result>
   /** Which call of a policy it is, counted over the process. */
   readonly number: number
   readonly failures: Failures<Result>
   /** Lets go of the answers that failed attempts returned, but for one that is kept. */
   letGo(kept: AttemptFailure<Result> | undefined): void
+}
+
+/** An attempt that somebody waits for. */
+export interface LimitedAttempt extends Attempt {
+  /** Says by what the wait for it is limited. */
+  limit(wait: Wait): void
+  /** Tells the body that its attempt is over, and lets go of the limits. */
+  abort(reason: unknown): void
 }
 
 /** A call that ends with a value although an attempt failed. */

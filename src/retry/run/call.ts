@@ -7,13 +7,13 @@ import type { Key } from '../../identity/index.js'
 import { type Deadline, isRepriseError, RepriseError, waitFor } from '../../kernel/index.js'
 import { type RetryRefusedEvent, retryAttempt, retryRefused } from '../../telemetry/index.js'
 import { decideRepeat, type RepeatDecision } from '../decide-repeat.js'
-import { comparisonOf, type Guard } from '../guard.js'
+import type { Guard } from '../guard.js'
 import type { AttemptRecord } from '../history.js'
 import type { Attempt, Body, Resolution, RunOptions } from '../options.js'
 import { SentWatch } from '../sent.js'
 import { type ReturnedVerdict, soundVerdict, transient, unclassified } from '../verdict.js'
-import type { CallState, EndValue, Failures, PolicySettings } from './call-state.js'
-import { endCall, leaveCall, unknownOutcome } from './end-of-call.js'
+import type { CallState, EndValue, Failures, LimitedAttempt, PolicySettings } from './call-state.js'
+import { endCall, endCompared, leaveCall } from './end-of-call.js'
 import {
   type Allowance,
   callAtOnce,
@@ -24,14 +24,15 @@ import {
   openLayer,
   repeatsLeft,
 } from './layers.js'
-import { lookFor } from './look.js'
+import { inTime } from './limits.js'
+import { compareWith, lookFor } from './look.js'
 import { type AttemptFailure, failureIn, letGoOf } from './returned.js'
 import { SentKeys } from './sent-keys.js'
 import { joinSpent, spentSoFar } from './spent.js'
-import { deadlineExceeded, Wait } from './timeouts.js'
+import { deadlineExceeded, type Wait } from './timeouts.js'
 
 /** An attempt in the hands of its call. */
-export class RunningAttempt implements Attempt {
+export class RunningAttempt implements Attempt, LimitedAttempt {
   readonly number: number
   readonly key: Key | undefined
   readonly deadline: Deadline | undefined
@@ -194,7 +195,7 @@ export class Call<Result> implements CallState<Result> {
   private watched(attempt: RunningAttempt, isUnlimited: boolean, pass: number): Promise<Result> {
     const { number } = attempt
     const scope = isUnlimited ? openLayer(this) : undefined
-    const result = scope === undefined ? this.inTime(attempt) : callInScope(scope, this.body, attempt)
+    const result = scope === undefined ? inTime(this, attempt) : callInScope(scope, this.body, attempt)
     return result.then(
       (value) => {
         scope?.end()
@@ -214,40 +215,6 @@ export class Call<Result> implements CallState<Result> {
     // Not caught: a breaker or budget that throws on hearing of a success does not make it a failure to be repeated.
     this.succeeded(pass)
     return result as Result
-  }
-
-  /**
-   * Calls the body, and waits for it no longer than time-out, deadline and signal allow.
-   *
-   * Not by the kernel's `waitFor`: that sets a timer for each wait, where the attempts of a policy share one; and a
-   * hedge that lost lets go of timer and signal while its body is still awaited.
-   */
-  inTime(attempt: RunningAttempt): Promise<Result | ReturnedVerdict<Result>> {
-    const { settings, body, signal } = this
-    if (signal?.aborted) return Promise.reject(signal.reason)
-    const isLayer = settings.attempts > 1
-    return new Promise((resolve, reject) => {
-      const giveUp = (reason: unknown): void => {
-        attempt.abort(reason)
-        reject(reason)
-      }
-      const wait = new Wait(settings.timeouts, this, settings.attemptTimeoutMs, giveUp)
-      attempt.limit(wait)
-      // A body that goes on after its time is over is still a layer to what it calls, until it has ended.
-      const scope = isLayer && entersContext(settings.innermost, attempt.number) ? openLayer(this) : undefined
-      const around = isLayer ? this : undefined
-      const result = scope === undefined ? callAtOnce(around, body, attempt) : callInScope(scope, body, attempt)
-      result.then(
-        (value) => {
-          scope?.end()
-          if (wait.end()) resolve(value)
-        },
-        (error: unknown) => {
-          scope?.end()
-          if (wait.end()) reject(error)
-        },
-      )
-    })
   }
 
   /** Asks the breaker to call the target: the pass to report with, or 0 if it must not be called. */
@@ -351,7 +318,12 @@ export class Call<Result> implements CallState<Result> {
     if (failures.latest?.returned && failures.latest !== failures.latestMaybe) letGoOf(failures.latest.value)
     failures.latest = failure
     const mayBeOurs = failures.verdict.conflict && failures.latestMaybe !== undefined && guard?.rung === 'conditional'
-    if (mayBeOurs) return this.compare(number, failure, nowMs)
+    if (mayBeOurs) {
+      const comparison = await compareWith(this)
+      if (signal?.aborted) return this.abandoned(number, failure, nowMs)
+      this.record(number, failure, nowMs, { again: false, reason: 'conflict' })
+      return endCompared(this, comparison)
+    }
     const resolve = this.options?.resolve
     if (resolve !== undefined && failures.verdict.happened === 'maybe' && guard === undefined && !failure.returned) {
       const resolution = await lookFor<Resolution<Result>>(this, (looking) => resolve(failure.error, looking))
@@ -429,29 +401,6 @@ export class Call<Result> implements CallState<Result> {
   private abandoned(number: number, failure: AttemptFailure<Result>, nowMs: number): never {
     this.record(number, failure, nowMs, { again: false, reason: 'aborted' })
     throw leaveCall(this, this.signal?.reason)
-  }
-
-  // The precondition failed, but an earlier attempt may have been the one that changed it.
-  private async compare(
-    number: number,
-    failure: AttemptFailure<Result>,
-    nowMs: number,
-  ): Promise<RepeatDecision | EndValue<Result>> {
-    const compare = this.guard === undefined ? undefined : comparisonOf(this.guard)
-    const comparison = compare && (await lookFor(this, compare))
-    if (this.signal?.aborted) return this.abandoned(number, failure, nowMs)
-    this.record(number, failure, nowMs, { again: false, reason: 'conflict' })
-    if (comparison?.ours !== false) this.letGo(undefined)
-    if (comparison?.ours === true) return { value: comparison.value as Result }
-    if (comparison?.ours === false) {
-      this.failures.latestMaybe = undefined
-      return { again: false, reason: 'permanent' }
-    }
-    throw unknownOutcome(
-      this,
-      this.failures.latestMaybe?.returned === false ? this.failures.latestMaybe.error : undefined,
-      'conflict',
-    )
   }
 
   private discard(failure: AttemptFailure<Result>): RepeatDecision | EndValue<Result> {

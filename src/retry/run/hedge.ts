@@ -7,6 +7,7 @@ import type { StopReason } from '../decide-repeat.js'
 import { type Call, RunningAttempt } from './call.js'
 import { endCall, leaveCall } from './end-of-call.js'
 import { repeatsLeft } from './layers.js'
+import { inTime } from './limits.js'
 import { type AttemptFailure, failureIn, letGoOf } from './returned.js'
 
 /** Makes a call with hedges. The losers' signals are aborted. */
@@ -70,7 +71,7 @@ class Hedges<Result> {
     const attempt = new RunningAttempt(number, call.guard?.key, call.deadline)
     this.#running.add(attempt)
     this.#plan(settings.hedgeAfterMs ?? 0)
-    const ended = await call.inTime(attempt).then(
+    const ended = await inTime(call, attempt).then(
       (result) => failureIn<Result>(Object(result), settings.classify) ?? { result: result as Result },
       (error: unknown): AttemptFailure<Result> => ({ returned: false, error }),
     )
