@@ -2,7 +2,7 @@
 
 import type { Engine, Records, TransactionControls } from '../atomicity/index.js'
 import { RepriseError } from '../kernel/index.js'
-import type { TransactionDefaults } from '../transaction/index.js'
+import { type TransactionDefaults, withBudget } from '../transaction/index.js'
 import { defineAtomic } from './atomic/define.js'
 import type { AtomicOptions, Registered, ResultOf } from './atomic/options.js'
 import type { AnyOperation, LeasedOperation, Operation, OperationAnswers } from './definition.js'
@@ -75,7 +75,7 @@ export interface Operations<Handle> {
 /** The operations of a store, for its domain. Refuses a store that keeps no records with CAPABILITY_UNSUPPORTED. */
 export function operationsOf<Handle extends TransactionControls>(
   engine: Engine<Handle>,
-  defaults: TransactionDefaults = {},
+  given: TransactionDefaults = {},
 ): Operations<Handle> {
   const { name, manifest, records } = engine
   if (records === undefined) {
@@ -83,6 +83,7 @@ export function operationsOf<Handle extends TransactionControls>(
       details: { option: 'records', engine: manifest.engine },
     })
   }
+  const defaults = withBudget(engine, given)
   const store = { name, manifest, records }
   const domain = operationDomain(store, defaults)
   const here = (which: WhichHere<AnyOperation | string>): Which => ({ ...which, store }) as Which

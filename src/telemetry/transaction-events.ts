@@ -36,6 +36,10 @@ export interface TransactionAttemptEvent {
 /** The outcome of a commit was not known, and was looked for. */
 export interface TransactionResolvedEvent {
   readonly domain: string
+  /** The operation that it is of; absent for a transaction of none. */
+  readonly operation?: string
+  /** The name of its record, a digest, by which `inspect` finds it; absent without a key. */
+  readonly id?: string
   readonly outcome: 'committed' | 'aborted' | 'unknown'
   /** By its key, by what the server knows of it, or by what `found` read. */
   readonly by: 'key' | 'trace' | 'found' | 'nothing'

@@ -2,6 +2,8 @@
 
 import type { Engine, Manifest, Rows, TransactionControls } from '../atomicity/index.js'
 import { type Duration, deadlineAfter, demandKnown, RepriseError, systemClock, systemRandom } from '../kernel/index.js'
+import type { Budget } from '../retry/index.js'
+import { withBudget } from './budget.js'
 import { effectRuleOf } from './effect-guard/rule.js'
 import { refuseInside } from './open-transaction.js'
 import { type OptimisticUpdate, type Updated, updateOptimistically } from './optimistic.js'
@@ -36,6 +38,8 @@ export interface Domain<Handle extends TransactionControls & Rows> {
   /** Its name, in events and errors. */
   readonly name: string
   readonly manifest: Manifest
+  /** What all its transactions and atomic operations share, unless one is told otherwise; undefined: `'none'`. */
+  readonly budget: Budget | undefined
   /**
    * Runs the body in a transaction, and repeats the whole of it when it provably did not happen and another try may
    * help: a serialization failure, a deadlock, a connection lost before COMMIT was sent. A commit whose answer is lost
@@ -92,8 +96,9 @@ export interface Domain<Handle extends TransactionControls & Rows> {
 /** The domain of a store. */
 export function domainOf<Handle extends TransactionControls & Rows>(
   engine: Engine<Handle>,
-  defaults: TransactionDefaults = {},
+  given: TransactionDefaults = {},
 ): Domain<Handle> {
+  const defaults = withBudget(engine, given)
   const effects = effectRuleOf(defaults)
   // What no transaction could be told is refused here, and not at the first one.
   settingsOf(engine.manifest, defaults, {}, effects)
@@ -114,6 +119,7 @@ export function domainOf<Handle extends TransactionControls & Rows>(
   return {
     name: engine.name,
     manifest: engine.manifest,
+    budget: defaults.budget === 'none' ? undefined : defaults.budget,
     transact,
     resolve: async (token, limit = '5s') => {
       refuseInside()

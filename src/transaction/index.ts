@@ -1,6 +1,7 @@
 // Transactions: whole ones are repeated, in phases that are known, and a commit whose answer is lost is resolved, never
 // guessed.
 
+export { budgetFindings, withBudget } from './budget.js'
 export { transactionClassifier } from './classifier.js'
 export { type Domain, domainOf, type TransactionOutcome } from './domain.js'
 export { allowEffect, effect, effectGuard, refuseUnseen } from './effect-guard/effect.js'

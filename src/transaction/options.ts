@@ -29,8 +29,12 @@ export interface TransactionDefaults {
   readonly attempts?: number
   /** The wait between attempts. Default `fullJitter({ baseMs: 15, capMs: 500 })`, sized for contention. */
   readonly backoff?: Backoff
-  /** What limits repeats over all transactions that share it. Default: nothing does. */
-  readonly budget?: Budget
+  /**
+   * What limits repeats over all transactions that share it; `'none'`: nothing does. Only bodies that ran are counted.
+   * Default: one that all transactions and atomic operations of the domain share, `tokenBudget({ maxTokens: 1000,
+   * tokenRatio: 3 })`.
+   */
+  readonly budget?: Budget | 'none'
   /**
    * Layers that are not ours and repeat around the transactions or below them: `[{ name: 'gateway', attempts: 2 }]`.
    * They count in the product that is reported. Default: none.

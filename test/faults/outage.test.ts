@@ -57,6 +57,8 @@ describe('a server that is not up', () => {
     await new Promise((resolve) => setTimeout(resolve, 3_000))
     await server.restart()
     expect(await patient).toEqual([{ one: 1 }])
+    // No body failed, so nothing was taken from the budget.
+    expect(db.budget?.full).toBe(true)
     await pool.end()
   })
 })

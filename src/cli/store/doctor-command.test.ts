@@ -3,10 +3,18 @@ import { withStoreWorld } from '../../../test/cli/store-world.js'
 import { commandHelp } from '../option-table.js'
 import { doctorCommand } from './doctor-command.js'
 
-it('says that nothing was found', () =>
+const budget = 'budget of the transactions of a process, by default: 1000 tokens, 3 back with each commit\n'
+
+it('says that nothing was found, and which budget transactions share', () =>
   withStoreWorld(async ({ run }) => {
-    expect(await run(['doctor'])).toMatchObject({ out: 'sqlite: nothing was found\n', err: '', code: 0 })
-    expect(await run(['doctor', '--json'])).toMatchObject({ out: '{"engine":"sqlite","findings":[]}\n', code: 0 })
+    expect(await run(['doctor'])).toMatchObject({ out: `sqlite: nothing was found\n${budget}`, err: '', code: 0 })
+    const json = await run(['doctor', '--json'])
+    expect(JSON.parse(json.out)).toEqual({
+      engine: 'sqlite',
+      findings: [],
+      budget: { kind: 'token', maxTokens: 1000, tokenRatio: 3 },
+    })
+    expect(json.code).toBe(0)
   }))
 
 it('ends with 1 where something is broken, each finding with its fix', () =>
@@ -14,7 +22,8 @@ it('ends with 1 where something is broken, each finding with its fix', () =>
     const { out, code } = await run(['doctor', '--prefix', 'other_'])
     expect(out).toBe(
       'broken MIGRATIONS_MISSING\n  Reprise’s tables are not there, or older than this version. They are at migration 0; this version knows 3.\n' +
-        '  fix: Call migrate(), run what migrationSql() prints, or run reprise migrate.\n',
+        '  fix: Call migrate(), run what migrationSql() prints, or run reprise migrate.\n' +
+        budget,
     )
     expect(code).toBe(1)
     const json = await run(['doctor', '--prefix', 'other_', '--json'])

@@ -26,8 +26,14 @@ async function runDoctor(given: GivenOptions, io: Io): Promise<void> {
     const { engine } = store.manifest
     const findings = await store.doctor()
     const lines = findings.map(({ severity, code, what, fix }) => `${severity} ${code}\n  ${what}\n  fix: ${fix}\n`)
-    const text = findings.length === 0 ? `${engine}: nothing was found\n` : lines.join('')
-    writeAnswer(given, io, { json: { engine, findings }, text })
+    const found = findings.length === 0 ? `${engine}: nothing was found\n` : lines.join('')
+    const budget = store.budget?.data
+    // Programs that say nothing else have the same one.
+    const shared =
+      budget?.kind === 'token'
+        ? `budget of the transactions of a process, by default: ${budget.maxTokens} tokens, ${budget.tokenRatio} back with each commit\n`
+        : ''
+    writeAnswer(given, io, { json: { engine, findings, budget }, text: `${found}${shared}` })
     if (findings.some(({ severity }) => severity === 'broken')) io.exit(1)
   })
 }

@@ -5,6 +5,7 @@ import { dirname, resolve } from 'node:path'
 import type { Finding, RecordLimits } from '../../atomicity/index.js'
 import type { RecordStore } from '../../idempotency/index.js'
 import { type Duration, deadlineAfter, defined, RepriseError } from '../../kernel/index.js'
+import type { Budget } from '../../retry/index.js'
 import type { Io } from '../io.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 
@@ -13,6 +14,8 @@ export interface CommandStore extends RecordStore {
   migrate(): Promise<{ readonly from: number; readonly to: number }>
   migrationSql(): string
   doctor(): Promise<readonly Finding[]>
+  /** What a program has too that gives the store no budget of its own. */
+  readonly budget: Budget | undefined
 }
 
 /** The options that say which store is meant. */

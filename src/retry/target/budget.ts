@@ -44,6 +44,8 @@ export type BudgetData = TokenBudgetData | RatioBudgetData
 export interface Budget {
   /** The budget as plain data, without its level. */
   readonly data: BudgetData
+  /** True: a success would change nothing, and need not be told. Absent: it may always change something. */
+  readonly full?: boolean
   /** What is left: tokens, or repeats. Never negative. */
   level(nowMs: number): number
   /**
@@ -114,22 +116,27 @@ export function tokenBudget(options: TokenBudgetOptions = {}): Budget {
   const gain = thousandths(tokenRatio)
   const full = thousandths(maxTokens)
   let tokens = full
-  return {
+  const budget = {
     data: Object.freeze({
-      kind: 'token',
+      kind: 'token' as const,
       maxTokens: full / 1000,
       tokenRatio: gain / 1000,
       ...(allowsAtHalf && { allowsAtHalf }),
     }),
+    // A field and no accessor: whoever commits looks at it each time.
+    full: true,
     level: () => tokens / 1000,
     succeeded() {
       tokens = Math.min(full, tokens + gain)
+      budget.full = tokens === full
     },
     failed() {
       tokens = Math.max(0, tokens - 1000)
+      budget.full = false
     },
     tryRepeat: () => tokens * 2 > full || (allowsAtHalf && tokens * 2 === full),
   }
+  return budget
 }
 
 // Read from the decimal text, because 1.005 · 1000 is 1004.99… in floats. More than 1,000 gained is no more than full.

@@ -4,7 +4,7 @@
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, pick, systemClock } from '../../kernel/index.js'
-import { type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
+import { budgetFindings, type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { CallbackEngine } from './engine.js'
 import type { CallbackTransaction } from './handle.js'
 import type { CallbackOptions } from './options.js'
@@ -61,10 +61,11 @@ export function callback<Tx>(options: CallbackOptions<Tx>): CallbackDomain<Tx> {
   const defaults = pick(options, transactionDefaultNames)
   const { clock = systemClock, connectionWait = '1s' } = defaults
   const engine = new CallbackEngine(options, { clock, connectionWaitMs: durationMs(connectionWait) })
+  const domain = domainOf(engine, defaults)
   return {
-    ...domainOf(engine, defaults),
+    ...domain,
     ...operationsOf(engine, defaults),
-    doctor: () => engine.doctor(),
+    doctor: async () => [...(await engine.doctor()), ...budgetFindings(domain.budget, clock.monotonicMs())],
     close: () => engine.close(),
   }
 }

@@ -5,7 +5,7 @@ import type { Finding, Row, StoredRecord } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { demandKnown, systemClock } from '../../kernel/index.js'
-import { type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
+import { budgetFindings, type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { MemoryEngine } from './engine.js'
 import type { MemoryTransaction } from './handle.js'
 import type { MemoryOptions } from './options.js'
@@ -29,7 +29,10 @@ export interface MemoryDomain extends Domain<MemoryTransaction>, Operations<Memo
   migrate(): Promise<void>
   /** Empty: there is nothing to run. */
   migrationSql(): string
-  /** Empty: there are no settings, tables, rights or disks that could be wrong, and the clock is the process's own. */
+  /**
+   * What it says of the budget. There are no settings, tables, rights or disks that could be wrong, and the clock is the
+   * process's own.
+   */
   doctor(): Promise<readonly Finding[]>
   /** Refuses new transactions and calls of operations, and waits for transactions that write. */
   close(): Promise<void>
@@ -52,8 +55,9 @@ export function memory(options: MemoryOptions): MemoryDomain {
   demandKnown(options, ['name', 'queue', ...transactionDefaultNames], 'options')
   const { name, queue, clock = systemClock, ...defaults } = options
   const engine = new MemoryEngine(name, queue, clock)
+  const domain = domainOf(engine, { ...defaults, clock })
   return {
-    ...domainOf(engine, { ...defaults, clock }),
+    ...domain,
     ...operationsOf(engine, { ...defaults, clock }),
     table: (table, settings) => engine.tables.define(table, settings),
     rows: (table) => engine.tables.committed(table),
@@ -62,7 +66,7 @@ export function memory(options: MemoryOptions): MemoryDomain {
     },
     migrate: async () => {},
     migrationSql: () => '',
-    doctor: async () => [],
+    doctor: async () => budgetFindings(domain.budget, clock.monotonicMs()),
     close: () => engine.close(),
   }
 }

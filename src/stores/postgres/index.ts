@@ -3,7 +3,13 @@
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
-import { type Domain, domainOf, refuseInside, transactionDefaultNames } from '../../transaction/index.js'
+import {
+  budgetFindings,
+  type Domain,
+  domainOf,
+  refuseInside,
+  transactionDefaultNames,
+} from '../../transaction/index.js'
 import type { MigrationResult } from '../sql/index.js'
 import { connectionsOf } from './connection/connections.js'
 import { mostOf } from './connection/pool-state.js'
@@ -85,15 +91,19 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
       client.release(client.getTransactionStatus() !== 'I')
     }
   }
+  const domain = domainOf(engine, defaults)
   return {
-    ...domainOf(engine, defaults),
+    ...domain,
     ...operationsOf(engine, defaults),
     migrate: async () => {
       refuseInside()
       return onClient((client) => migratePostgres(client, schema, { clock, random }))
     },
     migrationSql: () => postgresMigrationSql(schema),
-    doctor: () => onClient((client) => doctor(client, schema, { clock, poolMost: mostOf(pool) })),
+    doctor: async () => [
+      ...(await onClient((client) => doctor(client, schema, { clock, poolMost: mostOf(pool) }))),
+      ...budgetFindings(domain.budget, clock.monotonicMs()),
+    ],
     close: async () => connections.close(),
   }
 }

@@ -3,7 +3,13 @@
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, systemClock, systemRandom } from '../../kernel/index.js'
-import { type Domain, domainOf, refuseInside, transactionDefaultNames } from '../../transaction/index.js'
+import {
+  budgetFindings,
+  type Domain,
+  domainOf,
+  refuseInside,
+  transactionDefaultNames,
+} from '../../transaction/index.js'
 import { type MigrationResult, printMigrations } from '../sql/index.js'
 import type { SqliteClient } from './client/client.js'
 import { doctor } from './doctor.js'
@@ -77,7 +83,7 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
       return migrate(engine, clock, random)
     },
     migrationSql: () => printMigrations(sqliteMigrations(engine.prefix)),
-    doctor: () => doctor(engine, clock),
+    doctor: async () => [...(await doctor(engine, clock)), ...budgetFindings(domain.budget, clock.monotonicMs())],
     close: () => engine.connections.close(),
   }
 }

@@ -54,6 +54,8 @@ export interface FailedAttempt<Result> {
   /** What the caller is to see if this was the last attempt. */
   readonly error: unknown
   readonly ruling: Ruling
+  /** Whether the body was begun. */
+  readonly ran: boolean
   /** The codes of the error that the ruling goes by. */
   readonly codes: ErrorCodes
   /** Errors of cleaning up. */
@@ -306,6 +308,7 @@ async function attemptFailed<Handle extends TransactionControls, Result>(
     phase,
     error: shown,
     ruling,
+    ran: phase === 'committing' || (phase === 'body' && (claimed || settings.keyed === undefined)),
     codes: codesIn(by),
     suppressed,
     trace: session?.trace,

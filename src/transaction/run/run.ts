@@ -75,7 +75,7 @@ export async function runTransaction<Handle extends TransactionControls, Result>
   for (let number = 1; ; number++) {
     const end = await attemptOnce(engine, settings, body, number, layer)
     if (end.committed) {
-      if (settings.budget !== undefined) creditBudget(engine.name, settings, number > 1)
+      if (settings.budget !== undefined && !settings.budget.full) creditBudget(engine.name, settings, number > 1)
       if (end.afterCommit.length > 0) await runAfterCommit(engine.name, settings, end.afterCommit)
       return end.value
     }
@@ -129,7 +129,7 @@ async function resolve<Handle extends TransactionControls, Result>(
   const found: Resolved = orphan ? { outcome: 'unknown', errors: [] } : looked
   if (transactionResolved.hasSubscribers) {
     const by = lookedBy(lost, found)
-    transactionResolved.publish({ domain: engine.name, outcome: found.outcome, by })
+    transactionResolved.publish({ domain: engine.name, ...namesOf(settings), outcome: found.outcome, by })
   }
   return found
 }
@@ -219,13 +219,14 @@ function nextDelayMs<Result>(
   { allowance }: OpenLayer,
   number: number,
   begun: number | undefined,
-  { ruling }: FailedAttempt<Result>,
+  { ruling, ran }: FailedAttempt<Result>,
   failures: readonly FailedTransaction[],
 ): number | GivenUp {
   const { attempts, backoff, budget, clock, deadline, reserveMs, random, signal } = settings
   if (signal?.aborted) return 'signal'
   if (ruling.help === 'permanent') return 'permanent'
-  budget?.failed(clock.monotonicMs(), number > 1)
+  // A store that cannot be reached, and a key that another call is at work for, are no bodies that failed.
+  if (ran) budget?.failed(clock.monotonicMs(), number > 1)
   if (begun !== undefined && begun >= attempts) return 'attempts'
   if (begun !== undefined && repeatsLeft(allowance) <= 0) return 'allowance'
   const delayMs = backoff.delayMs(number, failures.at(-1)?.delayMs ?? 0, random)
@@ -245,12 +246,7 @@ async function pause(settings: CallSettings, delayMs: number, failures: readonly
   }
 }
 
-function announce(
-  domain: string,
-  { keyed }: CallSettings,
-  failure: FailedTransaction,
-  stop: GivenUp | undefined,
-): void {
+function announce(domain: string, settings: CallSettings, failure: FailedTransaction, stop: GivenUp | undefined): void {
   if (!transactionAttempt.hasSubscribers) return
   const { attempt, phase, ruling, sqlState, driverCode, delayMs } = failure
   transactionAttempt.publish({
@@ -262,8 +258,14 @@ function announce(
     sign: ruling.sign,
     // An outcome that stayed unknown is an intent that somebody has to settle.
     alarm: ruling.alarm || stop === 'unknown',
-    ...defined({ operation: keyed?.draft.operation, id: keyed?.id, sqlState, driverCode, delayMs, stop }),
+    ...namesOf(settings),
+    ...defined({ sqlState, driverCode, delayMs, stop }),
   })
+}
+
+// What finds the record of a call, in events.
+function namesOf({ keyed }: CallSettings): { readonly operation?: string; readonly id?: string } {
+  return defined({ operation: keyed?.draft.operation, id: keyed?.id })
 }
 
 // After a commit nothing of the caller's may make it look like a failure.

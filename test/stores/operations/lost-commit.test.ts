@@ -58,7 +58,8 @@ describe.each(cuts)('COMMIT cut %s by %s', (at, action, arrives) => {
       const first = await pay.outcome(one)
       expect(armed.fired).toHaveLength(1)
       await lane.proxy.heal()
-      expect(lane.resolved.map(({ by }) => by)).toEqual(['key'])
+      const names = { operation: pay.answers.name, id: expect.stringMatching(/^sha256:/) }
+      expect(lane.resolved).toMatchObject([{ by: 'key', ...names }])
       if (!arrives) expect(lane.resolved[0]?.outcome).toBe('aborted')
       const repeat = await pay.outcome(one)
       expect(repeat).toEqual({ ...first, replayed: true })
