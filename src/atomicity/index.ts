@@ -68,6 +68,7 @@ export {
   type NamedRecord,
   type Purged,
   type PurgeQuery,
+  type RecentQuery,
   type RecordInspection,
   type RecordLimits,
   type RecordQuery,

@@ -53,6 +53,14 @@ export interface RecordQuery {
   readonly after?: StoredKey
 }
 
+/** Which of the newest records to look for. */
+export interface RecentQuery extends Pick<RecordQuery, 'state' | 'operation'> {
+  /** The digest of the scope. Default: any. */
+  readonly scope?: string
+  /** At most this many, 1 to 1,000. */
+  readonly limit: number
+}
+
 /** A record with its name. */
 export interface NamedRecord {
   readonly id: StoredKey
@@ -144,6 +152,12 @@ export interface Records {
 export interface RecordInspection {
   /** Lists records in the order of their names. */
   list(query: RecordQuery, limits: RecordLimits): Promise<readonly NamedRecord[]>
+  /**
+   * Lists records, newest first: by their end, or their claim where they have none. So that a large table is not read,
+   * a store may look at no more than the 1,000 whose memory ends last, the 1,000 that are to be looked at last, and of
+   * those with neither time what is among the first 10,000 by name. Default: the store has no such order.
+   */
+  recent?(query: RecentQuery, limits: RecordLimits): Promise<readonly NamedRecord[]>
   /**
    * How many records of a scope are remembered: all but finished ones past their window, whether they are purged or
    * not. Counting ends at `most`, 1 to 1,000,000, and then `most` is the answer.

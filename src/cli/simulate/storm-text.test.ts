@@ -92,14 +92,25 @@ describe('summary', () => {
     )
     expect(summary(simulateStorm({ ...short, policy, idempotent: false }))).toMatch(/\d+ effects double-billed\n/)
   })
+
+  it('suggests the run without the budget, where there is one', () => {
+    const suggestion = 'compare   add --budget none: the same run without the budget\n'
+    const budgeted = retryPolicy({ attempts: 4, budget: ratioBudget({ ratio: 0.1 }) }).toJSON()
+    expect(summary(simulateStorm({ ...short, policy: budgeted }))).toContain(suggestion)
+    expect(summary(report)).not.toContain(suggestion)
+  })
 })
 
 describe('secondsTable', () => {
   it('has about fifteen rows, and adds up', () => {
     const lines = secondsTable(report).trimEnd().split('\n')
     expect(lines).toHaveLength(11)
-    expect(lines[0]).toMatch(/^seconds +offered\/s +attempts\/s +load +goodput\/s +queue +tokens$/)
+    expect(lines[0]).toMatch(/^seconds +offered\/s +attempts\/s +load +goodput\/s +queue +tokens +goodput$/)
     expect(lines[1]).toMatch(/^0-1 /)
+    // Full before the trigger, and shorter while it lasts: the share of what was offered.
+    const bars = lines.slice(1).map((line) => /█*(?=░*$)/.exec(line)?.[0].length ?? 0)
+    expect(Math.max(...bars)).toBe(20)
+    expect(Math.min(...bars)).toBeLessThan(20)
   })
 })
 

@@ -15,8 +15,10 @@ import { barPanel, colored, heading, labelWidth, progressBar, textTable } from '
 const percent = (share: number): string => `${Math.round(share * 100)} %`
 const times = (ratio: number): string => `${ratio.toFixed(2)}×`
 
-const hasBudget = ({ policy, peerBudget }: StormSettings): boolean =>
-  peerBudget !== 'none' || policy.budget !== undefined
+const hasOwnBudget = ({ policy, peerBudget }: StormSettings): boolean =>
+  peerBudget === 'none' && policy.budget !== undefined
+
+const hasBudget = (settings: StormSettings): boolean => settings.peerBudget !== 'none' || hasOwnBudget(settings)
 
 function budgetWords({ policy, peerBudget }: StormSettings): string {
   const { budget } = policy
@@ -100,14 +102,21 @@ export function summary(report: StormReport): string {
     `effects   ${totals.completions} completed, ${repeated}`,
     `given up  ${stops.length === 0 ? 'none' : stops.join(', ')}`,
     `theory    heals by itself below a load of about ${Math.round(hiddenCapacity(settings))}/s`,
+    ...(hasOwnBudget(settings) ? ['compare   add --budget none: the same run without the budget'] : []),
     '',
   ].join('\n')
 }
 
-/** The run as a table of about fifteen rows, each the mean of some seconds. */
+const barCells = 20
+
+/**
+ * The run as a table of about fifteen rows, each the mean of some seconds, with goodput as a bar of what was offered.
+ */
 export function secondsTable({ series }: StormReport): string {
   const step = Math.max(1, Math.ceil(series.length / 15))
-  const rows = [['seconds', 'offered/s', 'attempts/s', 'load', 'goodput/s', 'queue', 'tokens']]
+  const rows = [
+    ['seconds', 'offered/s', 'attempts/s', 'load', 'goodput/s', 'queue', 'tokens', 'goodput'.padEnd(barCells)],
+  ]
   for (let first = 0; first < series.length; first += step) {
     const part = series.slice(first, first + step)
     const last = part[part.length - 1] as StormSecond
@@ -121,6 +130,7 @@ export function secondsTable({ series }: StormReport): string {
       mean('goodput').toFixed(0),
       String(last.queue),
       last.tokens === undefined ? '-' : last.tokens.toFixed(1),
+      progressBar(mean('offered') === 0 ? 0 : Math.min(1, mean('goodput') / mean('offered')), barCells),
     ])
   }
   return textTable(rows)

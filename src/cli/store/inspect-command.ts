@@ -1,13 +1,14 @@
 // `reprise inspect`: what a store knows of one key, or which records it holds.
 
 import { inspectionOf, type NamedRecord, type RecordState, type StoredRecord } from '../../atomicity/index.js'
-import type { StoredKey } from '../../identity/index.js'
+import { operationId } from '../../idempotency/index.js'
+import type { Scope, StoredKey } from '../../identity/index.js'
 import { defined } from '../../kernel/index.js'
 import { type Io, printable } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
 import { type CommandStore, commandLimits, storeOptions, withStore } from './open-store.js'
-import { jsonOption, moment, recordJson, writeAnswer } from './output.js'
-import { recordNamed, recordOptions } from './which-record.js'
+import { age, jsonOption, moment, recordJson, writeAnswer } from './output.js'
+import { howToName, type NamedParts, partsNamed, recordOptions } from './which-record.js'
 
 const states = ['claimed', 'succeeded', 'failed', 'unknown'] as const
 const mostListed = 1_000
@@ -17,12 +18,19 @@ export const inspectCommand: Command = {
   summary: 'what is known of a key, or which records there are',
   about: `reprise inspect --url URL [options]
 
-Shows one record with the notes about it, or lists records. Keys are stored as digests, so a record is found
-by the operation, the scope and the key together. A key without a record was never used here, was released, or
-is past its window.
+Shows one record with the notes about it, or lists records, newest first. Keys are stored as digests, so a
+record is found by what it was made of: the operation, the scope and the key, or for a request the route, its
+caller and the key. A key without a record was never used here, was released, or is past its window; where the
+newest records hold the same key under another scope, that is said.
 
   reprise inspect --url sqlite:data/app.db --state unknown
+  reprise inspect --url sqlite:data/app.db --route pay --principal ada --key 0198c0de-…
   reprise inspect --url sqlite:data/app.db --operation pay --scope tenant-7 --key 0198c0de-…
+
+What is read: of one record, its row. A list looks at the 1,000 records whose memory ends last, the 1,000 that
+wait for a look, and the first 10,000 by name, all by indexes: of a larger table it shows the newest outcomes,
+but perhaps not all that wait for a person. --state unknown and --state claimed show those: they look for up to
+1,000 that match, and may read the whole table for it. --by-name goes through all records in pages.
 `,
   options: [
     storeOptions,
@@ -32,7 +40,8 @@ is past its window.
       options: [
         { name: 'state', kind: 'choice', choices: states, text: 'list only records in this state' },
         { name: 'limit', kind: 'number', text: 'list at most this many, 1 to 1000 (50)' },
-        { name: 'after', kind: 'text', value: 'ID', text: 'go on after this record' },
+        { name: 'by-name', kind: 'flag', text: 'list in the order of their names, in pages, in place of newest first' },
+        { name: 'after', kind: 'text', value: 'ID', text: 'by name: go on after this record' },
         { name: 'values', kind: 'flag', text: 'show outcomes and kept inputs as they are stored; they may be private' },
         jsonOption,
       ],
@@ -43,25 +52,56 @@ is past its window.
 }
 
 async function runInspect(given: GivenOptions, io: Io): Promise<void> {
-  const id = recordNamed(given)
+  const parts = partsNamed(given)
+  if (parts.id === undefined && parts.key !== undefined) throw new UsageError(howToName)
   const limit = given.number('limit') ?? 50
   if (!Number.isInteger(limit) || limit < 1 || limit > mostListed) throw new UsageError('--limit is from 1 to 1000')
   await withStore(given, io, (store) =>
-    id === undefined ? list(store, given, io, limit) : showOne(store, given, io, id),
+    parts.id === undefined ? list(store, given, io, { ...parts, limit }) : showOne(store, given, io, parts, parts.id),
   )
 }
 
-async function showOne(store: CommandStore, given: GivenOptions, io: Io, id: StoredKey): Promise<void> {
+async function showOne(
+  store: CommandStore,
+  given: GivenOptions,
+  io: Io,
+  parts: NamedParts,
+  id: StoredKey,
+): Promise<void> {
   const { record, nowMs } = await store.records.read(id, commandLimits())
   const notes = (await store.records.inspection?.notes(id, commandLimits())) ?? []
   const shown = record === undefined ? null : recordJson(id, record, given.has('values'))
+  const elsewhere = record === undefined ? await underOtherScopes(store, parts) : []
   const lines = notes.map(
     ({ atMs, action, actor, from, to, reason }) =>
       `note ${moment(atMs)} ${action} by ${printable(actor)}: ${from} -> ${to}: ${printable(reason)}\n`,
   )
-  const text = `${record === undefined ? 'there is no such record\n' : recordText(shown, record, nowMs)}${lines.join('')}`
-  writeAnswer(given, io, { json: { id, nowMs, record: shown, notes }, text })
+  const hints = elsewhere.map(
+    ({ operation, records }) =>
+      `the same key has ${records === 1 ? 'a record' : `${records} records`} of ${printable(operation)} under another scope: is the scope right?\n`,
+  )
+  const absent = ['there is no such record\n', ...hints].join('')
+  const text = `${record === undefined ? absent : recordText(shown, record, nowMs)}${lines.join('')}`
+  const json = { id, nowMs, record: shown, notes, ...(elsewhere.length === 0 ? {} : { elsewhere }) }
+  writeAnswer(given, io, { json, text })
   if (record === undefined) io.exit(3)
+}
+
+interface Elsewhere {
+  readonly operation: string
+  readonly records: number
+}
+
+// Among the newest records: whose names come of this key and their own scopes. Nobody else's scope is shown.
+async function underOtherScopes(store: CommandStore, { key }: NamedParts): Promise<readonly Elsewhere[]> {
+  if (key === undefined) return []
+  const counts = new Map<string, number>()
+  for (const { id, record } of await newest(store, { limit: mostListed })) {
+    const { operation, scope } = record
+    if (operation === undefined || scope === undefined || operationId(operation, scope as Scope, key) !== id) continue
+    counts.set(operation, (counts.get(operation) ?? 0) + 1)
+  }
+  return [...counts].map(([operation, records]) => ({ operation, records }))
 }
 
 function recordText(shown: object | null, { state, mode }: StoredRecord, nowMs: number): string {
@@ -69,7 +109,12 @@ function recordText(shown: object | null, { state, mode }: StoredRecord, nowMs: 
   const members = Object.entries(shown ?? {})
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) =>
-      line(name, name.endsWith('AtMs') && typeof value === 'number' ? moment(value) : printable(value)),
+      line(
+        name,
+        name.endsWith('AtMs') && typeof value === 'number'
+          ? `${moment(value)}, ${age(value, nowMs)}`
+          : printable(value),
+      ),
     )
   const advice =
     state === 'unknown'
@@ -80,22 +125,58 @@ function recordText(shown: object | null, { state, mode }: StoredRecord, nowMs: 
   return `${members.join('')}${line('now', moment(nowMs))}${advice}`
 }
 
-async function list(store: CommandStore, given: GivenOptions, io: Io, limit: number): Promise<void> {
-  const query = defined({
-    state: given.text('state') as RecordState | undefined,
-    operation: given.text('operation'),
-    after: given.text('after') as StoredKey | undefined,
-  })
-  const found = await inspectionOf(store.records).list({ limit, ...query }, commandLimits())
-  const more = found.length === limit
-  const records = found.map(({ id, record }) => recordJson(id, record, given.has('values')))
-  const next = more ? `there may be more: --after ${found.at(-1)?.id}\n` : ''
-  const text = found.length === 0 ? 'no records\n' : `${found.map(lineOf).join('')}${next}`
-  writeAnswer(given, io, { json: { records, more }, text })
+interface Wanted {
+  readonly operation?: string | undefined
+  readonly scope?: Scope | undefined
+  readonly state?: RecordState | undefined
+  readonly limit: number
 }
 
-function lineOf({ id, record }: NamedRecord): string {
+async function list(
+  store: CommandStore,
+  given: GivenOptions,
+  io: Io,
+  { operation, scope, limit }: NamedParts & { readonly limit: number },
+): Promise<void> {
+  const state = given.text('state') as RecordState | undefined
+  const after = given.text('after') as StoredKey | undefined
+  const isByName = given.has('by-name') || after !== undefined
+  if (isByName && scope !== undefined) throw new UsageError('--by-name and --after list operations, and no scope')
+  const found = isByName
+    ? await inspectionOf(store.records).list({ limit, ...defined({ operation, state, after }) }, commandLimits())
+    : await newest(store, { operation, scope, state, limit })
+  const more = found.length === limit
+  const records = found.map(({ id, record }) => recordJson(id, record, given.has('values')))
+  const next = isByName
+    ? `there may be more: --after ${found.at(-1)?.id}\n`
+    : 'there may be more: --limit, or --by-name\n'
+  const [first] = found
+  const nowMs = first === undefined ? 0 : (await store.records.read(first.id, commandLimits())).nowMs
+  const lines = found.map((one) => lineOf(one, nowMs)).join('')
+  writeAnswer(given, io, {
+    json: { records, more },
+    text: first === undefined ? 'no records\n' : `${lines}${more ? next : ''}`,
+  })
+}
+
+// What the indexes of time do not hold is listed by name, and put in order here.
+async function newest(store: CommandStore, wanted: Wanted): Promise<readonly NamedRecord[]> {
+  const { operation, scope, state, limit } = wanted
+  const inspection = inspectionOf(store.records)
+  const isUnfinished = state === 'unknown' || state === 'claimed'
+  if (!isUnfinished && inspection.recent !== undefined) {
+    return inspection.recent({ limit, ...defined({ operation, scope, state }) }, commandLimits())
+  }
+  const found = await inspection.list({ limit: mostListed, ...defined({ operation, state }) }, commandLimits())
+  const atMs = ({ record }: NamedRecord): number => record.completedAtMs ?? record.claimedAtMs
+  return found
+    .filter(({ record }) => scope === undefined || record.scope === scope)
+    .sort((one, other) => atMs(other) - atMs(one))
+    .slice(0, limit)
+}
+
+function lineOf({ id, record }: NamedRecord, nowMs: number): string {
   const { state, operation = '(transaction)', claimedAtMs, completedAtMs, because } = record
-  const when = completedAtMs === undefined ? `claimed ${moment(claimedAtMs)}` : `ended ${moment(completedAtMs)}`
+  const when = completedAtMs === undefined ? `claimed ${age(claimedAtMs, nowMs)}` : `ended ${age(completedAtMs, nowMs)}`
   return `${id}  ${state.padEnd(9)}  ${printable(operation)}  ${when}${because === undefined ? '' : `  ${printable(because)}`}\n`
 }

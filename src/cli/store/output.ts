@@ -22,6 +22,23 @@ export function moment(atMs: number | undefined): string {
   return atMs === undefined ? '-' : isoTime(atMs)
 }
 
+const units = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1_000],
+] as const
+
+/** How long ago a time was, or how far ahead it is, in words: `3 minutes ago`, `in 2 hours`. */
+export function age(atMs: number, nowMs: number): string {
+  const ms = Math.abs(nowMs - atMs)
+  const [unit, size] = units.find(([, least]) => ms >= least) ?? []
+  if (size === undefined) return 'just now'
+  const count = Math.floor(ms / size)
+  const words = `${count} ${unit}${count === 1 ? '' : 's'}`
+  return atMs > nowMs ? `in ${words}` : `${words} ago`
+}
+
 /** A record as JSON. The outcome and the input are left out unless asked for, since they may be private. */
 export function recordJson(id: string, record: StoredRecord, withValue: boolean): Readonly<Record<string, unknown>> {
   const { value, input, ...rest } = record

@@ -18,6 +18,7 @@ import {
   type NamedRecord,
   type Purged,
   type PurgeQuery,
+  type RecentQuery,
   type RecordChange,
   type RecordDraft,
   type RecordInspection,
@@ -158,6 +159,20 @@ export class MemoryRecords implements Records, RecordInspection {
           (after === undefined || id > after),
       )
       .sort((a, b) => (a.id < b.id ? -1 : 1))
+      .slice(0, limit)
+  }
+
+  async recent({ state, operation, scope, limit }: RecentQuery): Promise<readonly NamedRecord[]> {
+    this.#demandOpen()
+    const atMs = ({ record }: NamedRecord): number => record.completedAtMs ?? record.claimedAtMs
+    return this.#named()
+      .filter(
+        ({ record }) =>
+          (state === undefined || record.state === state) &&
+          (operation === undefined || record.operation === operation) &&
+          (scope === undefined || record.scope === scope),
+      )
+      .sort((a, b) => atMs(b) - atMs(a) || (a.id < b.id ? -1 : 1))
       .slice(0, limit)
   }
 

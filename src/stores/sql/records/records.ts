@@ -8,6 +8,7 @@ import type {
   NamedRecord,
   Purged,
   PurgeQuery,
+  RecentQuery,
   RecordChange,
   RecordDraft,
   RecordInspection,
@@ -102,6 +103,10 @@ class SqlInspection implements RecordInspection {
 
   async list(query: RecordQuery, limits: RecordLimits): Promise<readonly NamedRecord[]> {
     return namedRecords(await this.#rows(this.#statements.list(query), limits))
+  }
+
+  async recent(query: RecentQuery, limits: RecordLimits): Promise<readonly NamedRecord[]> {
+    return namedRecords(await this.#rows(this.#statements.recent(query), limits))
   }
 
   async live(scope: string, most: number, limits: RecordLimits): Promise<number> {

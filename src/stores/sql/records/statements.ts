@@ -7,6 +7,7 @@ import {
   type Expected,
   lookDelayMs,
   type PurgeQuery,
+  type RecentQuery,
   type RecordChange,
   type RecordDraft,
   type RecordOutcome,
@@ -17,7 +18,7 @@ import type { StoredKey } from '../../../identity/index.js'
 import { defined } from '../../../kernel/index.js'
 import type { SqlDialect } from '../dialect.js'
 import { type Binding, Values } from '../values.js'
-import { hasDue } from './migration.js'
+import { hasDue, hasEnd } from './migration.js'
 import { auditSelection, checkRows, isOurFormat, isOver, mostNotes, selection, storableMs } from './rows.js'
 
 /** One statement with its values. */
@@ -269,6 +270,27 @@ export class RecordStatements {
     return { text, values: values.list }
   }
 
+  /**
+   * Lists the newest records among those that the indexes of what expires, of what is due and of names give without
+   * reading the whole table.
+   */
+  recent({ state, operation, scope, limit }: RecentQuery): Query {
+    const { dialect, tables } = this
+    const values = new Values(dialect)
+    const last = (column: string, has: string): string =>
+      `SELECT id FROM (SELECT id FROM ${tables.marker} WHERE ${has} ORDER BY ${column} DESC LIMIT ${mostLookedAt}) AS ${column}_last`
+    // What waits for a person is in neither index: found among the first by name, so that a small table shows it.
+    const first = `SELECT id, expires_at_ms, due_at_ms FROM ${tables.marker} ORDER BY id LIMIT ${mostByName}`
+    const timeless = `SELECT id FROM (${first}) AS first_named WHERE NOT (${hasEnd}) AND NOT (${hasDue})`
+    const looked = [last('expires_at_ms', hasEnd), last('due_at_ms', hasDue), timeless]
+    const wanted = [`m.id IN (${looked.join(' UNION ALL ')})`]
+    if (state !== undefined) wanted.push(`m.state = ${values.place(state)}`)
+    if (operation !== undefined) wanted.push(`m.operation = ${values.place(operation)}`)
+    if (scope !== undefined) wanted.push(`m.scope = ${values.place(scope)}`)
+    const text = `SELECT m.id, ${selection(dialect, 'm.')} FROM ${tables.marker} AS m WHERE ${wanted.join(' AND ')} ORDER BY coalesce(m.completed_at_ms, m.claimed_at_ms) DESC, m.id LIMIT ${checkRows(limit, 1_000)}`
+    return { text, values: values.list }
+  }
+
   /** How many records of a scope are remembered, as `live`, counted up to a limit. */
   live(scope: string, most: number): Query {
     const { dialect, tables } = this
@@ -289,6 +311,10 @@ export class RecordStatements {
     return `UPDATE ${this.tables.marker} SET ${set}${from === '' ? '' : ` FROM ${from}`} WHERE ${where}`
   }
 }
+
+// Of either index, and by name, in `recent`.
+const mostLookedAt = 1_000
+const mostByName = 10_000
 
 /** How many places the statement of an outcome has. */
 export const outcomePlaces = 6
