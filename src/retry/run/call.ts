@@ -9,7 +9,7 @@ import { type RetryRefusedEvent, retryAttempt, retryRefused } from '../../teleme
 import { decideRepeat, type RepeatDecision } from '../decide-repeat.js'
 import type { Guard } from '../guard.js'
 import type { AttemptRecord } from '../history.js'
-import type { Attempt, Body, Resolution, RunOptions } from '../options.js'
+import type { Body, Resolution, RunOptions } from '../options.js'
 import { SentWatch } from '../sent.js'
 import { type ReturnedVerdict, soundVerdict, transient, unclassified } from '../verdict.js'
 import type { CallState, EndValue, Failures, LimitedAttempt, PolicySettings } from './call-state.js'
@@ -32,7 +32,7 @@ import { joinSpent, spentSoFar } from './spent.js'
 import { deadlineExceeded, type Wait } from './timeouts.js'
 
 /** An attempt in the hands of its call. */
-export class RunningAttempt implements Attempt, LimitedAttempt {
+export class RunningAttempt implements LimitedAttempt {
   readonly number: number
   readonly key: Key | undefined
   readonly deadline: Deadline | undefined
