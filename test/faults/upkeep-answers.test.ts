@@ -1,9 +1,12 @@
 // A purge and a settlement whose answers are cut off, after the server has carried them out.
 
-import { beforeAll, expect, inject, it } from 'vitest'
+import pg from 'pg'
+import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { runCommandLine } from '../../src/cli/index.js'
-import { happened, hold, leased, operationId } from '../../src/idempotency/index.js'
-import { mintKey } from '../../src/identity/index.js'
+import { happened, hold, type Lease, leased, operationId } from '../../src/idempotency/index.js'
+import { mintKey, type StoredKey } from '../../src/identity/index.js'
+import type { Duration } from '../../src/kernel/index.js'
+import { postgres } from '../../src/stores/postgres/index.js'
 import type { ProxyFault } from '../../src/testing/index.js'
 import { ioInMemory, type Seen } from '../cli/io-in-memory.js'
 import { until } from '../servers/server-process.js'
@@ -92,4 +95,56 @@ it('a settlement that was written succeeds, though nobody heard the answer', asy
   const { notes } = await lane.db.lookup({ id })
   expect(notes).toHaveLength(1)
   await lane.proxy.heal()
+})
+
+describe('a settlement on a connection that falls silent', () => {
+  const reads = (text: string): boolean => /^SELECT .*now_ms.*marker/s.test(text)
+  const asksWhichServer = (text: string): boolean => text.startsWith("SELECT '' AS xid")
+
+  async function unknownCharge(): Promise<StoredKey> {
+    const [name, key] = [`charge.${mintKey()}`, mintKey()]
+    const lost = (lease: Lease): Promise<string> => lease.effect('capture', () => Promise.reject(new Error('lost')))
+    const scoped = { store: lane.db, scope: () => tests, key: () => key, content: 'none', window: '1h' } as const
+    await leased(name, { ...scoped, lease: '10s', recover: hold(), run: lost })(undefined).catch(() => undefined)
+    return operationId(name, tests, key)
+  }
+
+  const settle = (id: StoredKey, deadline: Duration, db: Pick<Lane['db'], 'settle'> = lane.db): Promise<string> =>
+    db.settle({ id }, happened('r-81'), { reason: 'listed', actor: 'pat', deadline }).then(
+      () => 'settled',
+      (error) => error.code,
+    )
+
+  it.each([
+    ['its read is silent', 'before-forward'],
+    ['its write goes into the silence', 'after-answers'],
+  ] as const)('%s: it is asked again on another one, and settles', async (_what, at) => {
+    const id = await unknownCharge()
+    const armed = lane.proxy.arm({ statement: reads, at, action: 'black-hole' })
+    // One try of the store is cut after 5 s in any case; here it is the deadline that has to leave time for another.
+    expect(await settle(id, '8s')).toBe('settled')
+    expect(armed.fired).toHaveLength(1)
+    expect((await lane.db.lookup({ id })).notes).toHaveLength(1)
+    await lane.proxy.heal()
+  })
+
+  it('is a definite failure where nothing was sent that writes', async () => {
+    const id = await unknownCharge()
+    // Each statement on a connection of its own: the read is answered, and every further connection is silent when it is
+    // asked which server it is, before the write is sent.
+    const pool = new pg.Pool({ connectionString: url, maxUses: 1 })
+    pool.on('error', () => undefined)
+    const silent = Array.from({ length: 40 }, (_, index) =>
+      lane.proxy.arm({ statement: asksWhichServer, nth: index + 2, at: 'before-forward', action: 'black-hole' }),
+    )
+    expect(['DEADLINE_EXCEEDED', 'CONNECT_TIMEOUT', 'POOL_EXHAUSTED', 'COMMITS_UNANSWERED']).toContain(
+      await settle(id, '2s', postgres({ pool, name: 'single' })),
+    )
+    expect(silent.some(({ fired }) => fired.length > 0)).toBe(true)
+    for (const armed of silent) armed.disarm()
+    await lane.proxy.heal()
+    await pool.end()
+    expect(await lane.db.lookup({ id })).toMatchObject({ state: 'unknown', notes: [] })
+    expect(await settle(id, '20s')).toBe('settled')
+  })
 })

@@ -7,6 +7,7 @@ import {
   defined,
   demandKnown,
   durationMs,
+  earlier,
   isRepriseError,
   RepriseError,
   remainingMs,
@@ -76,11 +77,15 @@ export async function settle<Named extends AnyOperation | string = string>(
   const { id, records } = located
   const time = timeAndChance(records, options)
   const deadline = deadlineAfter(options.deadline ?? '5s', time.clock)
-  // The rest is for a last look, where the answer to the write was lost.
-  const writeUntil = { expiresAtMs: deadline.expiresAtMs - remainingMs(deadline, time.clock) * lookShare }
+  // Half of what is left, so that a store that falls silent is asked once more: a read, or a write that is not there
+  // yet, is repeated, and one that is there is seen.
+  const half = (limits: RecordLimits): RecordLimits => ({
+    ...limits,
+    deadline: earlier(limits.deadline, deadlineAfter(remainingMs(deadline, time.clock) * 0.5, time.clock)),
+  })
   let tried: Tried | undefined
-  const first: Step<true> = { statement: (limits) => records.read(id, limits) }
-  const steps = stepByStep(time, writeUntil, first, async ({ answer, repeated }): Promise<Step<true>> => {
+  const first: Step<true> = { statement: (limits) => records.read(id, half(limits)) }
+  const steps = stepByStep(time, deadline, first, async ({ answer, repeated }): Promise<Step<true>> => {
     const { record, nowMs } = answer
     // The answer to an earlier try was lost: what that one wrote is not to be refused as somebody else's.
     if (repeated && tried?.mayBe === true && (await isWritten(located, tried, answer, { deadline })))
@@ -97,24 +102,19 @@ export async function settle<Named extends AnyOperation | string = string>(
       if (!provesUnwritten(error)) trying.mayBe = true
     }
     return {
-      statement: (limits) => records.swap(id, record, change, limits, note),
+      statement: (limits) => records.swap(id, record, change, half(limits), note),
       written: () => true,
       options: { onFailure },
     }
   })
-  const settled = await steps.catch(async (error: unknown) => {
-    const trying = tried
-    if (trying?.mayBe !== true || isRepriseError(error, 'SETTLE_REFUSED')) throw error
-    const looked = records.read(id, { deadline }).then((seen) => isWritten(located, trying, seen, { deadline }))
-    if (await looked.catch(() => false)) return true
+  const settled = await steps.catch((error: unknown) => {
+    // Where nothing was sent that writes, it certainly did not happen, and the error says what was in the way.
+    if (tried?.mayBe !== true || isRepriseError(error, 'SETTLE_REFUSED')) throw error
     const message = 'The settlement may have been written: the store did not answer. The same one again does no harm.'
     throw new RepriseError('UPKEEP_UNKNOWN', message, { cause: error, details: { id } })
   })
   if (settled === undefined) throw refusal('in-flight')
 }
-
-/** How much of the time is left for the last look. */
-const lookShare = 0.5
 
 /** A write of which it may not be known whether it happened. */
 interface Tried {

@@ -85,38 +85,43 @@ export class StatementRunner implements RecordRunner {
   }
 
   async #once({ text, values }: Query, limits: RecordLimits): Promise<PostgresAnswer> {
-    const { clock, connections } = this.#parts
+    const { clock, connections, domain } = this.#parts
     const client = await this.#connection(limits)
     // What runs on cannot be called off; on a connection that is gone, at least nobody waits for it.
     let fate: 'keep' | 'destroy' | 'leave' = 'leave'
-    const within = { clock, limitMs: leftMs(limits, clock), expired: () => tooLate() }
+    // The first statement on a connection waits until it is known which server that is.
+    const state = { sent: knownConnection(client).backend !== undefined }
+    const unsent = (cause?: unknown) => storeUnreachable(domain, cause)
+    const expired = () => tooLate(state.sent ? undefined : unsent())
+    const within = { clock, limitMs: leftMs(limits, clock), expired }
     return waitFor(within, (resolve, reject) => {
       const stopHeeding = heedNotices(client, (notice) => {
         if (isUnreplicated(notice)) this.#unproven += 1
       })
-      this.#ask(client, { name: this.#nameOf(text), text, values }).then(
+      this.#ask(client, { name: this.#nameOf(text), text, values }, state).then(
         (answer) => {
           fate = 'keep'
           resolve(answer)
         },
         (error: unknown) => {
           if (!endsConnection(error)) fate = isRepriseError(error) ? 'destroy' : 'keep'
-          reject(error)
+          reject(fate === 'leave' && !state.sent ? unsent(error) : error)
         },
       )
       return () => {
         stopHeeding()
         if (fate === 'leave') {
-          this.#unproven += 1
+          if (state.sent) this.#unproven += 1
           connections.leave(client)
         } else client.release(fate === 'destroy')
       }
     })
   }
 
-  async #ask(client: PostgresPoolClient, config: object): Promise<PostgresAnswer> {
+  async #ask(client: PostgresPoolClient, config: object, state: { sent: boolean }): Promise<PostgresAnswer> {
     const { connections } = this.#parts
-    if (knownConnection(client).backend === undefined) connections.demandNewest(await learnBackend(client))
+    if (!state.sent) connections.demandNewest(await learnBackend(client))
+    state.sent = true
     // pg takes a config too; the type of the port knows texts alone.
     const answer = await client.query(config as unknown as string)
     for (let round = 1; this.#unproven > 0; round++) {
