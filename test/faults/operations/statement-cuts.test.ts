@@ -17,10 +17,13 @@ interface Scene {
   readonly statement: StatementKind | 'opening'
   readonly operation: OperationName
   /** Who sends it. Default `call`. */
-  readonly by?: 'call' | 'sweep' | 'settle'
+  readonly by?: 'call' | 'sweep' | 'settle' | 'lookup'
   readonly way?: Way
-  /** What was there: a claim whose owner is gone, or an outcome, of another process or of this one. Default nothing. */
-  readonly after?: 'a dead owner' | 'an outcome' | 'its own outcome'
+  /**
+   * What was there: a claim whose owner is gone, or an outcome, of another process or of this one; or a connection that
+   * was given up while it was silent. Default nothing.
+   */
+  readonly after?: 'a dead owner' | 'an outcome' | 'its own outcome' | 'a silent connection'
   /** On a connection that is new. Default false. */
   readonly fresh?: boolean
 }
@@ -38,6 +41,9 @@ const scenes: readonly Scene[] = [
   { statement: 'ROLLBACK', operation: 'book', after: 'an outcome' },
   { statement: 'read', operation: 'book', after: 'its own outcome' },
   { statement: 'opening', operation: 'charge-rerun', fresh: true },
+  { statement: 'which server', operation: 'charge-rerun', fresh: true },
+  { statement: 'who was left behind', operation: 'charge-resolve', after: 'a silent connection' },
+  { statement: 'do standbys have it', operation: 'charge-resolve', after: 'a silent connection' },
   { statement: 'insert', operation: 'charge-resolve' },
   { statement: 'renew', operation: 'charge-resolve', way: 'renews' },
   { statement: 'complete', operation: 'charge-rerun' },
@@ -60,6 +66,7 @@ const scenes: readonly Scene[] = [
   { statement: 'hold back with note', operation: 'charge-hold', by: 'sweep', after: 'a dead owner' },
   { statement: 'read', operation: 'charge-hold', by: 'settle', after: 'a dead owner' },
   { statement: 'remove with note', operation: 'charge-hold', by: 'settle', after: 'a dead owner' },
+  { statement: 'notes', operation: 'charge-hold', by: 'lookup', after: 'a dead owner' },
 ]
 const moments: readonly FaultMoment[] = ['before-forward', 'before-answer', 'after-answers']
 const actions: readonly FaultActionName[] = ['fin', 'rst', 'black-hole']
@@ -95,6 +102,14 @@ async function leaveClaim(tried: Tried): Promise<void> {
 
 const recordName = ({ operation, suffix, key }: Tried) => operationId(storedName(operation, suffix), tests, key)
 
+/** Lets a read fall silent, and gives it up: its connection is left behind, and nobody knows what it did. */
+async function leaveSilent(lane: CutLane, tried: Tried): Promise<void> {
+  const hole = lane.proxy.arm({ statement: isKind('read'), at: 'before-forward', action: 'black-hole' })
+  const looking = lane.db.lookup({ id: recordName(tried) }, { deadline: '1s' })
+  await expect(looking).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+  expect(hole.fired).toHaveLength(1)
+}
+
 const leaseIsOver = async (tried: Tried): Promise<boolean> => {
   const { record, nowMs } = await store.db.records.read(recordName(tried), { deadline: within(10_000) })
   return nowMs > (record?.dueAtMs ?? 0) + marginMs
@@ -125,6 +140,10 @@ function actor(lane: CutLane, { scene, action }: Cell, tried: Tried) {
         limit,
       })
       return { said: 'swept' }
+    }
+    if (scene.by === 'lookup') {
+      await lane.db.lookup({ operation, scope: tests, key }, { deadline: limit })
+      return { said: 'looked up' }
     }
     if (scene.by === 'settle') {
       const how = { reason: 'the receiver was asked', actor: 'a person', deadline: limit } as const
@@ -167,6 +186,7 @@ async function runOnce(lane: CutLane, cell: Cell): Promise<Ran & { readonly stru
   if (scene.fresh === true) await lane.empty()
   // A connection whose backend is known sends its claim with BEGIN.
   else if (scene.operation === 'book') await work(wanted('book'))
+  if (scene.after === 'a silent connection') await leaveSilent(lane, tried)
   const { statement } = scene
   const armed = lane.proxy.arm({ statement: statement === 'opening' ? 'startup' : isKind(statement), at, action })
   const beganMs = performance.now()
@@ -250,10 +270,8 @@ describe('a statement of a runner', () => {
     const sent = new Set(lanes.flatMap(({ proxy }) => proxy.statements))
     const unlisted = [...sent].filter((text) => kindsOf(text).length !== 1)
     expect(unlisted.slice(0, 3)).toEqual([])
-    // Who stands in the way is asked for a report alone, and only where somebody does. The others are sent only after
-    // something was cut: they write nothing that counts, and are asked again.
-    const asked = ['who blocks', 'who was left behind', 'which server', 'do standbys have it', 'notes']
-    const cut: readonly string[] = [...asked, ...scenes.map(({ statement }) => statement)]
+    // Who stands in the way is asked for a report alone, and only where somebody does.
+    const cut: readonly string[] = ['who blocks', ...scenes.map(({ statement }) => statement)]
     expect(statementKinds.filter((kind) => !cut.includes(kind))).toEqual([])
     keepTable(
       'cuts',
