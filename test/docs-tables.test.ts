@@ -58,7 +58,9 @@ describe('lists written by hand are complete', () => {
   const stores = read('docs/reference/stores.md')
   it('findings of the doctors, each in a test', () => {
     const units = ['src/stores/sql/doctor/postgres', 'src/stores/sqlite/doctor']
-    const live = ['postgres/doctor', 'sqlite/small-disk', 'records/newer-code'].map((path) => `test/stores/${path}`)
+    const live = ['postgres/doctor', 'sqlite/small-disk', 'records/newer-code', 'records/pepper'].map(
+      (path) => `test/stores/${path}`,
+    )
     const tests = [...units, ...live].map((path) => read(`${path}.test.ts`)).join('\n')
     const untested = (codes: object): string[] => Object.keys(codes).filter((code) => !tests.includes(code))
     expect(untested(postgresFindings)).toEqual([])

@@ -1,6 +1,6 @@
 // What a store remembers of a key: one row, made by a claim, ended by an outcome. Times are the store's own.
 
-import { type Content, type StoredKey, sameContent } from '../identity/index.js'
+import { type Content, type Pepper, type StoredKey, sameContent } from '../identity/index.js'
 
 /**
  * How far an operation is, as it is stored. `claimed`: somebody works on it, or died while doing so. `succeeded` and
@@ -159,6 +159,8 @@ export interface BoundContent {
   readonly fingerprint: string | undefined
   /** What the fingerprint was made of, to be compared with fingerprints made otherwise. */
   readonly content: Content | undefined
+  /** Under which the fingerprint was made. Default: none. */
+  readonly pepper?: Pepper | undefined
 }
 
 /**
@@ -166,12 +168,12 @@ export interface BoundContent {
  * made with.
  */
 export function isSameContent(
-  { fingerprint, content }: BoundContent,
+  { fingerprint, content, pepper }: BoundContent,
   { fingerprint: stored, format }: Pick<StoredRecord, 'format' | 'fingerprint'>,
 ): boolean {
   // One of a newer format is refused for that, and nothing in it is read.
   if (stored === undefined || content === undefined || format > recordFormat) return true
-  return stored === fingerprint || sameContent(stored, content)
+  return stored === fingerprint || sameContent(stored, content, undefined, pepper)
 }
 
 /** Whether a record says how its operation ended. */

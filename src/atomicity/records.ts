@@ -1,7 +1,7 @@
 // The port to a store's records: five methods, none of which needs SQL or transactions. Each call is one commit of its
 // own, and each write depends on the record that was read. Looking around (lists, counts, notes) is a port of its own.
 
-import type { StoredKey } from '../identity/index.js'
+import type { Pepper, StoredKey } from '../identity/index.js'
 import { type Deadline, RepriseError } from '../kernel/index.js'
 import type { RecordManifest } from './manifest.js'
 import type { AuditEntry, AuditNote, Expected, RecordChange, RecordDraft, RecordState, StoredRecord } from './record.js'
@@ -144,6 +144,11 @@ export interface Records {
   due(query: DueQuery, limits: RecordLimits): Promise<readonly NamedRecord[]>
   /** Forgets what is past its time, in one small batch; never a record of a newer format. */
   purge(query: PurgeQuery, limits: RecordLimits): Promise<Purged>
+  /**
+   * Under which names and fingerprints are stored; whoever computes a name asks here. The store takes names as they are
+   * given, and sees to it that nobody with another pepper works on the same records. Undefined: there is none.
+   */
+  readonly pepper?: Pepper | undefined
   /** For looking around among the records. Undefined: the store cannot, and what needs it is refused. */
   readonly inspection?: RecordInspection
 }

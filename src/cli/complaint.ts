@@ -21,6 +21,7 @@ const failures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'MIGRATION_BLOCKED',
   'MIGRATION_MISSING',
   'MIGRATION_NEWER',
+  'PEPPER_RENAME_REFUSED',
   'POOLING_UNSUPPORTED',
   'POOL_EXHAUSTED',
   'QUEUE_FULL',

@@ -8,6 +8,7 @@ import {
   fingerprint,
   type Key,
   keyAgeMs,
+  type Pepper,
   parseKey,
   type Scope,
   type StoredKey,
@@ -31,19 +32,25 @@ import { type OperationSettings, optionMs } from './settings.js'
 export interface CallIdentity<Input> extends BoundContent {
   /** The record's name. */
   readonly id: StoredKey
-  /** Who may share the key. */
+  /** Who may share the key, as it is stored. */
   readonly scope: Scope
   /** The input as it was; handed to nobody, only copied. */
   readonly input: Input
 }
 
 /** The identity of a call. Refuses with SCOPE_INVALID, KEY_TOO_OLD, the codes of keys and those of fingerprints. */
-export function identify<Input>(settings: OperationSettings<Input>, given: Input, wallMs: number): CallIdentity<Input> {
+export function identify<Input>(
+  settings: OperationSettings<Input>,
+  given: Input,
+  wallMs: number,
+  pepper?: Pepper,
+): CallIdentity<Input> {
   const { name, options, oldestKeyMs } = settings
   const input = privateCopy(given)
-  const scope = options.scope(input)
+  const owner = options.scope(input)
   const key = options.key(input)
-  const id = operationId(name, scope, key)
+  const id = operationId(name, owner, key, pepper)
+  const scope = pepper === undefined ? owner : pepper.hide(owner)
   if (oldestKeyMs !== undefined) refuseOld(key, oldestKeyMs, wallMs)
   if (options.content === 'none') return { id, scope, fingerprint: undefined, content: undefined, input }
   let content: Content = { value: input }
@@ -55,20 +62,25 @@ export function identify<Input>(settings: OperationSettings<Input>, given: Input
     }
     content = 'value' in chosen ? { value: privateCopy(chosen.value) } : (chosen as Content)
   }
-  return { id, scope, fingerprint: fingerprint(content, options.fields), content, input }
+  const print = fingerprint(content, options.fields)
+  if (pepper === undefined) return { id, scope, fingerprint: print, content, input }
+  return { id, scope, fingerprint: pepper.hide(print), content, pepper, input }
 }
 
 /**
  * The name under which an operation's record is stored: a digest of operation, scope and key, so that none of them is
  * spelled out, and no two of them meet. Refuses with SCOPE_INVALID or the codes of keys.
+ *
+ * @param pepper The store's, `db.records.pepper`. Default: it has none.
  */
-export function operationId(operation: string, scope: Scope, key: Key): StoredKey {
+export function operationId(operation: string, scope: Scope, key: Key, pepper?: Pepper): StoredKey {
   try {
     parseDigest(scope)
   } catch (cause) {
     throw new RepriseError('SCOPE_INVALID', 'The scope was not made by scope(…).', { cause })
   }
-  return sha256(encodeTuple(['op1', operation, scope, parseKey(key)])) as string as StoredKey
+  const name = sha256(encodeTuple(['op1', operation, scope, parseKey(key)])) as string as StoredKey
+  return pepper === undefined ? name : pepper.hide(name)
 }
 
 function refuseOld(key: Key, oldestKeyMs: number, wallMs: number): void {

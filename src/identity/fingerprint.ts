@@ -13,10 +13,14 @@ import {
   sha256,
 } from '../kernel/index.js'
 import { checkPointers, type FieldRule, omitFields, onlyFields } from './fields.js'
+import type { Pepper } from './pepper.js'
 
 declare const fingerprintBrand: unique symbol
 
-/** `<algorithm>[;only=…|;omit=…]:<digest>`, for example `json1-sha256;omit=%2FsentAt:47DEQpj8…`. */
+/**
+ * `<algorithm>[;only=…|;omit=…]:<digest>`, for example `json1-sha256;omit=%2FsentAt:47DEQpj8…`; under a pepper
+ * `json1-hmac256-<id of the pepper>;omit=…:…`.
+ */
 export type Fingerprint = string & { readonly [fingerprintBrand]: true }
 
 /** What to take a fingerprint of: JSON as it arrived, a JavaScript value that JSON can express, or other bytes. */
@@ -37,6 +41,8 @@ interface Recipe {
   readonly algorithm: Algorithm
   readonly rule: FieldRule
 }
+
+const underPepper = /hmac256-[0-9a-f]{8}$/
 
 const digestLength = 43
 
@@ -71,12 +77,18 @@ export function fingerprint(content: Content, options: FingerprintOptions = {}):
 /**
  * Whether content is the one a stored fingerprint was made of, judged by the algorithm and the field rule in the
  * stored fingerprint, whatever is in use today. Refuses with FINGERPRINT_INVALID when it cannot be read.
+ *
+ * @param pepper The store's, `db.records.pepper`; without it a fingerprint made under one cannot be read.
  */
-export function sameContent(stored: string, content: Content, limits?: JsonLimits): boolean {
+export function sameContent(stored: string, content: Content, limits?: JsonLimits, pepper?: Pepper): boolean {
   checkContent(content)
-  const recipe = parseFingerprint(stored)
+  const { hidden, ...recipe } = parseFingerprint(stored)
+  if (hidden && pepper === undefined) {
+    throw new RepriseError('FINGERPRINT_INVALID', 'The fingerprint was made under a pepper, and none is given.')
+  }
   try {
-    return digestBy(recipe, content, limits) === stored
+    const print = digestBy(recipe, content, limits)
+    return (hidden ? pepper?.hide(print) : print) === stored
   } catch (error) {
     // Bytes that cannot be read as JSON cannot be what a JSON fingerprint was made of.
     if ('bytes' in content && isRepriseError(error) && error.code.startsWith('JSON_')) return false
@@ -140,10 +152,12 @@ function printPointers(pointers: readonly string[]): string {
   return pointers.map(encodeURIComponent).join(',')
 }
 
-function parseFingerprint(stored: string): Recipe {
+function parseFingerprint(stored: string): Recipe & { readonly hidden: boolean } {
   const shape = /^(?<algorithm>[a-z0-9-]+)(?:;(?<verb>only|omit)=(?<pointers>[^;:]+))?:(?<digest>[A-Za-z0-9_-]+)$/
   const groups = typeof stored === 'string' ? shape.exec(stored)?.groups : undefined
-  const algorithm = groups?.['algorithm']
+  const named = groups?.['algorithm']
+  const algorithm = named?.replace(underPepper, 'sha256')
+  const hidden = algorithm !== named
   if (groups?.['digest']?.length !== digestLength) {
     throw new RepriseError('FINGERPRINT_INVALID', 'The text is not a fingerprint.')
   }
@@ -154,10 +168,10 @@ function parseFingerprint(stored: string): Recipe {
     )
   }
   const { verb, pointers } = groups
-  if (verb === undefined || pointers === undefined) return { algorithm, rule: {} }
+  if (verb === undefined || pointers === undefined) return { algorithm, rule: {}, hidden }
   try {
     if (algorithm === 'bytes-sha256') throw new RepriseError('FINGERPRINT_FIELDS_INVALID', 'Bytes have no fields.')
-    return { algorithm, rule: checkFieldRule({ [verb]: pointers.split(',').map(decodeURIComponent) }) }
+    return { algorithm, rule: checkFieldRule({ [verb]: pointers.split(',').map(decodeURIComponent) }), hidden }
   } catch (cause) {
     throw new RepriseError('FINGERPRINT_INVALID', 'The fingerprint names fields that cannot be read.', { cause })
   }

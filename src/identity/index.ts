@@ -28,6 +28,7 @@ export {
 } from './headers.js'
 export { currentDeadline, currentIntent, deriveKey, type Intent, keyScope, withIntent } from './intent.js'
 export {
+  isStoredKey,
   type Key,
   type KeyLimits,
   keyAgeMs,
@@ -39,4 +40,5 @@ export {
   scope,
   storedKey,
 } from './key.js'
+export { otherPepper, type Pepper, type PepperSecret, pepperOf } from './pepper.js'
 export { isRemembered, type KeyWindow, type KeyWindowOptions, keyWindow } from './window.js'

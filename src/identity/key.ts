@@ -3,6 +3,7 @@
 // A scope says who may share a key. Without it, a stranger who sends the same key is handed somebody else's answer.
 
 import { encodeTuple, isWellFormed, parseDigest, RepriseError, sha256, uuidv7, uuidv7TimeMs } from '../kernel/index.js'
+import type { Pepper } from './pepper.js'
 
 declare const keyBrand: unique symbol
 
@@ -103,7 +104,7 @@ declare const scopeBrand: unique symbol
  */
 export type Scope = string & { readonly [scopeBrand]: true }
 
-/** The name under which a key is stored: a digest of scope and key. */
+/** The name under which a key is stored: a digest of scope and key, or what a pepper made of it. */
 export type StoredKey = string & { readonly [scopeBrand]: 'stored' }
 
 const maxParts = 16
@@ -138,12 +139,24 @@ export function scope(...parts: [string, ...string[]]): Scope {
   return sha256(encodeTuple(['scope1', ...parts])) as string as Scope
 }
 
-/** The name under which a store remembers a key: the same only for the same scope and the same key. */
-export function storedKey(scope: Scope, key: Key): StoredKey {
+/**
+ * The name under which a store remembers a key: the same only for the same scope and the same key.
+ *
+ * @param pepper The store's, `db.records.pepper`. Default: it has none.
+ */
+export function storedKey(scope: Scope, key: Key, pepper?: Pepper): StoredKey {
   try {
     parseDigest(scope)
   } catch (cause) {
     throw new RepriseError('SCOPE_INVALID', 'The scope was not made by scope(…).', { cause })
   }
-  return sha256(encodeTuple(['key1', scope, parseKey(key)])) as string as StoredKey
+  const name = sha256(encodeTuple(['key1', scope, parseKey(key)])) as string as StoredKey
+  return pepper === undefined ? name : pepper.hide(name)
+}
+
+const shapeOfStored = /^(?:sha256|hmac256-[0-9a-f]{8}):[A-Za-z0-9_-]{43}$/
+
+/** Whether a text can be the name under which a key is stored, with a pepper or without. */
+export function isStoredKey(text: unknown): text is StoredKey {
+  return typeof text === 'string' && shapeOfStored.test(text)
 }

@@ -42,6 +42,19 @@ export function sha256(data: string | Uint8Array): Digest {
   return `sha256:${crypto.createHash('sha256').update(data).digest('base64url')}`
 }
 
+/**
+ * HMAC-SHA-256 (RFC 2104) under a key that is prepared once: a function from text to 32 bytes, as base64url without
+ * padding or as hexadecimal digits. Needs Node's crypto, else `RUNTIME_UNSUPPORTED`.
+ */
+export function hmacSha256(key: Uint8Array): (text: string, as?: 'base64url' | 'hex') => string {
+  const node = builtin('node:crypto')
+  if (node === undefined) {
+    throw new RepriseError('RUNTIME_UNSUPPORTED', 'HMAC needs node:crypto, which this runtime does not offer.')
+  }
+  const prepared = node.createSecretKey(key)
+  return (text, as = 'base64url') => node.createHmac('sha256', prepared).update(text).digest(as)
+}
+
 /** Takes a digest apart, or refuses it with `DIGEST_INVALID`: unknown algorithm, wrong length, stray characters. */
 export function parseDigest(text: string): DigestParts {
   const value = typeof text === 'string' ? shape.exec(text)?.[1] : undefined

@@ -70,6 +70,8 @@ export const errorCodes = {
   OUTCOME_TOO_LARGE: 'The operation is done, and its outcome was too large to keep.',
   OUTCOME_UNREADABLE:
     'The stored outcome was written by a codec that the operation does not name, or cannot be decoded.',
+  PEPPER_MISMATCH: 'The records are stored under another pepper than the one given, or under none.',
+  PEPPER_RENAME_REFUSED: 'The records cannot be renamed now: some of them depend on the names that they have.',
   POLICY_INVALID: 'The retry policy, or a part of it, cannot be as given.',
   POOLING_UNSUPPORTED: 'The connection pooler hands out connections by the statement, so no transaction can hold.',
   POOL_EXHAUSTED: 'No connection or turn became free in time.',

@@ -100,6 +100,7 @@ export function domainOf<Handle extends TransactionControls & Rows>(
 ): Domain<Handle> {
   const defaults = withBudget(engine, given)
   const effects = effectRuleOf(defaults)
+  const pepper = engine.records?.pepper
   // What no transaction could be told is refused here, and not at the first one.
   settingsOf(engine.manifest, defaults, {}, effects)
   const transact = <Result>(
@@ -109,7 +110,7 @@ export function domainOf<Handle extends TransactionControls & Rows>(
     let settings: CallSettings
     try {
       if (typeof body !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'transact needs a function.')
-      settings = settingsOf(engine.manifest, defaults, options, effects)
+      settings = settingsOf(engine.manifest, defaults, options, effects, pepper)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -123,7 +124,9 @@ export function domainOf<Handle extends TransactionControls & Rows>(
     transact,
     resolve: async (token, limit = '5s') => {
       refuseInside()
-      const unresolved = parseResolveToken(engine.name, token)
+      const named = parseResolveToken(engine.name, token)
+      // A token of before the pepper finds its record too.
+      const unresolved = pepper !== undefined && 'id' in named ? { ...named, id: pepper.hide(named.id) } : named
       return outcomeOf(
         await resolveOutcome(engine, unresolved, { deadline: deadlineAfter(limit, clock), clock, random }),
       )

@@ -94,9 +94,9 @@ export interface RouteWorld {
 }
 
 /** A fresh store, and routes in it. */
-export function routeWorld(): RouteWorld {
+export function routeWorld(more: { readonly pepper?: string } = {}): RouteWorld {
   const clock = manualClock({ wallMs: 1_750_000_000_000 })
-  const db = memory({ name: 'shop', clock })
+  const db = memory({ name: 'shop', clock, ...more })
   db.table('effects', { unique: [['id']] })
   return {
     clock,

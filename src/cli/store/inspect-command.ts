@@ -8,7 +8,7 @@ import { type Io, printable } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
 import { type CommandStore, commandLimits, storeOptions, withStore } from './open-store.js'
 import { age, jsonOption, moment, recordJson, writeAnswer } from './output.js'
-import { howToName, type NamedParts, partsNamed, recordOptions } from './which-record.js'
+import { howToName, idIn, type NamedParts, partsNamed, recordOptions } from './which-record.js'
 
 const states = ['claimed', 'succeeded', 'failed', 'unknown'] as const
 const mostListed = 1_000
@@ -57,7 +57,9 @@ async function runInspect(given: GivenOptions, io: Io): Promise<void> {
   const limit = given.number('limit') ?? 50
   if (!Number.isInteger(limit) || limit < 1 || limit > mostListed) throw new UsageError('--limit is from 1 to 1000')
   await withStore(given, io, (store) =>
-    parts.id === undefined ? list(store, given, io, { ...parts, limit }) : showOne(store, given, io, parts, parts.id),
+    parts.id === undefined
+      ? list(store, given, io, { ...parts, limit })
+      : showOne(store, given, io, parts, idIn(store, parts.id)),
   )
 }
 
@@ -94,7 +96,8 @@ interface Elsewhere {
 
 // Among the newest records: whose names come of this key and their own scopes. Nobody else's scope is shown.
 async function underOtherScopes(store: CommandStore, { key }: NamedParts): Promise<readonly Elsewhere[]> {
-  if (key === undefined) return []
+  // Under a pepper nobody knows which scope a record has.
+  if (key === undefined || store.records.pepper !== undefined) return []
   const counts = new Map<string, number>()
   for (const { id, record } of await newest(store, { limit: mostListed })) {
     const { operation, scope } = record
@@ -144,7 +147,7 @@ async function list(
   if (isByName && scope !== undefined) throw new UsageError('--by-name and --after list operations, and no scope')
   const found = isByName
     ? await inspectionOf(store.records).list({ limit, ...defined({ operation, state, after }) }, commandLimits())
-    : await newest(store, { operation, scope, state, limit })
+    : await newest(store, { operation, scope: scope && (store.records.pepper?.hide(scope) ?? scope), state, limit })
   const more = found.length === limit
   const records = found.map(({ id, record }) => recordJson(id, record, given.has('values')))
   const next = isByName

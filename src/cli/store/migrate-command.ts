@@ -1,5 +1,6 @@
 // `reprise migrate`: brings Reprise's tables up to date, or prints the SQL that does.
 
+import { defined } from '../../kernel/index.js'
 import type { Io } from '../io.js'
 import type { Command, GivenOptions } from '../option-table.js'
 import { type CommandStore, storeOptions, withStore } from './open-store.js'
@@ -21,7 +22,15 @@ done.
     storeOptions,
     {
       title: 'Options',
-      options: [{ name: 'print', kind: 'flag', text: 'print the SQL, and change nothing' }, jsonOption],
+      options: [
+        { name: 'print', kind: 'flag', text: 'print the SQL, and change nothing' },
+        {
+          name: 'rename',
+          kind: 'flag',
+          text: 'bring records that are there under the pepper in REPRISE_PEPPER; stop whoever works on them first',
+        },
+        jsonOption,
+      ],
     },
   ],
   exitCodes: '0 up to date, 1 it failed, 2 used wrongly.',
@@ -35,9 +44,10 @@ async function runMigrate(given: GivenOptions, io: Io): Promise<void> {
       writeAnswer(given, io, { json: { sql }, text: sql })
       return
     }
-    const { from, to } = await store.migrate()
-    const text = from === to ? `up to date, at migration ${to}\n` : `migrated from ${from} to ${to}\n`
-    writeAnswer(given, io, { json: { from, to }, text })
+    const { from, to, renamed } = await store.migrate({ rename: given.has('rename') })
+    const moved = from === to ? `up to date, at migration ${to}\n` : `migrated from ${from} to ${to}\n`
+    const text = renamed === undefined ? moved : `${moved}under a new pepper, with ${renamed} records renamed\n`
+    writeAnswer(given, io, { json: { from, to, ...defined({ renamed }) }, text })
   }
   await withStore(given, io, migrate, { create: true })
 }

@@ -11,7 +11,11 @@ import { type GivenOptions, type OptionGroup, UsageError } from '../option-table
 
 /** What the commands need of a store. */
 export interface CommandStore extends RecordStore {
-  migrate(): Promise<{ readonly from: number; readonly to: number }>
+  migrate(options: { readonly rename: boolean }): Promise<{
+    readonly from: number
+    readonly to: number
+    readonly renamed?: number
+  }>
   migrationSql(): string
   doctor(): Promise<readonly Finding[]>
   /** What a program has too that gives the store no budget of its own. */
@@ -29,7 +33,12 @@ export const storeOptions: OptionGroup = {
       text: 'postgres://… or sqlite:FILE (the environment’s DATABASE_URL, which keeps a password out of the list of processes)',
     },
     { name: 'prefix', kind: 'text', value: 'NAME', text: 'what the names of Reprise’s tables begin with (reprise_)' },
-    { name: 'schema', kind: 'text', value: 'NAME', text: 'PostgreSQL: the schema they are in (public)' },
+    {
+      name: 'schema',
+      kind: 'text',
+      value: 'NAME',
+      text: 'PostgreSQL: the schema they are in (public). A store with a pepper needs it in the environment’s REPRISE_PEPPER',
+    },
   ],
 }
 
@@ -42,7 +51,8 @@ export async function withStore<Result>(
 ): Promise<Result> {
   const url = given.text('url') ?? io.environment?.('DATABASE_URL')
   if (url === undefined || url === '') throw new UsageError('--url is missing, and so is DATABASE_URL')
-  const names = defined({ prefix: given.text('prefix'), schema: given.text('schema') })
+  const pepper = pepperIn(io.environment?.('REPRISE_PEPPER'))
+  const names = defined({ prefix: given.text('prefix'), schema: given.text('schema'), pepper })
   const { store, close } = await open(url, names, create)
   try {
     return await work(store)
@@ -59,6 +69,13 @@ export function commandLimits(limit: Duration = '30s'): RecordLimits {
 interface Names {
   readonly prefix?: string
   readonly schema?: string
+  readonly pepper?: readonly string[]
+}
+
+// Never an option: lists of processes show those. No secret has a space in it.
+function pepperIn(variable: string | undefined): readonly string[] | undefined {
+  const secrets = variable?.split(/\s+/).filter((secret) => secret !== '') ?? []
+  return secrets.length === 0 ? undefined : secrets
 }
 
 interface OpenStore {
@@ -107,6 +124,6 @@ async function openSqlite(file: string, names: Names, create: boolean): Promise<
     )
   })
   const { sqlite } = await import('../../stores/sqlite/index.js')
-  const db = sqlite({ file, name: 'command line', ...defined({ prefix: names.prefix }) })
+  const db = sqlite({ file, name: 'command line', ...defined({ prefix: names.prefix, pepper: names.pepper }) })
   return { store: db, close: () => db.close() }
 }

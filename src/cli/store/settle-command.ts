@@ -6,7 +6,7 @@ import type { Io } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
 import { commandLimits, storeOptions, withStore } from './open-store.js'
 import { jsonOption, writeAnswer } from './output.js'
-import { recordNamed, recordOptions } from './which-record.js'
+import { idIn, recordNamed, recordOptions } from './which-record.js'
 
 /** The command `reprise settle`. */
 export const settleCommand: Command = {
@@ -48,14 +48,15 @@ being worked on.`,
 }
 
 async function runSettle(given: GivenOptions, io: Io): Promise<void> {
-  const id = recordNamed(given)
-  if (id === undefined) throw new UsageError('which record? --operation, --scope and --key, or --id')
+  const named = recordNamed(given)
+  if (named === undefined) throw new UsageError('which record? --operation, --scope and --key, or --id')
   const reason = given.text('reason')
   if (reason === undefined) throw new UsageError('--reason is missing: say how you know')
   const actor = given.text('actor') ?? (io.environment?.('USER') || 'command line')
   const settlement = settlementOf(given)
   const window = (given.text('window') ?? '24h') as Duration
   await withStore(given, io, async (store) => {
+    const id = idIn(store, named)
     await settle({ id, store }, settlement, { reason, actor, window, deadline: '30s' })
     const { record } = await store.records.read(id, commandLimits())
     const state = record?.state ?? 'absent'

@@ -1,8 +1,8 @@
 // Which record a command is about: by operation, scope and key, by the route, its caller and the key, or by the id
 // under which it is stored.
 
-import { operationId } from '../../idempotency/index.js'
-import { type Key, parseKey, type Scope, type StoredKey, scope } from '../../identity/index.js'
+import { operationId, type RecordStore } from '../../idempotency/index.js'
+import { isStoredKey, type Key, parseKey, type Scope, type StoredKey, scope } from '../../identity/index.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 
 /** The options that name a record. */
@@ -52,9 +52,8 @@ export function partsNamed(given: GivenOptions): NamedParts {
     if (parts !== undefined || written !== undefined || given.has('route')) {
       throw new UsageError('--id stands in place of --scope, --route and --key')
     }
-    if (!/^sha256:[A-Za-z0-9_-]{43}$/.test(id))
-      throw new UsageError('--id is the name of a record, as inspect shows it')
-    return { operation, scope: undefined, key: undefined, id: id as StoredKey }
+    if (!isStoredKey(id)) throw new UsageError('--id is the name of a record, as inspect shows it')
+    return { operation, scope: undefined, key: undefined, id }
   }
   const named = parts === undefined ? undefined : scope(...(parts as [string, ...string[]]))
   const key = written === undefined ? undefined : parseKey(written)
@@ -89,4 +88,9 @@ function routeParts(given: GivenOptions) {
   const principal = given.texts('principal')
   const parts = principal && [...principal, (given.text('method') ?? 'POST').toUpperCase(), route]
   return { operation: route, parts }
+}
+
+/** The id as the store has it, which may have a pepper. */
+export function idIn({ records: { pepper } }: Pick<RecordStore, 'records'>, id: StoredKey): StoredKey {
+  return pepper === undefined ? id : pepper.hide(id)
 }

@@ -44,7 +44,7 @@ export class LeasedCall implements Visitor {
     this.#runDeadline = callDeadline(options, deadlineMs, Number.POSITIVE_INFINITY, clock)
     this.signal = options.signal
     // Once: whatever happens to the input from here on, this is what the call is about.
-    this.#identity = identify(settings, given, clock.wallMs())
+    this.#identity = identify(settings, given, clock.wallMs(), domain.records.pepper)
     this.id = this.#identity.id
     this.fingerprint = this.#identity.fingerprint
     this.refusesDuplicates = settings.refusesDuplicates

@@ -1,7 +1,7 @@
 // Which record is meant: operation, scope and key, since stored names are digests of the three.
 
 import type { RecordStore, Records } from '../../atomicity/index.js'
-import type { Key, Scope, StoredKey } from '../../identity/index.js'
+import { isStoredKey, type Key, type Scope, type StoredKey } from '../../identity/index.js'
 import { type Clock, type Duration, type Random, RepriseError } from '../../kernel/index.js'
 import { operationId } from '../call-identity.js'
 import type { AnyOperation } from '../definition.js'
@@ -67,7 +67,7 @@ export function locate(which: Which): Located {
     const { records } = Object(which.store) as Partial<WhichStored['store']>
     if (records === undefined)
       throw new RepriseError('ARGUMENT_INVALID', 'A record that is given by its id needs a store.')
-    return { id: checkedId(which.id), records, known: undefined }
+    return { id: checkedId(which.id, records), records, known: undefined }
   }
   const { operation, scope, key, store } = which
   const known = knownOperation(operation)
@@ -79,13 +79,12 @@ export function locate(which: Which): Located {
   if (records === undefined) {
     throw new RepriseError('ARGUMENT_INVALID', 'An operation that is given by its name needs a store.')
   }
-  return { id: operationId(name, scope, key), records, known }
+  return { id: operationId(name, scope, key, records.pepper), records, known }
 }
 
-const shapeOfId = /^sha256:[A-Za-z0-9_-]{43}$/
-
-function checkedId(id: StoredKey): StoredKey {
-  if (typeof id === 'string' && shapeOfId.test(id)) return id
+// A name of before the pepper finds its record too.
+function checkedId(id: StoredKey, { pepper }: Records): StoredKey {
+  if (isStoredKey(id)) return pepper === undefined ? id : pepper.hide(id)
   throw new RepriseError('ARGUMENT_INVALID', 'The id is not the name of a record.')
 }
 

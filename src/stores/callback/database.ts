@@ -2,6 +2,7 @@
 // has.
 
 import type { Finding, Isolation, Manifest } from '../../atomicity/index.js'
+import type { Pepper } from '../../identity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import {
   type Condition,
@@ -33,7 +34,7 @@ export interface CallbackDatabase {
   /** Becomes the writer of the whole store, without writing; undefined: rows are locked one by one. */
   readonly lockStore: Query | undefined
   /** Looks for what could go wrong with it. */
-  examine(patient: Omit<Patient, 'prefix' | 'named'>): Promise<readonly Finding[]>
+  examine(patient: Omit<Patient, 'prefix' | 'named' | 'pepper'>): Promise<readonly Finding[]>
   /** Settings that end with a transaction; undefined: there are none, and nothing inside tells it from its outside. */
   readonly settings: LocalSettings | undefined
 }
@@ -64,42 +65,46 @@ export function callbackDatabase(
   word: CallbackDialect,
   prefix: string = 'reprise_',
   schema: string | undefined = undefined,
+  pepper: Pepper | undefined = undefined,
 ): CallbackDatabase {
   if (!Object.hasOwn(databases, word)) {
     throw new RepriseError('ARGUMENT_INVALID', "The dialect is 'postgres' or 'sqlite'.")
   }
-  return databases[word](checkPrefix(prefix), schema)
+  return databases[word](checkPrefix(prefix), schema, pepper)
 }
 
-const databases: Readonly<Record<CallbackDialect, (prefix: string, schema: string | undefined) => CallbackDatabase>> = {
-  postgres: (prefix, schema = 'public') => {
+type Made = (prefix: string, schema: string | undefined, pepper: Pepper | undefined) => CallbackDatabase
+
+const databases: Readonly<Record<CallbackDialect, Made>> = {
+  postgres: (prefix, schema = 'public', pepper) => {
     const dialect = postgresDialect
     const named = (name: string): string =>
       `${dialect.quoteName(checkSchema(schema))}.${dialect.quoteName(prefix + name)}`
     return {
       dialect,
       manifest: callbackManifests.postgres,
-      statements: new RecordStatements(dialect, recordTables(dialect, named)),
+      statements: new RecordStatements(dialect, recordTables(dialect, named, pepper)),
       connections: 10,
       lockStore: undefined,
       examine: (patient) =>
-        examinePostgres({ ...patient, prefix, named, schema, poolMost: undefined }, unknownMigrations),
+        examinePostgres({ ...patient, prefix, named, pepper, schema, poolMost: undefined }, unknownMigrations),
       settings: postgresSettings,
     }
   },
-  sqlite: (prefix, schema) => {
+  sqlite: (prefix, schema, pepper) => {
     if (schema !== undefined) throw new RepriseError('ARGUMENT_INVALID', 'SQLite has no schemas; give a prefix.')
     const dialect = sqliteDialect
     const named = (name: string): string => dialect.quoteName(prefix + name)
     return {
       dialect,
       manifest: callbackManifests.sqlite,
-      statements: new RecordStatements(dialect, recordTables(dialect, named)),
+      statements: new RecordStatements(dialect, recordTables(dialect, named, pepper)),
       connections: 1,
       // What an ORM begins is mostly DEFERRED, and a transaction that reads first and writes later can lose its
       // snapshot; after BEGIN IMMEDIATE this has nothing left to do.
       lockStore: { text: `UPDATE ${named('fence')} SET number = number WHERE 1 = 0`, values: [] },
-      examine: (patient) => examineSqlite({ ...patient, prefix, named, ownConnection: false }, unknownMigrations),
+      examine: (patient) =>
+        examineSqlite({ ...patient, prefix, named, pepper, ownConnection: false }, unknownMigrations),
       settings: undefined,
     }
   },

@@ -8,6 +8,7 @@ import {
   type Turns,
   turnsOf,
 } from '../../atomicity/index.js'
+import { pepperOf } from '../../identity/index.js'
 import { type Clock, deadlineAfter, defined, RepriseError } from '../../kernel/index.js'
 import { SqlRecords } from '../sql/index.js'
 import { type Classify, classifierOf, signsOf } from './classification.js'
@@ -46,7 +47,8 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
     if (typeof transaction !== 'function' || typeof query !== 'function') {
       throw new RepriseError('ARGUMENT_INVALID', 'A callback domain needs the functions transaction and query.')
     }
-    const database = callbackDatabase(dialect, prefix, schema)
+    const pepper = options.pepper === undefined ? undefined : pepperOf(options.pepper)
+    const database = callbackDatabase(dialect, prefix, schema, pepper)
     const { manifest } = database
     const places = connections ?? database.connections
     const unsure = new WeakSet<object>()
@@ -66,7 +68,7 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
       readers: this.#readers,
       connectionWaitMs,
     })
-    this.records = new SqlRecords(database.statements, runner)
+    this.records = new SqlRecords(database.statements, runner, pepper)
     const limits = () => ({ deadline: deadlineAfter(questionLimit, clock) })
     const patient = {
       dialect: database.dialect,

@@ -29,7 +29,18 @@ export interface CallbackDomain<Tx> extends Domain<CallbackTransaction<Tx>>, Ope
   close(): Promise<void>
 }
 
-const own = ['name', 'dialect', 'transaction', 'query', 'prefix', 'schema', 'connections', 'queue', 'classify']
+const own = [
+  'name',
+  'dialect',
+  'transaction',
+  'query',
+  'prefix',
+  'schema',
+  'pepper',
+  'connections',
+  'queue',
+  'classify',
+]
 
 /**
  * A domain behind the transaction function of an ORM: Prisma's `$transaction`, TypeORM's and Sequelize's `transaction`.

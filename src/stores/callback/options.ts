@@ -1,6 +1,7 @@
 // What the user gives: the transaction function of an ORM, and a way to run a statement on what it hands out.
 
 import type { Isolation, Phase, RulingWord } from '../../atomicity/index.js'
+import type { PepperSecret } from '../../identity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import type { TransactionDefaults } from '../../transaction/index.js'
 import { migrationMissing, type Query, type SqlAnswer, type SqlDialect } from '../sql/index.js'
@@ -84,6 +85,12 @@ export interface CallbackOptions<Tx> extends TransactionDefaults {
   readonly prefix?: string
   /** PostgreSQL: the schema of Reprise's own tables. Default `'public'`. */
   readonly schema?: string
+  /**
+   * A secret under which names, scopes and fingerprints are stored, so that whoever reads the table cannot confirm a
+   * key that he guesses: 16 bytes or more of text or bytes, or all secrets that there were, the oldest first. All who
+   * work on the store have the same. Default: none.
+   */
+  readonly pepper?: PepperSecret | readonly PepperSecret[]
   /**
    * How many connections may be used at once: as many as the ORM's pool has, or fewer. On SQLite one of them writes,
    * and the others read records. Default 10 on PostgreSQL, 1 on SQLite.

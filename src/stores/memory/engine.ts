@@ -9,6 +9,7 @@ import {
   type Turns,
   turnsOf,
 } from '../../atomicity/index.js'
+import type { Pepper } from '../../identity/index.js'
 import { type Clock, defined, isRepriseError } from '../../kernel/index.js'
 import { memoryClassification } from './classification.js'
 import type { MemoryTransaction } from './handle.js'
@@ -25,9 +26,9 @@ export class MemoryEngine implements Engine<MemoryTransaction> {
   readonly records: MemoryRecords
   readonly #turns: Turns
 
-  constructor(name: string, queue: number | undefined, clock: Clock) {
+  constructor(name: string, queue: number | undefined, clock: Clock, pepper?: Pepper) {
     this.name = name
-    this.records = new MemoryRecords(clock)
+    this.records = new MemoryRecords(clock, pepper)
     this.#turns = turnsOf(defined({ queue, clock }))
   }
 

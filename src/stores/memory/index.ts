@@ -3,7 +3,7 @@
 
 import type { Finding, Row, StoredRecord } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
-import type { StoredKey } from '../../identity/index.js'
+import { pepperOf, type StoredKey } from '../../identity/index.js'
 import { demandKnown, systemClock } from '../../kernel/index.js'
 import { budgetFindings, type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { MemoryEngine } from './engine.js'
@@ -52,9 +52,9 @@ export interface MemoryDomain extends Domain<MemoryTransaction>, Operations<Memo
  * ```
  */
 export function memory(options: MemoryOptions): MemoryDomain {
-  demandKnown(options, ['name', 'queue', ...transactionDefaultNames], 'options')
-  const { name, queue, clock = systemClock, ...defaults } = options
-  const engine = new MemoryEngine(name, queue, clock)
+  demandKnown(options, ['name', 'queue', 'pepper', ...transactionDefaultNames], 'options')
+  const { name, queue, pepper, clock = systemClock, ...defaults } = options
+  const engine = new MemoryEngine(name, queue, clock, pepper === undefined ? undefined : pepperOf(pepper))
   const domain = domainOf(engine, { ...defaults, clock })
   return {
     ...domain,

@@ -1,5 +1,6 @@
 // Options of a store in memory.
 
+import type { PepperSecret } from '../../identity/index.js'
 import type { TransactionDefaults } from '../../transaction/index.js'
 
 /** The options of {@link memory}. */
@@ -8,4 +9,10 @@ export interface MemoryOptions extends TransactionDefaults {
   readonly name: string
   /** How many writers may wait for their turn; one more is refused with QUEUE_FULL. Default 1,000. */
   readonly queue?: number
+  /**
+   * A secret under which names, scopes and fingerprints are stored, so that whoever reads the table cannot confirm a
+   * key that he guesses: 16 bytes or more of text or bytes, or all secrets that there were, the oldest first. All who
+   * work on the store have the same. Default: none.
+   */
+  readonly pepper?: PepperSecret | readonly PepperSecret[]
 }

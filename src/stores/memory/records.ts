@@ -29,7 +29,7 @@ import {
   type StoredRecord,
   type Written,
 } from '../../atomicity/index.js'
-import type { StoredKey } from '../../identity/index.js'
+import type { Pepper, StoredKey } from '../../identity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
 import { TimeOrder } from './time-order.js'
 
@@ -40,6 +40,7 @@ const spareEntries = 1_000
 /** All records of a store. */
 export class MemoryRecords implements Records, RecordInspection {
   readonly inspection: RecordInspection = this
+  readonly pepper: Pepper | undefined
   /** Committed records by name, in the order of their first claim. */
   readonly committed: Map<StoredKey, StoredRecord> = new Map()
   /** Takes the next number of the sequence. */
@@ -55,7 +56,8 @@ export class MemoryRecords implements Records, RecordInspection {
   readonly #clock: Clock
   #closed = false
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, pepper?: Pepper) {
+    this.pepper = pepper
     let fence = 0
     this.#clock = clock
     this.nextFence = () => {

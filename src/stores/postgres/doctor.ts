@@ -27,7 +27,9 @@ export async function doctor(
       await client.query('ROLLBACK').catch(() => undefined)
     }
   }
-  const patient = { dialect: postgresDialect, prefix, schema: schemaName, named, clock, poolMost, ask, tryOut, signsOf }
+  const pepper = schema.plan.records?.pepper
+  const settings = { prefix, schema: schemaName, named, pepper, clock, poolMost }
+  const patient = { dialect: postgresDialect, ...settings, ask, tryOut, signsOf }
   return examinePostgres(patient, () => migrationsOf(client, schema))
 }
 
@@ -48,7 +50,11 @@ async function keepsTransactions(client: PostgresPoolClient): Promise<boolean> {
 
 async function migrationsOf(client: PostgresPoolClient, schema: PostgresSchema): Promise<readonly Finding[]> {
   try {
-    return migrationFindings(await migrationState(client, schema), schema.plan.migrations.length)
+    return migrationFindings(
+      await migrationState(client, schema),
+      schema.plan.migrations.length,
+      schema.plan.records?.pepper,
+    )
   } catch (error) {
     if (!signsOf(error).includes('42501')) throw error
     return [found(postgresFindings, 'MIGRATIONS_UNREADABLE')]

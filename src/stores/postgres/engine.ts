@@ -1,6 +1,7 @@
 // PostgreSQL as an engine: sessions out of a pool, what errors mean, and what became of a transaction.
 
 import type { AcquireLimits, Blocker, Engine, Records } from '../../atomicity/index.js'
+import type { Pepper } from '../../identity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
 import { SqlRecords } from '../sql/index.js'
 import { blockersOf } from './asking/lock-report.js'
@@ -22,6 +23,8 @@ export interface EngineParts<Bound> {
   readonly clock: Clock
   /** The longest that a call to the records waits for a connection, in ms. Default 1,000. */
   readonly connectionWaitMs?: number
+  /** Under which the names of records are; the schema's. Default: none. */
+  readonly pepper?: Pepper | undefined
   /** Whether transactions without a key take their trace with BEGIN. Default true. */
   readonly resolvesUnkeyed?: boolean
   /** Makes `tx.db`. */
@@ -36,7 +39,7 @@ export interface PostgresEngine<Bound> extends Engine<PostgresTransaction<Bound>
 
 /** The engine of a PostgreSQL domain. */
 export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine<Bound> {
-  const { name, connections, schema, clock, bind, connectionWaitMs = 1_000, resolvesUnkeyed = true } = parts
+  const { name, connections, schema, clock, bind, pepper, connectionWaitMs = 1_000, resolvesUnkeyed = true } = parts
   if (typeof name !== 'string' || name === '') {
     throw new RepriseError('ARGUMENT_INVALID', 'A domain needs a name.')
   }
@@ -49,6 +52,7 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
     records: new SqlRecords(
       schema.statements,
       new StatementRunner({ domain: name, connections, clock, connectionWaitMs }),
+      pepper,
     ),
     classify: classifyPostgres,
     async resolve(trace, limits) {

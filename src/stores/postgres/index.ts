@@ -2,6 +2,7 @@
 
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
+import { pepperOf } from '../../identity/index.js'
 import { demandKnown, durationMs, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
 import {
   budgetFindings,
@@ -10,7 +11,7 @@ import {
   refuseInside,
   transactionDefaultNames,
 } from '../../transaction/index.js'
-import type { MigrationResult } from '../sql/index.js'
+import type { MigrationOptions, MigrationResult } from '../sql/index.js'
 import { connectionsOf } from './connection/connections.js'
 import { mostOf } from './connection/pool-state.js'
 import { doctor } from './doctor.js'
@@ -20,7 +21,7 @@ import { migratePostgres, postgresMigrationSql, postgresSchema } from './migrati
 import type { ClientOf, PostgresOptions, PostgresPool, PostgresPoolClient } from './options.js'
 
 export type { Finding } from '../../atomicity/index.js'
-export { LockTimeoutError, type MigrationResult } from '../sql/index.js'
+export { LockTimeoutError, type MigrationOptions, type MigrationResult } from '../sql/index.js'
 export { postgresClassification, signsOf as postgresSignsOf } from './classification.js'
 export type { PostgresTransaction } from './handle.js'
 export { postgresManifest } from './manifest.js'
@@ -33,9 +34,10 @@ export interface PostgresDomain<Bound>
   /**
    * Brings Reprise's own tables up to date. Safe when several processes do it at once, and beside work on the tables:
    * it waits for them in short tries, and refuses with MIGRATION_BLOCKED after some 20 s. Leaves tables alone that a
-   * newer version has migrated, and refuses them with MIGRATION_NEWER where they do not work with this version.
+   * newer version has migrated, and refuses them with MIGRATION_NEWER where they do not work with this version. Refuses
+   * records under another pepper with PEPPER_MISMATCH; with `rename` it brings them under a new one.
    */
-  migrate(): Promise<MigrationResult>
+  migrate(options?: MigrationOptions): Promise<MigrationResult>
   /** The same as SQL, to be run once by other means. */
   migrationSql(): string
   /**
@@ -47,7 +49,7 @@ export interface PostgresDomain<Bound>
   close(): Promise<void>
 }
 
-const own = ['pool', 'name', 'prefix', 'schema', 'bind', 'resolvesUnkeyed']
+const own = ['pool', 'name', 'prefix', 'schema', 'pepper', 'bind', 'resolvesUnkeyed']
 
 /**
  * A domain in a PostgreSQL database.
@@ -66,9 +68,10 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   options: PostgresOptions<Pool, Bound>,
 ): PostgresDomain<Bound> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
-  const { pool, name, prefix, schema: schemaName, bind, resolvesUnkeyed = true, ...defaults } = options
+  const { pool, name, prefix, schema: schemaName, bind, resolvesUnkeyed = true, pepper: secrets, ...defaults } = options
   const { clock = systemClock, random = systemRandom, connectionWait = '1s' } = defaults
-  const schema = postgresSchema(prefix, schemaName)
+  const pepper = secrets === undefined ? undefined : pepperOf(secrets)
+  const schema = postgresSchema(prefix, schemaName, pepper)
   // A single client has no such count.
   if (typeof Object(pool).connect !== 'function' || typeof Object(pool).totalCount !== 'number')
     throw new RepriseError('ARGUMENT_INVALID', 'Give a pool of pg: new pg.Pool({ … }).', {
@@ -82,7 +85,8 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
       : (client: TransactionClient, inner: TransactionPool): Bound =>
           bind(client as unknown as ClientOf<Pool>, inner as unknown as Pool)
   const connectionWaitMs = durationMs(connectionWait)
-  const engine = postgresEngine({ name, connections, schema, clock, connectionWaitMs, resolvesUnkeyed, bind: bound })
+  const parts = { name, connections, schema, pepper, clock, connectionWaitMs, resolvesUnkeyed }
+  const engine = postgresEngine({ ...parts, bind: bound })
   const onClient = async <Result>(work: (client: PostgresPoolClient) => Promise<Result>): Promise<Result> => {
     const client = await connections.take({ waitMs: connectionWaitMs })
     try {
@@ -95,9 +99,10 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   return {
     ...domain,
     ...operationsOf(engine, defaults),
-    migrate: async () => {
+    migrate: async (given = {}) => {
       refuseInside()
-      return onClient((client) => migratePostgres(client, schema, { clock, random }))
+      demandKnown(given, ['rename'], 'options')
+      return onClient((client) => migratePostgres(client, schema, { clock, random }, given))
     },
     migrationSql: () => postgresMigrationSql(schema),
     doctor: async () => [

@@ -1,5 +1,6 @@
 // Reprise's own tables in PostgreSQL, as numbered SQL.
 
+import type { Pepper } from '../../identity/index.js'
 import { type Clock, type Random, RepriseError, sleep } from '../../kernel/index.js'
 import {
   addedColumns,
@@ -10,6 +11,7 @@ import {
   checkSchema,
   hasDue,
   hasEnd,
+  type MigrationOptions,
   type MigrationPlan,
   type MigrationResult,
   postgresDialect,
@@ -44,21 +46,25 @@ export const nowMs: string = postgresDialect.nowMs
 
 const types: ColumnTypes = { text: 'text', integer: 'integer', bigint: 'bigint' }
 
-/** The tables with a prefix, in a schema. Defaults: `reprise_`, `public`. */
-export function postgresSchema(prefix: string = 'reprise_', schema: string = 'public'): PostgresSchema {
+/** The tables with a prefix, in a schema. Defaults: `reprise_`, `public`, no pepper. */
+export function postgresSchema(
+  prefix: string = 'reprise_',
+  schema: string = 'public',
+  pepper?: Pepper,
+): PostgresSchema {
   const table = (name: string): string => `${quoteName(checkSchema(schema))}.${quoteName(checkPrefix(prefix) + name)}`
   const index = (name: string): string => quoteName(checkPrefix(prefix) + name)
-  const tables = recordTables(postgresDialect, table)
-  const { marker, audit } = tables
+  const { marker, audit } = recordTables(postgresDialect, table)
   const versionTable = table('migration')
   return {
     schema,
     prefix,
     named: table,
-    statements: new RecordStatements(postgresDialect, tables),
+    statements: new RecordStatements(postgresDialect, recordTables(postgresDialect, table, pepper)),
     plan: {
       versionTable,
       nowMs,
+      records: { table, bare: index, pepper },
       prepare: [
         // Asks first: CREATE SCHEMA IF NOT EXISTS needs a right on the database even where the schema is there.
         `DO $$ BEGIN IF to_regnamespace('${schema}') IS NULL THEN CREATE SCHEMA ${quoteName(schema)}; END IF; END $$`,
@@ -96,8 +102,8 @@ export function postgresSchema(prefix: string = 'reprise_', schema: string = 'pu
   }
 }
 
-/** How long a migration waits, and for what. */
-export interface MigrationLimits {
+/** How long a migration waits, and for what; and what it may do. */
+export interface MigrationLimits extends MigrationOptions {
   /** The longest wait for another process that migrates, in ms. Nobody else waits behind it. Default 60,000. */
   readonly turnMs?: number
   /**
@@ -128,9 +134,9 @@ export async function migratePostgres(
   { clock, random }: MigrationPauses,
   limits: MigrationLimits = {},
 ): Promise<MigrationResult> {
-  const { turnMs = 60_000, lockMs = 1_000, tries = 10, pauseMs = 1_000 } = limits
+  const { turnMs = 60_000, lockMs = 1_000, tries = 10, pauseMs = 1_000, rename = false } = limits
   for (let number = 1; ; number++) {
-    const result = await migrateOnce(client, schema, turnMs, lockMs)
+    const result = await migrateOnce(client, schema, { turnMs, lockMs, rename })
     if (!('busy' in result)) return result
     const { busy: relation, error: cause } = result
     if (number >= tries) {
@@ -149,8 +155,7 @@ interface Busy {
 async function migrateOnce(
   client: PostgresPoolClient,
   { plan, schema, prefix }: PostgresSchema,
-  turnMs: number,
-  lockMs: number,
+  { turnMs, lockMs, rename }: Required<Pick<MigrationLimits, 'turnMs' | 'lockMs' | 'rename'>>,
 ): Promise<MigrationResult | Busy> {
   let last = ''
   const run = async (statement: string) => {
@@ -162,7 +167,7 @@ async function migrateOnce(
     // A lock of the transaction, not of the session: it also holds behind a pooler.
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`reprise:${schema}.${prefix}`])
     await run(`SET LOCAL lock_timeout = ${timeoutMs(lockMs)}`)
-    const result = await applyMigrations({ run }, plan)
+    const result = await applyMigrations({ run }, plan, { rename })
     await run('COMMIT')
     return result
   } catch (error) {

@@ -1,6 +1,7 @@
 // What the user gives: a pool of the `pg` package, by its shape, so that no type of that package is needed to read
 // ours.
 
+import type { PepperSecret } from '../../identity/index.js'
 import type { TransactionDefaults } from '../../transaction/index.js'
 
 /** The answer to a statement, as `pg` gives it. */
@@ -78,6 +79,12 @@ export interface PostgresOptions<Pool extends PostgresPool, Bound> extends Trans
   readonly prefix?: string
   /** The schema of Reprise's own tables. Default `'public'`. */
   readonly schema?: string
+  /**
+   * A secret under which names, scopes and fingerprints are stored, so that whoever reads the table cannot confirm a
+   * key that he guesses: 16 bytes or more of text or bytes, or all secrets that there were, the oldest first. All who
+   * work on the store have the same. Default: none.
+   */
+  readonly pepper?: PepperSecret | readonly PepperSecret[]
   /**
    * Whether the number of each transaction without a key is taken, in the same message as BEGIN, so that a commit whose
    * answer is lost can be resolved. It costs the server and the driver some 40 µs for each transaction. Without it such

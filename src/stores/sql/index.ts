@@ -14,6 +14,7 @@ export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
 export {
   applyMigrations,
+  type MigrationOptions,
   type MigrationPlan,
   type MigrationResult,
   type MigrationTarget,
@@ -44,6 +45,7 @@ export {
   type Condition,
   claimCells,
   forgettable,
+  markerName,
   outcomePlaces,
   type Query,
   RecordStatements,

@@ -1,6 +1,7 @@
 // The engine: who gets a connection, and what an error means.
 
 import { type AcquireLimits, type Engine, type Phase, type Ruling, ruleBy } from '../../atomicity/index.js'
+import { pepperOf } from '../../identity/index.js'
 import { type Clock, isPromiseLike, type Random, RepriseError } from '../../kernel/index.js'
 import { checkPrefix, RecordStatements, SqlRecords, sqliteDialect } from '../sql/index.js'
 import { sqliteClassification } from './classification.js'
@@ -15,7 +16,7 @@ import { SqliteSession } from './session.js'
 
 /** What the engine is made of: the options that concern it, with `bind`, time and chance filled in. */
 export type SqliteEngineOptions<Bound> = Pick<SqliteOptions<Bound>, 'name'> &
-  Partial<Loose<Pick<SqliteOptions<Bound>, 'open' | 'file' | 'prefix' | 'readers' | 'queue'>>> & {
+  Partial<Loose<Pick<SqliteOptions<Bound>, 'open' | 'file' | 'prefix' | 'pepper' | 'readers' | 'queue'>>> & {
     /** Makes what the body works with. */
     readonly bind: Bind<Bound>
     readonly clock: Clock
@@ -47,14 +48,15 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
     }
     this.name = name
     this.prefix = checkPrefix(prefix)
-    this.tables = sqliteTables(prefix)
+    const pepper = options.pepper === undefined ? undefined : pepperOf(options.pepper)
+    this.tables = sqliteTables(prefix, pepper)
     this.#options = options
     const open = openerOf({ open: options.open, file: options.file })
     this.connections = new Connections({ open, readers, queue, metaTable: this.tables.meta, clock, random })
     this.#statements = new RecordStatements(sqliteDialect, this.tables)
     const { connections, classify } = this
     const parts = { domain: this.name, connections, clock, random, connectionWaitMs, classify }
-    this.records = new SqlRecords(this.#statements, new SqliteRecordRunner(parts))
+    this.records = new SqlRecords(this.#statements, new SqliteRecordRunner(parts), pepper)
   }
 
   async acquire(limits: AcquireLimits): Promise<SqliteSession<Bound>> {

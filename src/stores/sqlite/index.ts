@@ -10,7 +10,7 @@ import {
   refuseInside,
   transactionDefaultNames,
 } from '../../transaction/index.js'
-import { type MigrationResult, printMigrations } from '../sql/index.js'
+import { type MigrationOptions, type MigrationResult, printMigrations } from '../sql/index.js'
 import type { SqliteClient } from './client/client.js'
 import { doctor } from './doctor.js'
 import { SqliteEngine } from './engine.js'
@@ -19,7 +19,7 @@ import { migrate } from './migrate.js'
 import { sqliteMigrations } from './migrations.js'
 import type { SqliteOptions } from './options.js'
 
-export type { MigrationResult } from '../sql/index.js'
+export type { MigrationOptions, MigrationResult } from '../sql/index.js'
 export { sqliteClassification } from './classification.js'
 export type { SqliteClient, SqliteClientTransaction } from './client/client.js'
 export type { SqliteClientStatement, SqliteRunResult } from './client/statement.js'
@@ -32,9 +32,10 @@ export type { SqliteOptions } from './options.js'
 export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>>, Operations<SqliteTransaction<Bound>> {
   /**
    * Makes or updates Reprise's tables. Safe with several processes at once. Leaves tables alone that a newer
-   * version has migrated, and refuses them with MIGRATION_NEWER where they do not work with this version.
+   * version has migrated, and refuses them with MIGRATION_NEWER where they do not work with this version. Refuses
+   * records under another pepper with PEPPER_MISMATCH; with `rename` it brings them under a new one.
    */
-  migrate(): Promise<MigrationResult>
+  migrate(options?: MigrationOptions): Promise<MigrationResult>
   /** The same as SQL, for those who run their own migrations. */
   migrationSql(): string
   /** What could go wrong here, and what to do about it; empty: nothing was found. What it writes it rolls back. */
@@ -43,7 +44,7 @@ export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>>, O
   close(): Promise<void>
 }
 
-const own = ['name', 'open', 'file', 'bind', 'prefix', 'readers', 'queue']
+const own = ['name', 'open', 'file', 'bind', 'prefix', 'pepper', 'readers', 'queue']
 
 /**
  * A domain in a file of SQLite. Nothing is opened before the first transaction.
@@ -62,11 +63,12 @@ export function sqlite(options: SqliteOptions<SqliteClient> & { readonly bind?: 
 export function sqlite<Bound>(options: SqliteOptions<Bound> & { readonly bind: Bind<Bound> }): SqliteDomain<Bound>
 export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
-  const { name, open, file, prefix, readers, queue, clock = systemClock, random = systemRandom, ...defaults } = options
+  const { name, open, file, prefix, pepper, readers, queue, ...rest } = options
+  const { clock = systemClock, random = systemRandom, ...defaults } = rest
   // Without bind, the overloads say that Bound is the client.
   const bind = options.bind ?? ((client: SqliteClient) => client as unknown as Bound)
   const connectionWaitMs = durationMs(defaults.connectionWait ?? '1s')
-  const parts = { name, open, file, bind, prefix, readers, queue, clock, random, connectionWaitMs }
+  const parts = { name, open, file, bind, prefix, pepper, readers, queue, clock, random, connectionWaitMs }
   const engine = new SqliteEngine<Bound>(parts)
   const domain = domainOf(engine, { ...defaults, clock, random })
   return {
@@ -78,11 +80,12 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
       engine.connections.distrustLog()
       return domain.resolve(token, limit)
     },
-    migrate: async () => {
+    migrate: async (given = {}) => {
       refuseInside()
-      return migrate(engine, clock, random)
+      demandKnown(given, ['rename'], 'options')
+      return migrate(engine, clock, random, given)
     },
-    migrationSql: () => printMigrations(sqliteMigrations(engine.prefix)),
+    migrationSql: () => printMigrations(sqliteMigrations(engine.prefix, engine.records.pepper)),
     doctor: async () => [...(await doctor(engine, clock)), ...budgetFindings(domain.budget, clock.monotonicMs())],
     close: () => engine.connections.close(),
   }

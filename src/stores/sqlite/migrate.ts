@@ -1,9 +1,15 @@
 // Migrating a file: inside the lock of the file, so that of two processes one waits and then finds the work done.
 
 import type { Clock, Random } from '../../kernel/index.js'
-import { applyMigrations, type MigrationResult, type MigrationTarget, whileBusy } from '../sql/index.js'
-import type { Connections } from './connection/connections.js'
+import {
+  applyMigrations,
+  type MigrationOptions,
+  type MigrationResult,
+  type MigrationTarget,
+  whileBusy,
+} from '../sql/index.js'
 import { isBusy, rowsOf, type SqliteHandle } from './connection/driver.js'
+import type { SqliteEngine } from './engine.js'
 import { sqliteMigrations } from './migrations.js'
 
 /** How long to wait for the lock, in ms. */
@@ -11,9 +17,10 @@ const waitMs = 30_000
 
 /** Brings the tables up to date. */
 export async function migrate(
-  { connections, prefix }: { readonly connections: Connections; readonly prefix: string },
+  { connections, prefix, records }: Pick<SqliteEngine<unknown>, 'connections' | 'prefix' | 'records'>,
   clock: Clock,
   random: Random,
+  options: MigrationOptions,
 ): Promise<MigrationResult> {
   const taken = await connections.take({ waitMs, readOnly: false })
   const { handle } = taken
@@ -21,7 +28,7 @@ export async function migrate(
   let fate: 'keep' | 'drop' | 'condemn' = 'drop'
   try {
     await whileBusy({ waitMs, clock, random }, isBusy, () => handle.exec('BEGIN IMMEDIATE'))
-    const result = await applyMigrations(targetOf(handle), sqliteMigrations(prefix))
+    const result = await applyMigrations(targetOf(handle), sqliteMigrations(prefix, records.pepper), options)
     committing = true
     await whileBusy({ waitMs, clock, random }, isBusy, () => handle.exec('COMMIT'))
     fate = 'keep'

@@ -1,5 +1,6 @@
 // The tables that Reprise keeps in a file, as numbered migrations.
 
+import type { Pepper } from '../../identity/index.js'
 import {
   addedColumns,
   auditColumns,
@@ -35,10 +36,10 @@ const firstColumns = [
 const types: ColumnTypes = { text: 'TEXT', integer: 'INTEGER', bigint: 'INTEGER' }
 
 /** The names of the tables for a prefix. */
-export function sqliteTables(prefix: string): SqliteTables {
+export function sqliteTables(prefix: string, pepper?: Pepper): SqliteTables {
   const named = (name: string): string => quoteName(prefix + name)
   return {
-    ...recordTables(sqliteDialect, named),
+    ...recordTables(sqliteDialect, named, pepper),
     fence: named('fence'),
     meta: named('meta'),
     migration: named('migration'),
@@ -46,12 +47,13 @@ export function sqliteTables(prefix: string): SqliteTables {
 }
 
 /** All migrations for a prefix. */
-export function sqliteMigrations(prefix: string): MigrationPlan {
+export function sqliteMigrations(prefix: string, pepper?: Pepper): MigrationPlan {
   const { marker, audit, fence, meta, migration } = sqliteTables(prefix)
   const index = (name: string): string => quoteName(prefix + name)
   return {
     versionTable: migration,
     nowMs: sqliteDialect.nowMs,
+    records: { table: index, bare: index, pepper },
     prepare: [
       `CREATE TABLE IF NOT EXISTS ${migration} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at_ms INTEGER NOT NULL, works_with INTEGER)`,
     ],

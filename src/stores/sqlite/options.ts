@@ -1,5 +1,6 @@
 // Options of a store in SQLite.
 
+import type { PepperSecret } from '../../identity/index.js'
 import type { TransactionDefaults } from '../../transaction/index.js'
 import type { SqliteClient } from './client/client.js'
 import type { SqliteHandle } from './connection/driver.js'
@@ -24,6 +25,12 @@ export interface SqliteOptions<Bound = SqliteClient> extends TransactionDefaults
   readonly bind?: Bind<Bound>
   /** What the names of Reprise's tables begin with. Default `'reprise_'`. */
   readonly prefix?: string
+  /**
+   * A secret under which names, scopes and fingerprints are stored, so that whoever reads the table cannot confirm a
+   * key that he guesses: 16 bytes or more of text or bytes, or all secrets that there were, the oldest first. All who
+   * work on the store have the same. Default: none.
+   */
+  readonly pepper?: PepperSecret | readonly PepperSecret[]
   /** How many transactions read at once, each on a connection of its own, from 1 to 64. Default 4. */
   readonly readers?: number
   /**

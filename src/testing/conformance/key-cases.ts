@@ -159,9 +159,9 @@ export const keyCases: readonly ConformanceCase[] = [
       const { db, effect, effectsOf } = world
       const paying = (amount: number) => ({ key: key('one'), content: { value: { amount } }, window: '1h' }) as const
       await db.transact((tx) => effect(tx, 'a'), paying(100))
-      await endWindow(world, storedKey(tests, 'one' as Key))
+      await endWindow(world, storedKey(tests, 'one' as Key, db.records.pepper))
       await until('the window is over', async () => {
-        const { record, nowMs } = await db.records.read(storedKey(tests, 'one' as Key), limits())
+        const { record, nowMs } = await db.records.read(storedKey(tests, 'one' as Key, db.records.pepper), limits())
         return record?.expiresAtMs !== undefined && record.expiresAtMs <= nowMs
       })
       await db.transact((tx) => effect(tx, 'a'), paying(500))

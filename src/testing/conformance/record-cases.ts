@@ -238,7 +238,7 @@ const markerCase: ConformanceCase = {
   title: 'MUST show the marker of a transaction with a key as a record, once it has committed',
   async run({ db }) {
     const key = { scope: scope('conformance'), key: 'one' as Key }
-    const name = storedKey(key.scope, key.key)
+    const name = storedKey(key.scope, key.key, db.records.pepper)
     let during: unknown = 'not looked at'
     // A store with one writer is read past it.
     await db.transact(

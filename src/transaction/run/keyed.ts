@@ -11,7 +11,7 @@ import {
   type Stored,
   type StoredRecord,
 } from '../../atomicity/index.js'
-import { type Content, fingerprint, type StoredKey } from '../../identity/index.js'
+import { type Content, fingerprint, type Pepper, type StoredKey } from '../../identity/index.js'
 import { canonicalJsonOf, defined, RepriseError, readableJsonOf, type ScopeValue, uuidv4 } from '../../kernel/index.js'
 
 /** What a record that is there means: its outcome is handed out, or its memory has ended and its place can be taken. */
@@ -51,14 +51,16 @@ export interface PlainKeyOptions {
   readonly content?: Content | undefined
   /** How long the outcome is remembered, in ms. Default: for ever. */
   readonly rememberedMs?: number
+  /** Under which the fingerprint of the content is stored. Default: none. */
+  readonly pepper?: Pepper | undefined
 }
 
 /** A plain key: what is stored is handed out as long as it is remembered, to whoever brings the same content. */
 export function plainKey<Result>(
   id: StoredKey,
-  { content, rememberedMs = Number.POSITIVE_INFINITY }: PlainKeyOptions,
+  { content, rememberedMs = Number.POSITIVE_INFINITY, pepper }: PlainKeyOptions,
 ): KeyedCall<Result> {
-  const bound = boundContent(content)
+  const bound = boundContent(content, pepper)
   const token = uuidv4()
   return {
     id,
@@ -99,10 +101,11 @@ export function lookedUpKey(id: StoredKey, token: string = uuidv4()): LookedUpKe
 }
 
 // A value is kept as text, so that what happens to it later does not matter.
-function boundContent(content: Content | undefined): BoundContent {
+function boundContent(content: Content | undefined, pepper: Pepper | undefined): BoundContent {
   if (content === undefined) return { content, fingerprint: undefined }
   const made = fingerprint(content)
-  return { content: 'value' in content ? { json: canonicalJsonOf(content.value) } : content, fingerprint: made }
+  const kept = 'value' in content ? { json: canonicalJsonOf(content.value) } : content
+  return { content: kept, fingerprint: pepper === undefined ? made : pepper.hide(made), pepper }
 }
 
 function refuseNewer({ format }: StoredRecord): void {

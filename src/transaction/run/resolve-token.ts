@@ -1,7 +1,7 @@
 // A resolve token names a transaction whose outcome is not known, as text that outlives the process.
 
 import type { Trace } from '../../atomicity/index.js'
-import type { StoredKey } from '../../identity/index.js'
+import { isStoredKey, type StoredKey } from '../../identity/index.js'
 import { defined, RepriseError } from '../../kernel/index.js'
 
 /** What a token names: a marker, or a transaction on its server. */
@@ -16,7 +16,6 @@ interface KeyedUnresolved {
 }
 
 const version = 'rt1.'
-const shapeOfId = /^sha256:[A-Za-z0-9_-]{43}$/
 
 /** The token of a transaction in a domain. */
 export function printResolveToken(domain: string, unresolved: Unresolved): string {
@@ -28,8 +27,8 @@ export function parseResolveToken(domain: string, token: string): Unresolved {
   const parsed = typeof token === 'string' && token.startsWith(version) ? parsedToken(token) : undefined
   if (parsed === undefined) throw refused('The text is not a resolve token of this version.')
   if (parsed['domain'] !== domain) throw refused('The resolve token belongs to another domain.')
-  if (typeof parsed['id'] === 'string' && shapeOfId.test(parsed['id'])) {
-    const id = parsed['id'] as string as StoredKey
+  const { id } = parsed
+  if (isStoredKey(id)) {
     const token = typeof parsed['token'] === 'string' ? parsed['token'] : undefined
     const until = Number.isFinite(parsed['until']) ? (parsed['until'] as number) : undefined
     return { id, ...defined({ token, until }) }

@@ -2,7 +2,7 @@
 // be.
 
 import type { Blocker, Isolation, Manifest } from '../../atomicity/index.js'
-import { type Content, currentDeadline, storedKey } from '../../identity/index.js'
+import { type Content, currentDeadline, type Pepper, storedKey } from '../../identity/index.js'
 import {
   type Clock,
   type Deadline,
@@ -140,6 +140,7 @@ export function settingsOf(
   defaults: TransactionDefaults,
   options: TransactOptions,
   effects: EffectRule = effectRuleOf(defaults),
+  pepper?: Pepper,
 ): CallSettings {
   if (typeof options !== 'object' || options === null) throw invalid('options')
   demandKnown(options, transactOptionNames, 'options')
@@ -151,7 +152,7 @@ export function settingsOf(
   if (readOnly && !manifest.readOnly) throw unsupported('readOnly', manifest)
   const nowMs = clock.monotonicMs()
   const whole = deadlineOf(clock, defaults, options)
-  const keyed = keyOf(options, whole.expiresAtMs - nowMs)
+  const keyed = keyOf(options, whole.expiresAtMs - nowMs, pepper)
   const deadline = earlier(whole, currentDeadline())
   const certain = readOnly || manifest.commit === 'certain'
   return {
@@ -170,7 +171,11 @@ export function settingsOf(
 }
 
 // The key of a call, bound to its content. Without a key there is nothing to bind.
-function keyOf(options: TransactOptions, deadlineMs: number): KeyedCall<unknown> | undefined {
+function keyOf(
+  options: TransactOptions,
+  deadlineMs: number,
+  pepper: Pepper | undefined,
+): KeyedCall<unknown> | undefined {
   const { key, content, window, found, readOnly } = options as Loose<KeyedOptions>
   if (key === undefined) {
     if (content !== undefined || window !== undefined) {
@@ -184,12 +189,12 @@ function keyOf(options: TransactOptions, deadlineMs: number): KeyedCall<unknown>
   if (content === undefined) {
     throw invalid('content', "What is under the key is compared: give { value }, { json } or { bytes }, or 'none'.")
   }
-  const id = storedKey(key.scope, key.key)
+  const id = storedKey(key.scope, key.key, pepper)
   const compared = content === 'none' ? undefined : (content as Content)
-  if (window === undefined) return plainKey(id, { content: compared })
+  if (window === undefined) return plainKey(id, { content: compared, pepper })
   const rememberedMs = durationOf('window', window, 1)
   demandMemory('window', rememberedMs, deadlineMs)
-  return plainKey(id, { content: compared, rememberedMs })
+  return plainKey(id, { content: compared, rememberedMs, pepper })
 }
 
 type KeyedOptions = Extract<TransactOptions, { readonly key: unknown }>

@@ -9,7 +9,7 @@ export const makeTables =
   'create table commands (command text primary key, fingerprint text not null)'
 
 /** The statement that puts a record there, past the adapter. */
-export function putRecordText(placeholder: (position: number) => string): string {
+export function putRecordText(placeholder: (position: number) => string, table = 'reprise_marker'): string {
   const columns = ['id', ...recordColumns]
-  return `insert into reprise_marker (${columns.join(', ')}) values (${columns.map((_, place) => placeholder(place + 1)).join(', ')})`
+  return `insert into ${table} (${columns.join(', ')}) values (${columns.map((_, place) => placeholder(place + 1)).join(', ')})`
 }

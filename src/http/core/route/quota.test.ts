@@ -46,3 +46,12 @@ it('counts nothing that was not stored, and asks nothing where there is no limit
   await send(charges)
   expect(asked).toBe(1)
 })
+
+it('counts the keys of a caller under a pepper, too', async () => {
+  const { route } = routeWorld({ pepper: 'the-secret-of-the-shop' })
+  const charges = route({ liveKeys: 1, window: '1h' })
+  const keys = [mintKey(), mintKey()]
+  expect((await send(charges, { key: keys[0] as string })).status).toBe(201)
+  expect((await send(charges, { key: keys[0] as string })).headers['idempotent-replayed']).toBe('true')
+  expect((await send(charges, { key: keys[1] as string })).status).toBe(429)
+})

@@ -29,8 +29,10 @@ export function roomFor<Native, Input>(
   return async ({ principal, method, key }, withinMs) => {
     const limits = { deadline: deadlineAfter(Math.min(mostMs, withinMs), clock) }
     const owner = scope(...principal, method, name)
-    if ((await inspection.live(owner, most, limits)) < most) return true
-    const { record } = await records.read(operationId(name, owner, key as Key), limits)
+    const { pepper } = records
+    const counted = pepper === undefined ? owner : pepper.hide(owner)
+    if ((await inspection.live(counted, most, limits)) < most) return true
+    const { record } = await records.read(operationId(name, owner, key as Key, pepper), limits)
     return record !== undefined
   }
 }

@@ -37,6 +37,11 @@ export const sharedFindings = {
     what: 'A newer version has migrated Reprise’s tables, and they work with this one.',
     fix: 'Nothing: a deployment can be rolled back to this version.',
   },
+  PEPPER_MISMATCH: {
+    severity: 'broken',
+    what: 'The records are under another pepper than the one given, or under none.',
+    fix: 'Give the pepper of the records, or bring them under this one with migrate({ rename: true }).',
+  },
   TABLES_INCOMPLETE: {
     severity: 'broken',
     what: 'Of what the migrations made, something was dropped.',

@@ -1,10 +1,12 @@
 // What is looked at in every SQL store: its migrations and tables, whether there is room to write, and its clock.
 
 import type { Finding } from '../../../atomicity/index.js'
+import { otherPepper, type Pepper } from '../../../identity/index.js'
 import type { Clock } from '../../../kernel/index.js'
 import type { SqlDialect } from '../dialect.js'
 import type { SchemaState } from '../migrations.js'
 import { addedColumns, auditColumns, hasDue } from '../records/migration.js'
+import { markerName } from '../records/statements.js'
 import { found, sharedFindings } from './findings.js'
 
 type Row = Readonly<Record<string, unknown>>
@@ -14,6 +16,8 @@ export interface Patient {
   readonly dialect: SqlDialect
   /** What the names of Reprise's tables begin with. */
   readonly prefix: string
+  /** The pepper that its records should be under; undefined: none. */
+  readonly pepper?: Pepper | undefined
   /** The quoted name of a table of Reprise, by what follows the prefix. */
   named(table: string): string
   readonly clock: Clock
@@ -29,16 +33,16 @@ export interface Patient {
 const types = { text: '', integer: '', bigint: '' }
 const namesOf = (columns: readonly string[]): readonly string[] =>
   columns.map((column) => column.split(' ', 1)[0] ?? '')
-const tables: Readonly<Record<string, readonly string[]>> = {
-  marker: ['id', 'format', 'value', 'claimed_at_ms', ...namesOf(addedColumns(types))],
+const tablesUnder = (pepper: Pepper | undefined): Readonly<Record<string, readonly string[]>> => ({
+  [markerName(pepper?.id)]: ['id', 'format', 'value', 'claimed_at_ms', ...namesOf(addedColumns(types))],
   audit: ['number', ...namesOf(auditColumns(types))],
   fence: [],
-}
+})
 const indexes: readonly string[] = ['marker_due', 'marker_expires', 'audit_id', 'audit_at']
 
 /** The names of all that the migrations make for records, to look for. */
-export function partNames(prefix: string): readonly string[] {
-  return [...Object.keys(tables), ...indexes].map((name) => prefix + name)
+export function partNames({ prefix, pepper }: Pick<Patient, 'prefix' | 'pepper'>): readonly string[] {
+  return [...Object.keys(tablesUnder(pepper)), ...indexes].map((name) => prefix + name)
 }
 
 /** What is there of a schema, by the names of its parts: for a table those of its columns, for others none. */
@@ -56,10 +60,11 @@ export function partsOf(rows: readonly Row[]): Parts {
 }
 
 /** What a look at the parts says. */
-export function partFindings(prefix: string, parts: Parts): readonly Finding[] {
-  if (partNames(prefix).every((name) => !parts.has(name))) return [found(sharedFindings, 'MIGRATIONS_MISSING')]
-  const missing = partNames(prefix).filter((name) => !parts.has(name))
-  for (const [table, columns] of Object.entries(tables)) {
+export function partFindings(patient: Pick<Patient, 'prefix' | 'pepper'>, parts: Parts): readonly Finding[] {
+  const { prefix, pepper } = patient
+  const missing = partNames(patient).filter((name) => !parts.has(name))
+  if (missing.length === partNames(patient).length) return [found(sharedFindings, 'MIGRATIONS_MISSING')]
+  for (const [table, columns] of Object.entries(tablesUnder(pepper))) {
     const there = parts.get(prefix + table)
     if (there === undefined) continue
     missing.push(...columns.filter((column) => !there.has(column)).map((column) => `${prefix}${table}.${column}`))
@@ -68,8 +73,14 @@ export function partFindings(prefix: string, parts: Parts): readonly Finding[] {
   return [found(sharedFindings, 'TABLES_INCOMPLETE', `It is missing: ${missing.join(', ')}.`)]
 }
 
-/** What the number of the last migration says; `known` is how many this version has. Undefined: none was applied. */
-export function migrationFindings(state: SchemaState | undefined, known: number): readonly Finding[] {
+/**
+ * What the number of the last migration says, and the pepper; `known` is how many migrations this version has.
+ * Undefined: none was applied.
+ */
+export function migrationFindings(state: SchemaState | undefined, known: number, pepper?: Pepper): readonly Finding[] {
+  if (state !== undefined && state.applied > 0 && state.pepper !== pepper?.id) {
+    return [found(sharedFindings, 'PEPPER_MISMATCH', otherPepper(state.pepper, pepper?.ids ?? []).message)]
+  }
   const { applied, needed } = state ?? { applied: 0, needed: 0 }
   if (applied === known) return []
   const seen = `They are at migration ${applied}; this version knows ${known}`
@@ -84,7 +95,7 @@ export function migrationFindings(state: SchemaState | undefined, known: number)
  */
 export async function fenceFindings(patient: Patient, current: string): Promise<readonly Finding[]> {
   const [row] = await patient.ask(
-    `SELECT max(fence) AS highest, ${current} AS current FROM ${patient.named('marker')} WHERE ${hasDue}`,
+    `SELECT max(fence) AS highest, ${current} AS current FROM ${patient.named(markerName(patient.pepper?.id))} WHERE ${hasDue}`,
   )
   const [highest, last] = [Number(row?.['highest'] ?? 0), Number(row?.['current'] ?? 0)]
   return highest > last ? [found(sharedFindings, 'FENCE_BEHIND', `It is at ${last}, and ${highest} is in use.`)] : []
@@ -95,7 +106,7 @@ const probeBytes = 65_536
 
 /** Writes something that is rolled back, to see whether there is room. `full` is the sign of an error that says no. */
 export async function roomFindings(patient: Patient, bytes: string, full: string): Promise<readonly Finding[]> {
-  const text = `INSERT INTO ${patient.named('marker')} (id, claimed_at_ms, value) VALUES ('doctor', 0, ${bytes})`
+  const text = `INSERT INTO ${patient.named(markerName(patient.pepper?.id))} (id, claimed_at_ms, value) VALUES ('doctor', 0, ${bytes})`
   try {
     await patient.tryOut(text.replace('$bytes', String(probeBytes)))
     return []

@@ -1,6 +1,7 @@
 // What can be wrong with a PostgreSQL database, asked for by statements alone: its settings, its standbys, its tables.
 
 import type { Finding } from '../../../atomicity/index.js'
+import { markerName } from '../records/statements.js'
 import { found, postgresFindings, sharedFindings } from './findings.js'
 import {
   clocksApartMs,
@@ -113,10 +114,9 @@ export async function examinePostgres(
     const seen = `The server is ${Math.abs(apartMs)} ms ${apartMs > 0 ? 'ahead' : 'behind'}, at least.`
     findings.push(found(postgresFindings, 'CLOCKS_APART', seen))
   }
-  findings.push(...(await migrations()))
-  if (!findings.some(({ code }) => code.startsWith('MIGRATIONS_') && code !== 'MIGRATIONS_AHEAD')) {
-    findings.push(...(await tableFindings(patient)))
-  }
+  const tables = await migrations()
+  findings.push(...tables)
+  if (tables.every(({ code }) => code === 'MIGRATIONS_AHEAD')) findings.push(...(await tableFindings(patient)))
   if (findings.some(({ code }) => unwritable.has(code))) return findings
   return [...findings, ...(await roomFindings(patient, noise, '53100'))]
 }
@@ -128,6 +128,7 @@ const unwritable: ReadonlySet<string> = new Set<Code | keyof typeof sharedFindin
   'MIGRATIONS_MISSING',
   'MIGRATIONS_NEWER',
   'MIGRATIONS_UNREADABLE',
+  'PEPPER_MISMATCH',
   'TABLES_INCOMPLETE',
   'RIGHTS_MISSING',
 ])
@@ -178,10 +179,11 @@ async function timelineFindings({ ask, signsOf }: PostgresPatient): Promise<read
 // What the migrations made, as it is now: somebody may have changed it since.
 async function tableFindings(patient: PostgresPatient): Promise<readonly Finding[]> {
   const { ask, prefix, schema, named } = patient
-  const parts = partsOf(await ask(lookAtParts, [schema, JSON.stringify(partNames(prefix))]))
-  const findings = [...partFindings(prefix, parts)]
-  if (!parts.has(`${prefix}marker`)) return findings
-  const [row = {}] = await ask(lookAtTables, [schema, prefix])
+  const parts = partsOf(await ask(lookAtParts, [schema, JSON.stringify(partNames(patient))]))
+  const findings = [...partFindings(patient, parts)]
+  const marker = prefix + markerName(patient.pepper?.id)
+  if (!parts.has(marker)) return findings
+  const [row = {}] = await ask(lookAtTables, [schema, prefix, marker])
   if (row['keyed'] !== 'true') findings.push(found(sharedFindings, 'PRIMARY_KEY_MISSING'))
   if (row['interfered'] === 'true') findings.push(found(sharedFindings, 'TRIGGERS_PRESENT'))
   const states = {
@@ -201,8 +203,8 @@ const lookAtParts = `SELECT c.relname::text AS name, a.attname::text AS column F
   WHERE n.nspname = $1 AND c.relname IN (SELECT json_array_elements_text($2::json))`
 
 const lookAtTables = `WITH there AS (SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1 AND c.relname IN ($2 || 'marker', $2 || 'audit', $2 || 'fence')),
-  marker AS (SELECT * FROM there WHERE relname = $2 || 'marker')
+    WHERE n.nspname = $1 AND c.relname IN ($3, $2 || 'audit', $2 || 'fence')),
+  marker AS (SELECT * FROM there WHERE relname = $3)
   SELECT EXISTS (SELECT FROM pg_index i JOIN marker t ON t.oid = i.indrelid JOIN pg_attribute a ON a.attrelid = t.oid
       WHERE i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1
         AND i.indkey[0] = a.attnum AND a.attname = 'id')::text AS keyed,

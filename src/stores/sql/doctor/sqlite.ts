@@ -4,6 +4,7 @@ import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Finding } from '../../../atomicity/index.js'
 import { isBusySign } from '../dialects/sqlite-lock.js'
+import { markerName } from '../records/statements.js'
 import { found, sharedFindings, sqliteFindings } from './findings.js'
 import { fenceFindings, type Patient, partFindings, partNames, partsOf, roomFindings } from './patient.js'
 
@@ -119,10 +120,11 @@ async function contentFindings(patient: SqlitePatient): Promise<readonly Finding
 // What the migrations made, as it is now: somebody may have changed it since.
 async function tableFindings(patient: SqlitePatient): Promise<readonly Finding[]> {
   const { ask, prefix, named } = patient
-  const parts = partsOf(await ask(lookAtParts, [JSON.stringify(partNames(prefix))]))
-  const findings = [...partFindings(prefix, parts)]
-  if (!parts.has(`${prefix}marker`)) return findings
-  const [row] = await ask(lookAtTables, [`${prefix}marker`, `${prefix}marker`, `${prefix}audit`, `${prefix}fence`])
+  const parts = partsOf(await ask(lookAtParts, [JSON.stringify(partNames(patient))]))
+  const findings = [...partFindings(patient, parts)]
+  const marker = prefix + markerName(patient.pepper?.id)
+  if (!parts.has(marker)) return findings
+  const [row] = await ask(lookAtTables, [marker, marker, `${prefix}audit`, `${prefix}fence`])
   if (Number(row?.['keyed']) === 0) findings.push(found(sharedFindings, 'PRIMARY_KEY_MISSING'))
   if (Number(row?.['triggers']) > 0) findings.push(found(sharedFindings, 'TRIGGERS_PRESENT'))
   if (findings.some(({ code }) => code === 'TABLES_INCOMPLETE')) return findings
@@ -142,7 +144,9 @@ const lookAtTables = `SELECT (SELECT count(*) FROM pragma_index_list(?) l
 
 // Becomes the writer, and writes where there are tables to write to.
 async function writeFindings(patient: SqlitePatient, before: readonly Finding[]): Promise<readonly Finding[]> {
-  const whole = !before.some(({ code }) => code.startsWith('MIGRATIONS_M') || code === 'TABLES_INCOMPLETE')
+  const whole = !before.some(
+    ({ code }) => code.startsWith('MIGRATIONS_M') || code === 'TABLES_INCOMPLETE' || code === 'PEPPER_MISMATCH',
+  )
   try {
     if (whole) return await roomFindings(patient, 'hex(zeroblob($bytes / 2))', 'SQLITE_FULL')
     await patient.tryOut('SELECT 1')

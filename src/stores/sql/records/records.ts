@@ -19,7 +19,7 @@ import type {
   StoredRecord,
   Written,
 } from '../../../atomicity/index.js'
-import type { StoredKey } from '../../../identity/index.js'
+import type { Pepper, StoredKey } from '../../../identity/index.js'
 import { type Clock, defined, RepriseError } from '../../../kernel/index.js'
 import type { SqlAnswer } from '../executor.js'
 import { type Procedure, proceduresOf, type RecordProcedures } from './procedures.js'
@@ -49,12 +49,14 @@ export interface RecordRunner {
 /** All records of a store. */
 export class SqlRecords implements Records {
   readonly inspection: RecordInspection
+  readonly pepper: Pepper | undefined
   readonly #statements: RecordStatements
   readonly #procedures: RecordProcedures
   readonly #runner: RecordRunner
 
-  constructor(statements: RecordStatements, runner: RecordRunner) {
+  constructor(statements: RecordStatements, runner: RecordRunner, pepper?: Pepper) {
     this.inspection = new SqlInspection(statements, runner)
+    this.pepper = pepper
     this.#statements = statements
     this.#procedures = proceduresOf(statements)
     this.#runner = runner

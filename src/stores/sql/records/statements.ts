@@ -14,7 +14,7 @@ import {
   type RecordQuery,
   recordFormat,
 } from '../../../atomicity/index.js'
-import type { StoredKey } from '../../../identity/index.js'
+import type { Pepper, StoredKey } from '../../../identity/index.js'
 import { defined } from '../../../kernel/index.js'
 import type { SqlDialect } from '../dialect.js'
 import { type Binding, Values } from '../values.js'
@@ -43,11 +43,16 @@ export interface RecordTables {
   readonly advanceFence?: string | undefined
 }
 
+/** The name of the table of records: another one under each pepper, so that whoever has another finds no table. */
+export function markerName(pepper: string | undefined): string {
+  return pepper === undefined ? 'marker' : `marker_${pepper}`
+}
+
 /** The tables of a store, by the quoted names of what is in them. */
-export function recordTables({ fence }: SqlDialect, named: (name: string) => string): RecordTables {
+export function recordTables({ fence }: SqlDialect, named: (name: string) => string, pepper?: Pepper): RecordTables {
   const table = named('fence')
   return {
-    marker: named('marker'),
+    marker: named(markerName(pepper?.id)),
     audit: named('audit'),
     nextFence: fence.next(table),
     advanceFence: fence.advance?.(table),

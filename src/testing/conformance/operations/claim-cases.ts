@@ -192,7 +192,7 @@ export const claimCases: readonly ConformanceCase[] = [
     title: 'MUST commit claim, effect and outcome together: before that nothing of them can be seen',
     async run(world) {
       const { db } = world
-      const id = operationId('pay', tests, order('a').key)
+      const id = operationId('pay', tests, order('a').key, db.records.pepper)
       let during: unknown = 'not looked at'
       const { pays } = await paying(world, {}, async () => {
         during = [(await db.records.read(id, limits())).record, await world.effectsOf('a')]

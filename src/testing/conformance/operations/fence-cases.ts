@@ -38,7 +38,7 @@ async function zombie(world: RecordWorld, goesOn: (lease: Lease) => Promise<unkn
   call.catch(() => undefined)
   await inside.waiting(1)
   await until('the lease is over by the store’s clock', async () => {
-    const { record, nowMs } = await world.db.records.read(chargeId(one), limits())
+    const { record, nowMs } = await world.db.records.read(chargeId(one, world.db), limits())
     return (record?.dueAtMs ?? 0) < nowMs
   })
   // By its own clock the lease is not over: what it is told is the store's answer.
@@ -52,7 +52,7 @@ async function zombie(world: RecordWorld, goesOn: (lease: Lease) => Promise<unkn
 }
 
 /** What is stored of an order. */
-const stored = async ({ db }: RecordWorld, one: Order) => (await db.records.read(chargeId(one), limits())).record
+const stored = async ({ db }: RecordWorld, one: Order) => (await db.records.read(chargeId(one, db), limits())).record
 
 /** Cases of the group `store.operation.fence`. */
 export const fenceCases: readonly RecordCase[] = [
@@ -162,7 +162,7 @@ export const fenceCases: readonly RecordCase[] = [
       let sent = 0
       let tried: Promise<unknown> | undefined
       const isOver = async (one: Order): Promise<boolean> => {
-        const { record, nowMs } = await db.records.read(chargeId(one), limits())
+        const { record, nowMs } = await db.records.read(chargeId(one, db), limits())
         return (record?.dueAtMs ?? 0) < nowMs
       }
       const charge = charging(db, {

@@ -35,7 +35,7 @@ export const leaseCases: readonly RecordCase[] = [
         charging(domain, {
           recover: hold(),
           run: async (lease, { amount }) => {
-            const { record, nowMs } = await db.records.read(chargeId(order('a')), limits())
+            const { record, nowMs } = await db.records.read(chargeId(order('a'), db), limits())
             const left = (record?.dueAtMs ?? 0) - nowMs
             const own = record?.token === lease.token && record.fence === lease.fence
             during = [record?.state, record?.mode, record?.claims, own, left > 0 && left <= 2_000]
@@ -59,7 +59,7 @@ export const leaseCases: readonly RecordCase[] = [
     id: 'store.operation.lease.02',
     title: 'MUST renew the lease while the body works, and refuse a duplicate meanwhile, saying when to come again',
     async run({ db, second }) {
-      const id = chargeId(order('a'))
+      const id = chargeId(order('a'), db)
       const read = async () => (await db.records.read(id, limits())).record
       const inside = gate(2)
       const define = (domain: typeof db) =>
@@ -109,7 +109,7 @@ export const leaseCases: readonly RecordCase[] = [
           }),
       })
       const { replayed } = await charge.outcome(one)
-      const { record } = await world.db.records.read(chargeId(one), limits())
+      const { record } = await world.db.records.read(chargeId(one, world.db), limits())
       same(
         [replayed, record?.state, record?.claims, attempts[0]],
         [false, 'succeeded', 2, 2],
@@ -164,7 +164,7 @@ export const leaseCases: readonly RecordCase[] = [
       let runs = 0
       const charge = charging(world.db, { recover: hold(), run: async () => ++runs })
       for (let call = 0; call < 2; call += 1) await failing(charge(one), 'OPERATION_UNKNOWN')
-      const { record } = await world.db.records.read(chargeId(one), limits())
+      const { record } = await world.db.records.read(chargeId(one, world.db), limits())
       same([record?.state, record?.token, runs], ['unknown', undefined, 0], 'state, token, runs')
     },
   },

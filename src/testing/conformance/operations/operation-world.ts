@@ -95,7 +95,8 @@ export function charging(store: ConformanceStore, options: ChargeOptions): Lease
 }
 
 /** The name of the record of an order's charge. */
-export const chargeId = ({ key }: Order): StoredKey => operationId('charge', tests, key)
+export const chargeId = ({ key }: Order, { records }: Pick<ConformanceStore, 'records'>): StoredKey =>
+  operationId('charge', tests, key, records.pepper)
 
 /** Ends the window of a finished record, which no definition could make short enough to wait for. */
 export async function endWindow({ db }: Pick<RecordWorld, 'db'>, id: StoredKey): Promise<void> {
@@ -106,7 +107,7 @@ export async function endWindow({ db }: Pick<RecordWorld, 'db'>, id: StoredKey):
 
 /** The store's clock, in ms since 1970. */
 export async function storeNowMs({ db }: Pick<RecordWorld, 'db'>): Promise<number> {
-  return (await db.records.read(chargeId(order('nobody')), limits())).nowMs
+  return (await db.records.read(chargeId(order('nobody'), db), limits())).nowMs
 }
 
 /** A claim whose owner is gone: its lease ends that many ms from now, or ended before. It may have sent something. */
@@ -120,7 +121,7 @@ export async function abandoned(
   const draft = { mode: 'leased', operation: 'charge', token: 'of the one who is gone', leaseMs: 1 } as const
   const record = draftedRecord(draft, nowMs - 1_000, () => 1)
   const gone = { ...record, dueAtMs: nowMs + leftMs, input: JSON.stringify(one), ...otherwise }
-  await world.putRecord(chargeId(one), gone)
+  await world.putRecord(chargeId(one, world.db), gone)
   return gone
 }
 

@@ -110,7 +110,7 @@ export const replayCases: readonly ConformanceCase[] = [
       const texts = [await pay(order('a')), await pay(order('a')), await pay(order('a'))].map((one) =>
         JSON.stringify(one),
       )
-      const { record } = await db.records.read(operationId('pay', tests, order('a').key), limits())
+      const { record } = await db.records.read(operationId('pay', tests, order('a').key, db.records.pepper), limits())
       same([...new Set([...texts, record?.value])], [record?.value], 'values and what is stored')
       same(
         [await nothing(order('a')), await nothing(order('a'))],
@@ -133,7 +133,7 @@ export const replayCases: readonly ConformanceCase[] = [
       await pays[1](order('a'))
       const after = await known()
       same([runs(), after?.expiresAtMs], [1, before?.expiresAtMs], 'runs, and the end of the window after a replay')
-      await endWindow(world, operationId('pay', tests, order('a').key))
+      await endWindow(world, operationId('pay', tests, order('a').key, world.db.records.pepper))
       await until('the window is over', async () => (await known())?.forgotten === true)
       const again = await pays[1].outcome(order('a', 6))
       same([again.replayed, (await known())?.claims], [false, 1], 'other content after the window: replayed, claims')
@@ -167,11 +167,14 @@ export const replayCases: readonly ConformanceCase[] = [
       const codec = encrypted<string>({ keys: { k1: new Uint8Array(32).fill(7) }, current: 'k1' })
       const pay = db.operation('pay', { ...identity, codec, run: async (_tx, _order: Order) => `secret ${++runs}` })
       const [first, again] = [await pay(order('a')), await pay(order('a'))]
-      const { record } = await db.records.read(operationId('pay', tests, order('a').key), limits())
+      const { record } = await db.records.read(operationId('pay', tests, order('a').key, db.records.pepper), limits())
       holds(record?.value?.includes('secret') === false, 'a stored text that does not show the value')
       same([first, again, record?.codec], ['secret 1', 'secret 1', codec.name], 'first, repeat, codec')
       if (record === undefined) return
-      await putRecord(operationId('pay', tests, order('b').key), { ...record, fingerprint: undefined })
+      await putRecord(operationId('pay', tests, order('b').key, db.records.pepper), {
+        ...record,
+        fingerprint: undefined,
+      })
       await failing(pay(order('b')), 'OUTCOME_UNREADABLE')
       same(runs, 1, 'runs')
     },
@@ -186,7 +189,7 @@ export const replayCases: readonly ConformanceCase[] = [
       const run = async (): Promise<number> => ++runs
       const pay = db.operation('pay', { ...identity, run: (_tx, _order: Order) => run() })
       const charge = charging(db, { run, recover: { rule: { kind: 'rerun', windowMs: 1e9 } } })
-      const ids = [operationId('pay', tests, order('a').key), chargeId(order('a'))]
+      const ids = [operationId('pay', tests, order('a').key, db.records.pepper), chargeId(order('a'), db)]
       for (const id of ids) await putRecord(id, leasedRecord(nowMs, 100_000, { format: 99, expiresAtMs: nowMs - 1 }))
       const before = await inspectionOf(db.records).list({ limit: 10 }, limits())
       for (const call of [() => pay(order('a')), () => charge(order('a'))]) {

@@ -51,7 +51,7 @@ async function unknownCharge(world: RecordWorld, one: Order) {
 
 /** What is stored of some charges. */
 async function storedCharges({ db }: RecordWorld, names: readonly string[]) {
-  return Promise.all(names.map(async (name) => (await db.records.read(chargeId(order(name)), limits())).record))
+  return Promise.all(names.map(async (name) => (await db.records.read(chargeId(order(name), db), limits())).record))
 }
 
 /** Cases of the groups `store.operation.sweep`, `.purge` and `.settle`. */
@@ -120,7 +120,7 @@ export const sweepCases: readonly RecordCase[] = [
       for (const [pass, mostMs] of [40, 80, 160].entries()) {
         const beforeMs = await storeNowMs(world)
         await world.db.sweep([asks], { baseDelay: 40, capDelay: 1_000 })
-        const { record, nowMs } = await world.db.records.read(chargeId(order('a')), limits())
+        const { record, nowMs } = await world.db.records.read(chargeId(order('a'), world.db), limits())
         const dueAtMs = record?.dueAtMs ?? 0
         // Counted from an instant between the two reads, however far a busy machine pulls them apart.
         const waits = `a wait of ${dueAtMs - nowMs} to ${dueAtMs - beforeMs} ms, by at most ${mostMs}`
@@ -166,7 +166,7 @@ export const sweepCases: readonly RecordCase[] = [
       await abandoned(world, order('alive'), 60_000)
       await abandoned(world, order('other'), -1, { operation: 'refund' })
       await abandoned(world, order('held'), -1, { state: 'unknown', dueAtMs: undefined, because: 'held' })
-      await putRecord(chargeId(order('newer')), leasedRecord(nowMs, 100_000, { format: 99 }))
+      await putRecord(chargeId(order('newer'), db), leasedRecord(nowMs, 100_000, { format: 99 }))
       const stored = async () => storedCharges(world, ['alive', 'other', 'held', 'newer'])
       const before = await stored()
       same((await db.sweep([charge])).taken, 0, 'what was taken')
@@ -184,7 +184,7 @@ const finishedPurgeCase: ConformanceCase = {
     const keep = db.operation('keep', { ...identity, run: async (_tx, _order: Order) => 'kept' })
     for (const name of ['a', 'b', 'c', 'd', 'e']) {
       await pays[0](order(name))
-      await endWindow(world, operationId('pay', tests, order(name).key))
+      await endWindow(world, operationId('pay', tests, order(name).key, db.records.pepper))
     }
     await keep(order('a'))
     await abandoned(world, order('claimed'), -1)
@@ -282,7 +282,7 @@ export const settleCases: readonly RecordCase[] = [
       await charge(order('finished'))
       const alive = charge(order('alive'))
       await inside.waiting(1)
-      await putRecord(chargeId(order('newer')), leasedRecord(await storeNowMs(world), 100_000, { format: 99 }))
+      await putRecord(chargeId(order('newer'), db), leasedRecord(await storeNowMs(world), 100_000, { format: 99 }))
       const names = ['absent', 'finished', 'alive', 'newer']
       const before = await storedCharges(world, names)
       const why: unknown[] = []
