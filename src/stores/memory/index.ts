@@ -30,8 +30,8 @@ export interface MemoryDomain extends Domain<MemoryTransaction>, Operations<Memo
   /** Empty: there is nothing to run. */
   migrationSql(): string
   /**
-   * What it says of the budget. There are no settings, tables, rights or disks that could be wrong, and the clock is the
-   * process's own.
+   * What it says of the budget. There are no settings, tables, rights or disks that could be wrong, and the clock is
+   * the process's own.
    */
   doctor(): Promise<readonly Finding[]>
   /** Refuses new transactions and calls of operations, and waits for transactions that write. */
