@@ -71,6 +71,7 @@ export {
   ownedByCaller,
   repeatsLeft,
   sameLayer,
+  spendRepeat,
 } from './run/layers.js'
 export { cancelBody } from './run/returned.js'
 export { markSpent, type Spending } from './run/spent.js'

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { world } from '../../test/transaction/scripted-world.js'
+import { openScopes } from '../kernel/index.js'
+import { layerScope, type OpenLayer } from '../retry/index.js'
 import type { ManualClock } from '../testing/index.js'
 import type { TransactOptions } from './options.js'
 
@@ -82,4 +84,16 @@ describe('between the rounds of an optimistic update', () => {
     expect(atMs).toHaveLength(1)
     expect(clock.pendingTimers).toBe(0)
   })
+})
+
+it('spends of the allowance of the layers around it, and ends when nothing is left', async () => {
+  const { clock, run, atMs } = contended({}, 10)
+  // A policy of 3 around it, which has repeated five times: the largest on the way is 10, so there are four more.
+  const layer: OpenLayer = { depth: 1, declared: 3, owns: false, allowance: { attempts: 3, spent: 5 } }
+  const scope = openScopes([layerScope(layer)])
+  expect(await settle(clock, scope.call(run))).toMatchObject({
+    error: { code: 'UPDATE_CONFLICT', details: { rounds: 5 } },
+  })
+  scope.end()
+  expect([atMs.length, layer.allowance]).toEqual([5, { attempts: 10, spent: 9 }])
 })

@@ -26,7 +26,7 @@ import {
   systemRandom,
   uuidv4,
 } from '../kernel/index.js'
-import type { Backoff } from '../retry/index.js'
+import { type Backoff, currentLayer, spendRepeat } from '../retry/index.js'
 import type { OptimisticOptions } from './options.js'
 import type { TransactionBody } from './run/attempt.js'
 import { backoffOf } from './run/settings.js'
@@ -87,6 +87,7 @@ export async function updateOptimistically<Handle extends TransactionControls & 
 ): Promise<Updated> {
   checkUpdate(update)
   const { rounds = 10, tokenColumn } = update
+  const around = currentLayer()
   let delayMs = 0
   for (let round = 1; ; round++) {
     const attempt: Round = { number: round, token: uuidv4(), over: undefined }
@@ -99,7 +100,7 @@ export async function updateOptimistically<Handle extends TransactionControls & 
       } else if (!(error instanceof Mismatch)) throw error
     }
     delayMs = pace.backoff.delayMs(round, delayMs, pace.random)
-    if (round >= rounds || isTooLate(pace, delayMs)) throw conflict(round)
+    if (round >= rounds || isTooLate(pace, delayMs) || !spendRepeat(around, rounds)) throw conflict(round)
     const { clock } = pace
     await sleep(Math.ceil(delayMs), options?.signal === undefined ? { clock } : { clock, signal: options.signal })
   }

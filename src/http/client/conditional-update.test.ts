@@ -2,7 +2,8 @@
 
 import { afterEach, describe, expect, it } from 'vitest'
 import { type MisbehavingServer, misbehavingServer, type Step } from '../../../test/retry/sockets.js'
-import { constantDelay, repeatable, UnknownOutcomeError } from '../../retry/index.js'
+import { openScopes } from '../../kernel/index.js'
+import { constantDelay, layerScope, repeatable, UnknownOutcomeError } from '../../retry/index.js'
 import { manualClock } from '../../testing/index.js'
 import { type HttpClientOptions, httpClient } from './index.js'
 
@@ -185,6 +186,20 @@ describe('conditionalUpdate', () => {
       details: { rounds: 3 },
     })
     expect(world.effects).toHaveLength(0)
+  })
+
+  it('spends of the allowance of the layers around it, and gives up when nothing is left', async () => {
+    const world = await account([])
+    const change = (current: Account) => {
+      world.interfere({ balance: current.balance + 1 })
+      return deposit(current)
+    }
+    const allowance = { attempts: 3, spent: 3 }
+    const scope = openScopes([layerScope({ depth: 1, declared: 3, owns: false, allowance })])
+    const update = scope.call(() => client().conditionalUpdate(world.url, { change, rounds: 5 }))
+    await expect(update).rejects.toMatchObject({ code: 'UPDATE_CONFLICT', details: { rounds: 2 } })
+    scope.end()
+    expect(allowance).toEqual({ attempts: 5, spent: 4 })
   })
 
   it('after a lost answer, a 412 is found to be its own success: the deposit is made once', async () => {

@@ -3,7 +3,14 @@
 
 import { keyHeader } from '../../identity/index.js'
 import { type Clock, deadlineAfter, demandKnown, isRepriseError, RepriseError } from '../../kernel/index.js'
-import { type AttemptRecord, type Comparison, cancelBody, UnknownOutcomeError } from '../../retry/index.js'
+import {
+  type AttemptRecord,
+  type Comparison,
+  cancelBody,
+  currentLayer,
+  spendRepeat,
+  UnknownOutcomeError,
+} from '../../retry/index.js'
 import type { Answer, Reader } from './answer.js'
 import { hidesRedirects } from './exchange.js'
 import type { CallInit } from './request.js'
@@ -66,7 +73,9 @@ export async function conditionalUpdate<Value>(
     throw new RepriseError('ARGUMENT_INVALID', 'rounds must be a whole number from 1 to 100.')
   }
   const resource = new Resource(call, clock, url, options)
-  for (let rounds = 1; rounds <= most; rounds++) {
+  const around = currentLayer()
+  let rounds = 1
+  for (; ; rounds++) {
     const { response, value } = await resource.read()
     const tag = response.headers.get('etag')
     if (!tag?.startsWith('"')) {
@@ -75,9 +84,10 @@ export async function conditionalUpdate<Value>(
     const intended = await change(value)
     if (intended === undefined) return { changed: false, value, rounds }
     if (await resource.write(intended, tag)) return { changed: true, value: intended, rounds }
+    if (rounds >= most || !spendRepeat(around, most)) break
   }
   throw new RepriseError('UPDATE_CONFLICT', 'Somebody else changed the resource first, every time.', {
-    details: { rounds: most },
+    details: { rounds },
   })
 }
 

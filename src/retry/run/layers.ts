@@ -132,6 +132,20 @@ export function repeatsLeft({ attempts, spent }: Allowance): number {
   return attempts - 1 - spent
 }
 
+/**
+ * Takes a repeat out of the allowance of the layers around, for a loop that decides anew; false: none is left. Without
+ * a layer around there is nothing to share.
+ *
+ * @param rounds How often the loop decides at most, the first time included.
+ */
+export function spendRepeat(around: OpenLayer | undefined, rounds: number): boolean {
+  if (around === undefined) return true
+  around.allowance.attempts = Math.max(around.allowance.attempts, rounds)
+  if (repeatsLeft(around.allowance) <= 0) return false
+  around.allowance.spent += 1
+  return true
+}
+
 /** Whether an attempt has to be in a scope, to be seen by others. Repeats always are. */
 export function entersContext(innermost: boolean, attempt: number): boolean {
   return attempt > 1 || (known > 1 && !innermost)
