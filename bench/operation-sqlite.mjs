@@ -5,12 +5,13 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { sqlite } from '../dist/stores/sqlite/index.js'
-import { check, effort, here, inTurn, paying, replaying, text } from './operation-work.mjs'
+import { check, effort, fresh, here, inTurn, paying, replaying, response, text } from './operation-work.mjs'
 import { ownProcessorUs } from './processor-time.mjs'
 
 const ours = 'operation'
 const bare = 'bare BEGIN, INSERT, COMMIT'
 const bareOnce = 'bare BEGIN, INSERT, COMMIT, prepared once'
+const byHand = 'by hand: BEGIN, key, INSERT, outcome, COMMIT'
 const sameStatements = 'bare, with the statements of an operation, prepared once'
 const replayed = 'replay'
 const select = 'one indexed SELECT'
@@ -39,16 +40,21 @@ export async function* sqliteCases(flushes, folder) {
     }
     handle.exec(table)
     const first = await firstWays(db, handle, underOtherNames(statements, noted))
-    yield {
-      ...shared,
-      name: 'operation around one insert, SQLite (libsql), WAL, synchronous FULL',
-      subjects: [...first, { ...flushes }],
-      targets: [bare, bareOnce].map((against) => ({ against, limit: 0.8 })),
-      notes: (/** @type {import('./harness.mjs').Used} */ used) => [
-        'limit: one flush of the log, then the processor time of this thread',
-        `  claim and outcome (two writes to one row, its two indexes, their pages in the log and again in the file): ${(used(sameStatements, here) - used(bareOnce, here)).toFixed(0)} us`,
-        `  its own steps, beside the same statements: ${(used(ours, here) - used(sameStatements, here)).toFixed(0)} us`,
-      ],
+    for (const atOnce of [1, 16]) {
+      const limits = atOnce === 1 ? { [bare]: 0.6, [byHand]: 1 } : { [bare]: 1.8, [byHand]: 2.5 }
+      yield {
+        ...shared,
+        name: `operation around one insert, SQLite (libsql), WAL, synchronous FULL, ${atOnce} waiting`,
+        subjects: [...first.map((subject) => (subject.waits ? { ...subject, atOnce } : subject)), { ...flushes }],
+        targets: Object.entries(limits).map(([against, limit]) => ({ against, limit })),
+        notes: (/** @type {import('./harness.mjs').Used} */ used) => [
+          atOnce === 1
+            ? 'limit: one flush of the log, then the processor time of this thread'
+            : 'limit: the processor time of this thread; those who wait share a flush',
+          `  claim and outcome (two writes to one row, its two indexes, their pages in the log and again in the file): ${(used(sameStatements, here) - used(bareOnce, here)).toFixed(0)} us`,
+          `  its own steps, beside the same statements: ${(used(ours, here) - used(sameStatements, here)).toFixed(0)} us`,
+        ],
+      }
     }
     yield {
       ...shared,
@@ -148,11 +154,50 @@ async function firstWays(db, handle, sameWay) {
   const bareWays = { [bare]: bareWith(() => handle.prepare(insert)), [bareOnce]: bareWith(() => prepared) }
   await check(ourWays, () => db.transact(async (tx) => /** @type {any} */ ((await tx.query(counted)).rows[0]).count), 1)
   await check(bareWays, () => handle.prepare(counted).get().count, 1)
+  const handWays = { [byHand]: handWritten(handle) }
+  await check(handWays, () => handle.prepare(counted).get().count, 1)
   Object.assign(bareWays, { [sameStatements]: sameWay })
   return [
-    ...Object.entries(ourWays).map(([name, run]) => ({ name, run, waits: true })),
+    ...Object.entries({ ...ourWays, ...handWays }).map(([name, run]) => ({ name, run, waits: true })),
     ...Object.entries(bareWays).map(([name, run]) => ({ name, run })),
   ]
+}
+
+/**
+ * What people write in its place: the key and its outcome in the transaction of the effect, each step awaited as a
+ * query builder would, and one transaction after the other, since they share a connection.
+ * @param {InstanceType<typeof Database>} handle
+ */
+function handWritten(handle) {
+  handle.exec('CREATE TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, content TEXT NOT NULL, outcome TEXT)')
+  const next = fresh()
+  const run = async (/** @type {string} */ sent, /** @type {any[]} */ ...values) => handle.prepare(sent).run(values)
+  let before = Promise.resolve()
+  const pay = async () => {
+    const input = next()
+    await run('BEGIN IMMEDIATE')
+    try {
+      const content = JSON.stringify(input)
+      const { changes } = await run('INSERT OR IGNORE INTO seen (id, content) VALUES (?, ?)', input.key, content)
+      // Whoever comes second reads what the first one stored.
+      if (changes === 0) throw new Error('the key was there')
+      await run(insert, text)
+      await run('UPDATE seen SET outcome = ? WHERE id = ?', JSON.stringify(response), input.key)
+      await run('COMMIT')
+    } catch (error) {
+      await run('ROLLBACK')
+      throw error
+    }
+    return response
+  }
+  return () => {
+    const turn = before.then(pay)
+    before = turn.then(
+      () => undefined,
+      () => undefined,
+    )
+    return turn
+  }
 }
 
 /**

@@ -22,6 +22,11 @@ export interface Engine<Handle extends TransactionControls> {
   acquire(limits: AcquireLimits): Promise<Session<Handle>>
   /** The same without a promise, or undefined where somebody would have to wait. Default: there always is a promise. */
   acquireAtOnce?(limits: AcquireLimits): Session<Handle> | undefined
+  /**
+   * Present: transactions that wait for one another may share a COMMIT here, where the runner lets them. Default: each
+   * has its own.
+   */
+  readonly sharesCommit?: boolean
   /** What an error means in a phase. Pure, and total: an error it does not know gets the ruling of the unlisted. */
   classify(error: unknown, phase: Phase): Ruling
   /**
@@ -46,6 +51,21 @@ export interface AcquireLimits {
    * everybody else. Default: it is for work.
    */
   readonly resolving?: true | undefined
+  /**
+   * Present: the body may run a second time for reasons that are not its own, so that its transaction may share a
+   * COMMIT with others. Default: it has its own.
+   */
+  readonly shares?: SharesCommit | undefined
+}
+
+/** What a store needs to know of a transaction that may share a COMMIT. */
+export interface SharesCommit {
+  /** What runs in it: the name of its operation, or its body. */
+  readonly work: string | ((...values: never[]) => unknown)
+  /**
+   * Ends the wait for the body with `error`, which has poisoned the handle: the others do not wait for it any longer.
+   */
+  leave(error: unknown): void
 }
 
 /** What identifies a transaction on its server, as plain data, so that it can travel in a resolve token. */
@@ -94,6 +114,12 @@ export interface Session<Handle> {
    */
   commit(): Promise<Receipt> | Receipt
   rollback(): Promise<void> | void
+  /**
+   * Asked when the transaction was rolled back, of whatever was decided in it: a result that it found, a refusal, an
+   * error. A promise: it was decided on what others have not committed yet. It counts once the promise is fulfilled;
+   * where it is rejected it was decided on nothing, and the error is to be ruled upon in its place. Default: it counts.
+   */
+  stands?(): Promise<void> | undefined
   /** Gives the connection back, or destroys it. From here on handle and session refuse every call. Never throws. */
   release(fate: 'keep' | 'discard'): void
   /**

@@ -7,6 +7,7 @@ export type {
   Receipt,
   RecordOutcome,
   Session,
+  SharesCommit,
   Stored,
   Trace,
   TransactionControls,

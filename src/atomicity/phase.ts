@@ -24,6 +24,8 @@ export interface Ruling {
   readonly blocked?: true
   /** Present: the time was over that the call itself has given its session. */
   readonly expired?: true
+  /** Present: it was undone for the sake of others, with whom it was to share a COMMIT. */
+  readonly shared?: true
 }
 
 /** How a row of a classification table is known to be true. */
@@ -39,6 +41,11 @@ export interface ClassificationRow {
   readonly blocked?: true
   /** Present: it says that the time was over that the call itself has given its session. */
   readonly expired?: true
+  /**
+   * Present: it says that the transaction was undone for the sake of others, with whom it was to share a COMMIT. It is
+   * tried again at once, and no budget is asked.
+   */
+  readonly shared?: true
   /**
    * Present: the transaction is dead for certain, and the error behind this one (its `cause`) says the rest; the words
    * here count where there is none.
@@ -97,8 +104,8 @@ export function ruleBy(table: readonly ClassificationRow[], signs: readonly stri
     const row = bestRow(table, sign, column)
     const word = row?.[column]
     if (word !== undefined) {
-      const { blocked, connection, expired } = row ?? {}
-      return { ...rulingOf(word, sign), ...defined({ connection, blocked, expired }) }
+      const { blocked, connection, expired, shared } = row ?? {}
+      return { ...rulingOf(word, sign), ...defined({ connection, blocked, expired, shared }) }
     }
   }
   return rulingOf(column === 'committing' ? 'resolve' : 'surface', signs[0] ?? 'unlisted')

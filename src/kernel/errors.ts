@@ -86,6 +86,8 @@ export const errorCodes = {
   SCOPE_INVALID: 'The scope is empty, or one of its parts is.',
   SCOPE_MISSING: 'The definition of an operation does not say who may share a key.',
   SETTLE_REFUSED: 'There is nothing to settle: the key is absent, finished, or being worked on.',
+  SHARED_COMMIT_LEFT: 'The body was still pending when others waited for the COMMIT that they share with it.',
+  SHARED_COMMIT_UNDONE: 'The COMMIT that a transaction shared with others did not come about.',
   SIMULATION_UNSUPPORTED: 'The simulator has no model of a part of the policy, and does not leave it out unasked.',
   SQLITE_DRIVER_MISSING: 'No driver for SQLite is at hand.',
   STATEMENT_UNSUPPORTED: 'The client of a transaction was asked for what it does not do.',

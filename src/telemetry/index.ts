@@ -36,8 +36,10 @@ export {
   type TransactionEffectEvent,
   type TransactionLocalEvent,
   type TransactionResolvedEvent,
+  type TransactionSharedEvent,
   transactionAttempt,
   transactionEffect,
   transactionLocal,
   transactionResolved,
+  transactionShared,
 } from './transaction-events.js'

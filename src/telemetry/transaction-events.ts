@@ -100,3 +100,19 @@ export interface TransactionLocalEvent {
 /** `reprise.transaction.local`: a transaction committed on its server alone, and a failover may lose it. */
 export const transactionLocal: EventChannel<TransactionLocalEvent> =
   /* @__PURE__ */ eventChannel('reprise.transaction.local')
+
+/** Several transactions shared a COMMIT, or were to. */
+export interface TransactionSharedEvent {
+  readonly domain: string
+  /** How many waited for it: those that wrote, and those that had read what others of them wrote. */
+  readonly members: number
+  /**
+   * All of it is there; nothing of it is, and each runs again by itself; nobody knows yet, and each finds out by
+   * itself.
+   */
+  readonly outcome: 'committed' | 'undone' | 'unknown'
+}
+
+/** `reprise.transaction.shared`: one COMMIT for several transactions. */
+export const transactionShared: EventChannel<TransactionSharedEvent> =
+  /* @__PURE__ */ eventChannel('reprise.transaction.shared')

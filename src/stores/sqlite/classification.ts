@@ -167,6 +167,23 @@ export const sqliteClassification: readonly ClassificationRow[] = [
     evidence: { triggered: 'does not commit while a savepoint is open that the body did not await' },
   },
   {
+    sign: 'SHARED_COMMIT_LEFT',
+    name: 'the others did not wait for the body any longer',
+    shared: true,
+    body: 'repeat',
+    why: 'Its part was undone before the others committed. It runs again by itself, and does not share from then on.',
+    evidence: { triggered: 'leaves when it is still pending after a turn of the event loop, and runs again by itself' },
+  },
+  {
+    sign: 'SHARED_COMMIT_UNDONE',
+    name: 'the shared COMMIT did not come about',
+    shared: true,
+    body: 'repeat',
+    committing: 'repeat',
+    why: 'An error of the engine, or one in answer to COMMIT, has rolled back what all of them did. Each runs again by itself.',
+    evidence: { triggered: 'counts for nothing when COMMIT fails: each runs again by itself, and is accounted for' },
+  },
+  {
     sign: 'POOL_EXHAUSTED',
     name: 'no turn within the wait',
     connecting: 'surface',

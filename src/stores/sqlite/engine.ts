@@ -7,6 +7,7 @@ import { checkPrefix, RecordStatements, SqlRecords, sqliteDialect } from '../sql
 import { sqliteClassification } from './classification.js'
 import { Connections, type Taken } from './connection/connections.js'
 import { openEmbedded, type SqliteHandle, signsOf } from './connection/driver.js'
+import { NotShared } from './connection/not-shared.js'
 import type { Bind, SqliteTransaction } from './handle.js'
 import { sqliteManifest } from './manifest.js'
 import { type SqliteTables, sqliteTables } from './migrations.js'
@@ -16,7 +17,9 @@ import { SqliteSession } from './session.js'
 
 /** What the engine is made of: the options that concern it, with `bind`, time and chance filled in. */
 export type SqliteEngineOptions<Bound> = Pick<SqliteOptions<Bound>, 'name'> &
-  Partial<Loose<Pick<SqliteOptions<Bound>, 'open' | 'file' | 'prefix' | 'pepper' | 'readers' | 'queue'>>> & {
+  Partial<
+    Loose<Pick<SqliteOptions<Bound>, 'open' | 'file' | 'prefix' | 'pepper' | 'readers' | 'queue' | 'sharedCommit'>>
+  > & {
     /** Makes what the body works with. */
     readonly bind: Bind<Bound>
     readonly clock: Clock
@@ -36,23 +39,31 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   /** The names of Reprise's tables. */
   readonly tables: SqliteTables
   readonly connections: Connections
+  readonly sharesCommit: boolean
   readonly records: SqlRecords
   readonly #statements: RecordStatements
+  readonly #notShared = new NotShared()
   readonly #options: SqliteEngineOptions<Bound>
 
   constructor(options: SqliteEngineOptions<Bound>) {
-    const { name, prefix = 'reprise_', readers = 4, queue = 1000, clock, random, connectionWaitMs = 1_000 } = options
+    const { name, prefix = 'reprise_', readers = 4, queue = 1000, sharedCommit = true } = options
+    const { clock, random, connectionWaitMs = 1_000 } = options
     if (typeof name !== 'string' || name === '') throw new RepriseError('ARGUMENT_INVALID', 'A domain needs a name.')
     if (!(Number.isInteger(readers) && readers >= 1 && readers <= 64)) {
       throw new RepriseError('ARGUMENT_INVALID', 'The number of readers must be whole, from 1 to 64.')
     }
+    if (typeof sharedCommit !== 'boolean') {
+      throw new RepriseError('ARGUMENT_INVALID', 'sharedCommit is true or false.')
+    }
+    this.sharesCommit = sharedCommit
     this.name = name
     this.prefix = checkPrefix(prefix)
     const pepper = options.pepper === undefined ? undefined : pepperOf(options.pepper)
     this.tables = sqliteTables(prefix, pepper)
     this.#options = options
     const open = openerOf({ open: options.open, file: options.file })
-    this.connections = new Connections({ open, readers, queue, metaTable: this.tables.meta, clock, random })
+    const { meta: metaTable } = this.tables
+    this.connections = new Connections({ domain: name, open, readers, queue, metaTable, clock, random })
     this.#statements = new RecordStatements(sqliteDialect, this.tables)
     const { connections, classify } = this
     const parts = { domain: this.name, connections, clock, random, connectionWaitMs, classify }
@@ -60,17 +71,22 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   }
 
   async acquire(limits: AcquireLimits): Promise<SqliteSession<Bound>> {
-    return this.#sessionOn(await this.connections.take(limits))
+    const { shares } = limits
+    // Asked when the turn has come: whoever went before may have shown that it is not for sharing.
+    const joins = shares === undefined ? undefined : () => !this.#notShared.has(shares.work)
+    return this.#sessionOn(await this.connections.take(joins === undefined ? limits : { ...limits, joins }), limits)
   }
 
   acquireAtOnce(limits: AcquireLimits): SqliteSession<Bound> | undefined {
     const taken = this.connections.takeAtOnce(limits)
-    return taken === undefined ? undefined : this.#sessionOn(taken)
+    return taken === undefined ? undefined : this.#sessionOn(taken, limits)
   }
 
-  #sessionOn(taken: Taken): SqliteSession<Bound> {
+  #sessionOn(taken: Taken, { shares }: AcquireLimits): SqliteSession<Bound> {
     const { bind, clock, random } = this.#options
-    return new SqliteSession(taken, { bind, statements: this.#statements, clock, random, classify: this.classify })
+    const notShared = this.#notShared
+    const context = { bind, statements: this.#statements, clock, random, classify: this.classify, notShared }
+    return new SqliteSession(taken, context, shares)
   }
 
   classify(error: unknown, phase: Phase): Ruling {

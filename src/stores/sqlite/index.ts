@@ -44,7 +44,7 @@ export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>>, O
   close(): Promise<void>
 }
 
-const own = ['name', 'open', 'file', 'bind', 'prefix', 'pepper', 'readers', 'queue']
+const own = ['name', 'open', 'file', 'bind', 'prefix', 'pepper', 'readers', 'queue', 'sharedCommit']
 
 /**
  * A domain in a file of SQLite. Nothing is opened before the first transaction.
@@ -63,12 +63,13 @@ export function sqlite(options: SqliteOptions<SqliteClient> & { readonly bind?: 
 export function sqlite<Bound>(options: SqliteOptions<Bound> & { readonly bind: Bind<Bound> }): SqliteDomain<Bound>
 export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
-  const { name, open, file, prefix, pepper, readers, queue, ...rest } = options
+  const { name, open, file, prefix, pepper, readers, queue, sharedCommit, ...rest } = options
   const { clock = systemClock, random = systemRandom, ...defaults } = rest
   // Without bind, the overloads say that Bound is the client.
   const bind = options.bind ?? ((client: SqliteClient) => client as unknown as Bound)
   const connectionWaitMs = durationMs(defaults.connectionWait ?? '1s')
-  const parts = { name, open, file, bind, prefix, pepper, readers, queue, clock, random, connectionWaitMs }
+  const given = { name, open, file, bind, prefix, pepper, readers, queue, sharedCommit }
+  const parts = { ...given, clock, random, connectionWaitMs }
   const engine = new SqliteEngine<Bound>(parts)
   const domain = domainOf(engine, { ...defaults, clock, random })
   return {

@@ -37,4 +37,9 @@ export interface SqliteOptions<Bound = SqliteClient> extends TransactionDefaults
    * How many writers may wait for their turn, and as many readers; one more is refused with QUEUE_FULL. Default 1,000.
    */
   readonly queue?: number
+  /**
+   * Whether writers that wait for one another share a COMMIT. Without it, or where nobody waits, each transaction has
+   * its own. Default true.
+   */
+  readonly sharedCommit?: boolean
 }

@@ -10,6 +10,7 @@ import {
   type RecordOutcome,
   type Ruling,
   type Session,
+  type SharesCommit,
   type Stored,
   type TransactionControls,
 } from '../../atomicity/index.js'
@@ -24,8 +25,10 @@ import {
   type SqlAnswer,
   whileBusy,
 } from '../sql/index.js'
-import type { Taken } from './connection/connections.js'
-import { isBusy, isOpen, type SqliteHandle } from './connection/driver.js'
+import type { Sharing, Taken } from './connection/connections.js'
+import { isBusy, isOpen, isStillOpen, type SqliteHandle, signsOf } from './connection/driver.js'
+import type { NotShared } from './connection/not-shared.js'
+import { endedElsewhere, leftBehind, type PartHolder, type SharedCommit } from './connection/shared-commit.js'
 import { type Bind, type SqliteTransaction, sqliteHandle } from './handle.js'
 import { sendTo } from './records/record-runner.js'
 
@@ -39,10 +42,12 @@ export interface SessionContext<Bound> {
   readonly random: Random
   /** What an answer to COMMIT means. */
   readonly classify: (error: unknown, phase: 'committing') => Ruling
+  /** What does not share a COMMIT. */
+  readonly notShared: NotShared
 }
 
-/** One transaction in SQLite. */
-export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
+/** One transaction in SQLite, or a part of one that shares its COMMIT. */
+export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>>, PartHolder {
   readonly trace: undefined = undefined
   readonly #taken: Taken
   readonly #context: SessionContext<Bound>
@@ -52,10 +57,22 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   #uncertain = false
   #released = false
   #claimed: { readonly id: StoredKey; readonly token: string } | undefined
+  readonly #shares: SharesCommit | undefined
+  readonly #sharing: Sharing | undefined
+  // The transaction in which this one is a part. Undefined: it is one of its own, or is through.
+  #joined: SharedCommit | undefined
+  #begunAt: number | undefined
+  // True: the others did not wait for it, and it has nothing to do with the connection any more.
+  #left = false
+  #stands: Promise<void> | undefined
 
-  constructor(taken: Taken, context: SessionContext<Bound>) {
+  constructor(taken: Taken, context: SessionContext<Bound>, shares: SharesCommit | undefined) {
     this.#taken = taken
     this.#context = context
+    this.#shares = shares
+    this.#sharing = shares === undefined ? undefined : taken.sharing
+    this.#joined = taken.sharing?.joined
+    this.#joined?.heldBy(this)
   }
 
   get poisoned(): { readonly error: unknown } | undefined {
@@ -69,12 +86,22 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   ): SqliteTransaction<Bound> | Promise<SqliteTransaction<Bound>> {
     const { readOnly, lockWaitMs, claim } = settings
     this.#lockWaitMs = lockWaitMs
+    const begun = (): SqliteTransaction<Bound> => {
+      this.#begunAt = this.#sharing?.loopTurns ?? 0
+      return sqliteHandle({ handle: this.#handle, readOnly }, this.#life, controls, this.#context.bind)
+    }
+    if (this.#joined !== undefined) {
+      this.#joined.beginPart()
+      return begun()
+    }
     // IMMEDIATE: a transaction that reads first and takes the lock later can lose its snapshot and never get it.
     const text = readOnly ? 'BEGIN DEFERRED' : 'BEGIN IMMEDIATE'
     const waitMs = Math.min(claim?.waitMs ?? lockWaitMs, lockWaitMs)
-    const begun = (): SqliteTransaction<Bound> =>
-      sqliteHandle({ handle: this.#handle, readOnly }, this.#life, controls, this.#context.bind)
-    return this.#whileBusy(waitMs, () => this.#handle.exec(text), controls)?.then(begun) ?? begun()
+    const beginAlone = (): Promise<unknown> | undefined =>
+      this.#whileBusy(waitMs, () => this.#handle.exec(text), controls)
+    // It was too late to join, and the others are not through with their COMMIT.
+    const ending = this.#taken.sharing?.joined?.ending
+    return (ending === undefined ? beginAlone() : ending.then(beginAlone))?.then(begun) ?? begun()
   }
 
   claim(id: StoredKey, draft: RecordDraft): 'claimed' | Stored | undefined {
@@ -109,13 +136,22 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
 
   commit(): Receipt | Promise<Receipt> {
     this.#life.checkBeforeCommit()
-    if (!isOpen(this.#handle)) {
-      throw new RepriseError('TRANSACTION_ENDED_ELSEWHERE', 'The transaction was no longer open before COMMIT.')
+    if (!isOpen(this.#handle)) throw endedElsewhere()
+    this.#noteSlowness()
+    const sharing = this.#sharing
+    if (sharing !== undefined && (this.#joined !== undefined || sharing.wanted)) {
+      if (this.#joined !== undefined) this.#act(() => this.#joined?.keepPart())
+      this.#end()
+      return sharing.handOver(true).then(promised)
     }
+    return this.#commitAlone()
+  }
+
+  #commitAlone(): Receipt | Promise<Receipt> {
     this.#uncertain = true
     const done = (): Receipt => {
       this.#uncertain = false
-      return { durability: 'promised' }
+      return promised()
     }
     const failed = (error: unknown): never => {
       this.#uncertain = this.#context.classify(error, 'committing').outcome !== 'aborted'
@@ -132,16 +168,39 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
   }
 
   rollback(): void {
+    if (this.#released || this.#left) return
+    if (this.#joined !== undefined) this.#endPart(this.#joined, 'keep')
     // Some errors have rolled back already, and a BEGIN that never came through leaves nothing to undo.
-    if (isOpen(this.#handle)) this.#handle.exec('ROLLBACK')
+    else if (isOpen(this.#handle)) this.#handle.exec('ROLLBACK')
+  }
+
+  stands(): Promise<void> | undefined {
+    return this.#stands
   }
 
   release(fate: 'keep' | 'discard'): void {
     if (this.#released) return
-    this.#released = true
-    this.#life.end()
-    if (fate === 'keep' && !this.#uncertain && this.#isClean()) this.#taken.giveBack('keep')
+    if (this.#joined !== undefined) {
+      this.#endPart(this.#joined, fate)
+      return
+    }
+    this.#end()
+    // The others may be at their COMMIT.
+    if (this.#left) this.#taken.giveBack('keep')
+    else if (fate === 'keep' && !this.#uncertain && this.#isClean()) this.#taken.giveBack('keep')
     else this.#taken.giveBack(this.#uncertain ? 'condemn' : 'drop')
+  }
+
+  leave(): void {
+    const joined = this.#joined
+    this.#joined = undefined
+    if (joined === undefined || this.#begunAt === undefined) return
+    this.#undoPart(joined, 'keep')
+    this.#left = true
+    const left = leftBehind()
+    this.#life.poison(left)
+    this.#doesNotShare()
+    this.#shares?.leave(left)
   }
 
   poison(error: unknown): void {
@@ -156,6 +215,47 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
 
   get #handle(): SqliteHandle {
     return this.#taken.handle
+  }
+
+  // From here on nothing is done on the connection, which may be another one's by now.
+  #end(): void {
+    this.#released = true
+    this.#joined = undefined
+    this.#life.end()
+  }
+
+  // Whatever was decided in the part was decided on what others have not committed yet.
+  #endPart(joined: SharedCommit, fate: 'keep' | 'discard'): void {
+    const begun = this.#begunAt !== undefined
+    if (begun) this.#noteSlowness()
+    this.#end()
+    const sound = this.#undoPart(joined, fate)
+    const told = this.#sharing?.handOver(false)
+    told?.catch(() => undefined)
+    if (begun && sound) this.#stands = told
+  }
+
+  // False: somebody else has ended the transaction, and what they made of the other parts nobody can tell.
+  #undoPart(joined: SharedCommit, fate: 'keep' | 'discard'): boolean {
+    const error = this.poisoned?.error
+    const raised = signsOf(error).some((sign) => sign.startsWith('SQLITE_'))
+    const open = isStillOpen(this.#handle)
+    if (raised && (fate === 'discard' || !open)) {
+      this.#doesNotShare()
+      joined.undo(error)
+    } else if (!open) {
+      void joined.end()
+      return false
+    } else if (this.#begunAt !== undefined) joined.undoPart()
+    return true
+  }
+
+  #noteSlowness(): void {
+    if (this.#sharing !== undefined && this.#begunAt !== this.#sharing.loopTurns) this.#doesNotShare()
+  }
+
+  #doesNotShare(): void {
+    if (this.#shares !== undefined) this.#context.notShared.add(this.#shares.work)
   }
 
   #isClean(): boolean {
@@ -198,4 +298,8 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>> {
       return whileBusy({ waitMs, clock, random, controls }, isBusy, checked)
     }
   }
+}
+
+function promised(): Receipt {
+  return { durability: 'promised' }
 }

@@ -22,7 +22,7 @@ import {
   openScopes,
   RepriseError,
 } from '../../kernel/index.js'
-import { layerScope, type OpenLayer } from '../../retry/index.js'
+import { layerScope, type OpenLayer, repeatsLeft } from '../../retry/index.js'
 import { transactionLocal } from '../../telemetry/index.js'
 import { watchEffects } from '../effect-guard/channels.js'
 import { transactionScope } from '../open-transaction.js'
@@ -110,7 +110,13 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
   }
   const tooLate = (): unknown => deadlinePassed('in its body', reserveMs)
   try {
-    const wanted = { waitMs: Math.min(connectionWaitMs, limits.leftMs()), readOnly, signal }
+    // A COMMIT is shared at most once, by a body that may run twice: where the others undo it, it runs by itself.
+    const mayShare = engine.sharesCommit === true && number === 1 && settings.attempts > 1 && !readOnly
+    const shares =
+      mayShare && repeatsLeft(layer.allowance) > 0
+        ? { work: keyed?.draft.operation ?? body, leave: (error: unknown): void => limits.leave(error) }
+        : undefined
+    const wanted = { waitMs: Math.min(connectionWaitMs, limits.leftMs()), readOnly, signal, shares }
     const session = engine.acquireAtOnce?.(wanted) ?? (await engine.acquire(wanted))
     progress.session = session
     let fault = reach('transaction.acquired')
@@ -141,8 +147,10 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
       const claimed = isPromiseLike(answer) ? await limits.wait(answer, workEndsAtMs, tooLate) : answer
       const replay = claimed === 'claimed' ? undefined : await meetRecord(session, settings, limits, claimed)
       if (replay !== undefined) {
-        progress.phase = 'done'
         await rollBack(session, settings)
+        const standing = session.stands?.()
+        if (standing !== undefined) await limits.wait(standing, workEndsAtMs, tooLate)
+        progress.phase = 'done'
         return { committed: true, value: replay.value as Result, afterCommit: [] }
       }
       progress.claimed = true
@@ -292,17 +300,26 @@ async function attemptFailed<Handle extends TransactionControls, Result>(
   thrown: unknown,
 ): Promise<FailedAttempt<Result>> {
   const error = thrown instanceof BodyFailed ? thrown.thrown : thrown
-  const { ruling, shown, by } = ruleOn(engine, settings, { phase, poisoned: session?.poisoned, claimed, thrown, error })
+  let ruled = ruleOn(engine, settings, { phase, poisoned: session?.poisoned, claimed, thrown, error })
   const suppressed: unknown[] = []
   if (session !== undefined) {
     session.poison(error)
     // After it: a body that still runs, and goes on when it hears of this, can do nothing more.
     if (thrown instanceof BodyFailed) controls.abort(error)
     // ROLLBACK would have to wait for a step that is still under way, and the caller with it.
-    const sound = ruling.connection === 'keep' && ruling.outcome === 'aborted' && !limits.underWay
+    const { connection, outcome } = ruled.ruling
+    const sound = connection === 'keep' && outcome === 'aborted' && !limits.underWay
     if (sound) suppressed.push(...(await rollBack(session, settings)))
     else session.release('discard')
+    const standing = session.stands?.()
+    if (standing !== undefined) {
+      const tooLate = (): unknown => deadlinePassed('waiting for the COMMIT of others', settings.reserveMs)
+      await limits.wait(standing, limits.workEndsAtMs, tooLate).catch((thrown: unknown) => {
+        ruled = ruleOn(engine, settings, { phase: 'body', poisoned: undefined, claimed: true, thrown, error: thrown })
+      })
+    }
   }
+  const { ruling, shown, by } = ruled
   return {
     committed: false,
     phase,

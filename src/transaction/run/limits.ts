@@ -81,6 +81,11 @@ export class StepLimits {
     })
   }
 
+  /** Ends the wait for the step that is under way, if there is one, with an error. */
+  leave(error: unknown): void {
+    this.#giveUp?.(error)
+  }
+
   /** No further step comes. */
   end(): void {
     this.#giveUp = undefined

@@ -223,15 +223,17 @@ function nextDelayMs<Result>(
   failures: readonly FailedTransaction[],
 ): number | GivenUp {
   const { attempts, backoff, budget, clock, deadline, reserveMs, random, signal } = settings
+  // What others undid says nothing about the call or the store: no budget counts it, and no wait would help.
+  const own = ruling.shared === undefined
   if (signal?.aborted) return 'signal'
   if (ruling.help === 'permanent') return 'permanent'
   // A store that cannot be reached, and a key that another call is at work for, are no bodies that failed.
-  if (ran) budget?.failed(clock.monotonicMs(), number > 1)
+  if (ran && own) budget?.failed(clock.monotonicMs(), number > 1)
   if (begun !== undefined && begun >= attempts) return 'attempts'
   if (begun !== undefined && repeatsLeft(allowance) <= 0) return 'allowance'
-  const delayMs = backoff.delayMs(number, failures.at(-1)?.delayMs ?? 0, random)
+  const delayMs = own ? backoff.delayMs(number, failures.at(-1)?.delayMs ?? 0, random) : 0
   if (clock.monotonicMs() + delayMs >= deadline.expiresAtMs - reserveMs) return 'deadline'
-  if (budget !== undefined && !budget.tryRepeat(clock.monotonicMs())) return 'budget'
+  if (own && budget !== undefined && !budget.tryRepeat(clock.monotonicMs())) return 'budget'
   if (begun !== undefined) allowance.spent += 1
   return delayMs
 }

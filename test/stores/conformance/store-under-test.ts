@@ -24,11 +24,11 @@ export interface StoreUnderTest {
 }
 
 /** A store whose worlds are made in this process. */
-export function inThisProcess(name: string, open: () => Promise<OpenWorld>): StoreUnderTest {
+export function inThisProcess(name: string, open: (subject: ConformanceCase) => Promise<OpenWorld>): StoreUnderTest {
   return {
     name,
     async run(subject) {
-      const world = await open()
+      const world = await open(subject)
       try {
         return await runConformanceCase(subject, world)
       } finally {

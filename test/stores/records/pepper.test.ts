@@ -388,7 +388,7 @@ it.each(worlds.filter(([name]) => !name.includes('callback')))(
 
 const cases = [...keyCases, ...recordCases, ...operationCases]
 const peppered = inThisProcess('sqlite', () =>
-  sqliteWorld((file) => new Libsql(file) as unknown as SqliteHandle, first),
+  sqliteWorld((file) => new Libsql(file) as unknown as SqliteHandle, { pepper: first }),
 )
 
 describe('a store with a pepper does as others do', () => {

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { sqliteClassification } from '../../../src/stores/sqlite/index.js'
 
 it('has a test for every sign that can be produced', () => {
-  const names = ['failing-sync', 'failures', 'locks']
+  const names = ['failing-sync', 'failures', 'locks', 'shared-commit']
   const tests = names.map((name) => readFileSync(new URL(`./${name}.test.ts`, import.meta.url), 'utf8')).join('\n')
   for (const { sign, evidence } of sqliteClassification) {
     if ('triggered' in evidence) expect(tests, sign).toContain(`'${evidence.triggered}'`)

@@ -1,10 +1,8 @@
 // The one COMMIT of SQLite whose outcome nobody knows: its sync fails. Proved with a failure that strace puts into the
 // system call.
 
-import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { demandServer } from '../../servers/missing.js'
-import { bundle, freshFile, rowsIn, start } from './files.js'
+import { bundle, freshFile, rowsIn, start, traced } from './files.js'
 
 const ghosts = (file: string) => rowsIn(file, 'SELECT count(*) FROM item')
 
@@ -16,17 +14,7 @@ async function itemFile(): Promise<string> {
   return file
 }
 
-// Runs the program with every sync of the log counted, and a failure put into one of them or into a write.
-async function run(file: string, then: string, failure?: string) {
-  demandServer('strace')
-  const trace = `${file}.trace`
-  const inject = failure === undefined ? [] : ['-e', `inject=${failure}`]
-  const calls = ['-P', `${file}-wal`, '-e', 'trace=fsync,fdatasync,pwrite64,write']
-  const strace = ['strace', '-f', '-qq', ...calls, ...inject, '-o', trace, process.execPath]
-  const lines = await start('failing-sync.mjs', [await bundle(), file, then], strace).rest()
-  const syncs = readFileSync(trace, 'utf8').match(/sync\(.*/g) ?? []
-  return { lines, syncs: syncs.length, failed: syncs.filter((line) => line.includes('INJECTED')).length }
-}
+const run = (file: string, then: string, failure?: string) => traced('failing-sync.mjs', file, [then], failure)
 
 const failingSync = (number: number | undefined) => `fsync,fdatasync:error=EIO:when=${number}`
 

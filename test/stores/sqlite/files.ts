@@ -1,7 +1,7 @@
 // Files, drivers and other processes for the tests of the store in SQLite.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -12,6 +12,7 @@ import { systemClock, systemRandom } from '../../../src/kernel/index.js'
 import { SqliteEngine } from '../../../src/stores/sqlite/engine.js'
 import { type SqliteClient, type SqliteDomain, type SqliteOptions, sqlite } from '../../../src/stores/sqlite/index.js'
 import { bundleInto } from '../../bundle.js'
+import { demandServer } from '../../servers/missing.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'reprise-sqlite-'))
 const opened: { close(): unknown }[] = []
@@ -123,6 +124,35 @@ export function start(
       return found
     },
   }
+}
+
+/** What a program did under strace: its lines, and the calls that it made on the log. */
+export interface Traced {
+  readonly lines: readonly string[]
+  readonly syncs: number
+  readonly writes: number
+  /** How many syncs a failure was put into. */
+  readonly failed: number
+}
+
+/** Runs a program with every call on the log of its file counted, and a failure put into one of them where asked for. */
+export async function traced(
+  program: string,
+  file: string,
+  args: readonly string[],
+  failure?: string,
+): Promise<Traced> {
+  demandServer('strace')
+  const trace = `${file}.trace`
+  const inject = failure === undefined ? [] : ['-e', `inject=${failure}`]
+  const calls = ['-P', `${file}-wal`, '-e', 'trace=fsync,fdatasync,pwrite64,write']
+  const strace = ['strace', '-f', '-qq', ...calls, ...inject, '-o', trace, process.execPath]
+  const lines = await start(program, [await bundle(), file, ...args], strace).rest()
+  const made = readFileSync(trace, 'utf8')
+  const syncs = made.match(/sync\(.*/g) ?? []
+  const writes = made.match(/write(64)?\(.*/g) ?? []
+  const failed = syncs.filter((line) => line.includes('INJECTED')).length
+  return { lines, syncs: syncs.length, writes: writes.length, failed }
 }
 
 let bundled: Promise<string> | undefined

@@ -4,7 +4,7 @@
 import type { HandleLife, SynchronousSavepointSteps } from '../../../atomicity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
 import type { SavepointTurns } from '../../sql/index.js'
-import { isOpen, type SqliteHandle, signsOf } from '../connection/driver.js'
+import { isStillOpen, type SqliteHandle, signsOf } from '../connection/driver.js'
 import { refuseInside, refuseUnpreparable } from './refusals.js'
 import { type Act, clientStatement, type SqliteClientStatement } from './statement.js'
 
@@ -160,15 +160,6 @@ export function savepointSteps(handle: SqliteHandle): SynchronousSavepointSteps 
       handle.exec(`ROLLBACK TO ${name}`)
       handle.exec(`RELEASE ${name}`)
     },
-  }
-}
-
-// A connection that cannot even tell has no transaction that could be trusted.
-function isStillOpen(handle: SqliteHandle): boolean {
-  try {
-    return isOpen(handle)
-  } catch {
-    return false
   }
 }
 

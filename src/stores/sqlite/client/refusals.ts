@@ -36,6 +36,13 @@ const lookingAlone: ReadonlySet<string> = new Set([
   'user_version',
 ])
 
+let mayDefer = false
+
+/** Whether any body of this process may have put off the check of foreign keys to the end of its transaction. */
+export function mayDeferForeignKeys(): boolean {
+  return mayDefer
+}
+
 // Texts that were looked at and may be prepared; programs have few of them, and looking costs as much as running a
 // small one.
 const mayBePrepared = new Set<string>()
@@ -84,5 +91,6 @@ function refuseSeveral(text: string): void {
 function isLook({ text, words }: { readonly text: string; readonly words: readonly string[] }): boolean {
   const [, first = '', second = ''] = words
   const name = first === 'main' || first === 'temp' ? second : first
+  if (name === 'defer_foreign_keys') mayDefer = true
   return looking.has(name) || (lookingAlone.has(name) && !/[=(]/.test(text))
 }

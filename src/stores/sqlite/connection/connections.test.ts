@@ -75,6 +75,7 @@ describe('connections', () => {
   function connectionsOn(file: string) {
     const opened: Database.Database[] = []
     const connections = new Connections({
+      domain: 'items',
       open: () => {
         const handle = new Database(file)
         opened.push(handle)

@@ -6,10 +6,13 @@ import { type Clock, defined, type Random, RepriseError } from '../../../kernel/
 import { type BusyLimits, whileBusy } from '../../sql/index.js'
 import { isBusy, isOpen, rowsOf, type SqliteHandle } from './driver.js'
 import { LoopTurns } from './loop-turns.js'
+import { SharedCommit } from './shared-commit.js'
 import { forgetStatements } from './statements.js'
 
 /** What the connections are made of. */
 export interface ConnectionsOptions {
+  /** The name of the store, in events. */
+  readonly domain: string
   /** Opens a connection. */
   readonly open: () => SqliteHandle
   /** How many read at once. */
@@ -27,6 +30,26 @@ export interface Taken {
   readonly handle: SqliteHandle
   /** Gives it back: `keep` it, `drop` it, or `condemn` all: a COMMIT failed in a way that leaves frames in the log. */
   giveBack(fate: 'keep' | 'drop' | 'condemn'): void
+  /** How its transaction can share a COMMIT with those of others. Undefined: it reads. */
+  readonly sharing?: Sharing
+}
+
+/** What whoever writes can do with a transaction beside ending it. */
+export interface Sharing {
+  /** The transaction that is open on the connection already, and that it joins. Undefined: none is. */
+  readonly joined: SharedCommit | undefined
+  /** Whether somebody waits for the turn who could join. */
+  readonly wanted: boolean
+  /** How often the event loop was seen to turn. */
+  readonly loopTurns: number
+  /**
+   * In place of `giveBack`: the transaction stays open for who has the next turn, or is committed where nobody waits or
+   * enough have joined.
+   *
+   * @param wrote Whether it has a part in the transaction that is to be committed.
+   * @returns Settled by COMMIT.
+   */
+  handOver(wrote: boolean): Promise<void>
 }
 
 /** Who may have a connection, and for how long to wait. */
@@ -39,6 +62,8 @@ export interface TakeLimits {
   readonly urgent?: boolean
   /** Ends the wait. Default: none. */
   readonly signal?: AbortSignal | undefined
+  /** Asked when its turn has come, and a transaction is open on the connection: whether to join it. Default: never. */
+  readonly joins?: () => boolean
 }
 
 /** All connections of one store in this process. */
@@ -49,6 +74,8 @@ export class Connections {
   readonly #loopTurns: LoopTurns
   readonly #idleReaders: SqliteHandle[] = []
   #writer: SqliteHandle | undefined
+  // The transaction that was left open on the writer. Who has the turn joins it, or ends it before all else.
+  #shared: SharedCommit | undefined
   #condemned = 0
   #healed = 0
 
@@ -66,7 +93,7 @@ export class Connections {
   takeAtOnce({ readOnly, signal }: Pick<TakeLimits, 'readOnly' | 'signal'>): Taken | undefined {
     if (this.#healed !== this.#condemned || this.#loopTurns.due() !== undefined) return undefined
     signal?.throwIfAborted()
-    const handle = readOnly ? this.#idleReaders.at(-1) : this.#writer
+    const handle = readOnly ? this.#idleReaders.at(-1) : this.#shared === undefined ? this.#writer : undefined
     const turn = handle === undefined ? undefined : (readOnly ? this.#reading : this.#writing).tryTake()
     if (handle === undefined || turn === undefined) return undefined
     if (!readOnly) return this.#takenWriter(turn, handle)
@@ -85,7 +112,7 @@ export class Connections {
     const turn = await (limits.readOnly ? this.#reading : this.#writing).take(limits)
     const busy: BusyLimits = { waitMs: endMs - clock.monotonicMs(), clock, random, signal: limits.signal }
     try {
-      return limits.readOnly ? await this.#takeReader(turn, busy) : await this.#takeWriter(turn, busy)
+      return limits.readOnly ? await this.#takeReader(turn, busy) : await this.#takeWriter(turn, busy, limits.joins)
     } catch (error) {
       turn.done()
       throw error
@@ -103,22 +130,52 @@ export class Connections {
   /** Refuses who comes and who waits, waits for those at work, and closes everything. */
   async close(): Promise<void> {
     await Promise.all([this.#writing.close(), this.#reading.close()])
+    await this.#shared?.end()
     this.#closeAll()
   }
 
-  async #takeWriter(turn: Turn, busy: BusyLimits): Promise<Taken> {
+  async #takeWriter(turn: Turn, busy: BusyLimits, joins: TakeLimits['joins']): Promise<Taken> {
+    // Its work begins now, however long ago it asked: from here on the event loop is watched.
+    void this.#loopTurns.due()
+    const shared = this.#shared
+    if (shared?.grows && this.#healed === this.#condemned && joins?.() && this.#writer !== undefined) {
+      return this.#takenWriter(turn, this.#writer, shared)
+    }
+    if (shared !== undefined) await shared.end()
     return this.#takenWriter(turn, await this.#healedWriter(busy))
   }
 
-  #takenWriter(turn: Turn, handle: SqliteHandle): Taken {
+  #takenWriter(turn: Turn, handle: SqliteHandle, joined?: SharedCommit): Taken {
     return {
       handle,
       giveBack: (fate) => {
-        if (fate === 'condemn') this.#condemn()
-        else if (fate === 'drop') this.#dropWriter()
+        this.#end(fate)
         turn.done()
       },
+      sharing: new WriterSharing(joined, this.#writing, this.#loopTurns, (wrote) => {
+        const shared = joined ?? this.#share(handle)
+        const told = shared.add(wrote)
+        if (this.#writing.waiting > 0 && shared.grows) shared.passOn()
+        else void shared.end()
+        turn.done()
+        return told
+      }),
     }
+  }
+
+  #share(handle: SqliteHandle): SharedCommit {
+    const { domain, clock, random } = this.#options
+    const over = (fate: 'keep' | 'drop' | 'condemn'): void => {
+      this.#shared = undefined
+      this.#end(fate)
+    }
+    this.#shared = new SharedCommit({ handle, domain, clock, random, over })
+    return this.#shared
+  }
+
+  #end(fate: 'keep' | 'drop' | 'condemn'): void {
+    if (fate === 'condemn') this.#condemn()
+    else if (fate === 'drop') this.#dropWriter()
   }
 
   async #takeReader(turn: Turn, busy: BusyLimits): Promise<Taken> {
@@ -144,6 +201,7 @@ export class Connections {
     const { waitMs, signal } = busy
     const turn = await this.#writing.take(defined({ waitMs, signal }))
     try {
+      await this.#shared?.end()
       await this.#healedWriter(busy)
     } finally {
       turn.done()
@@ -192,6 +250,29 @@ export class Connections {
       closeQuietly(handle)
       throw error
     }
+  }
+}
+
+// A class: an accessor in an object literal would give each object a shape of its own.
+class WriterSharing implements Sharing {
+  readonly joined: SharedCommit | undefined
+  readonly handOver: (wrote: boolean) => Promise<void>
+  readonly #writing: Turns
+  readonly #loopTurns: LoopTurns
+
+  constructor(joined: SharedCommit | undefined, writing: Turns, loopTurns: LoopTurns, handOver: Sharing['handOver']) {
+    this.joined = joined
+    this.handOver = handOver
+    this.#writing = writing
+    this.#loopTurns = loopTurns
+  }
+
+  get wanted(): boolean {
+    return this.#writing.waiting > 0
+  }
+
+  get loopTurns(): number {
+    return this.#loopTurns.seen
   }
 }
 

@@ -128,6 +128,15 @@ export function isOpen(handle: SqliteHandle): boolean {
   return false
 }
 
+/** The same; a connection that cannot even tell has no transaction that could be trusted. */
+export function isStillOpen(handle: SqliteHandle): boolean {
+  try {
+    return isOpen(handle)
+  } catch {
+    return false
+  }
+}
+
 /**
  * Runs a statement; rows as plain objects, with bytes as `Uint8Array` and whole numbers exact, whatever the driver
  * makes of them.

@@ -11,8 +11,12 @@ const longestMs = 10
 
 /** Watches whether the event loop turns. */
 export class LoopTurns {
+  /** How often it was seen to turn: the same number before and after some work says that it did not, in between. */
+  seen = 0
   readonly #clock: Clock
-  #sinceMs: number | undefined
+  #sinceMs = 0
+  // One for all who wait, so that they go on together: each after a turn of its own would find nobody beside it.
+  #turning: Promise<void> | undefined
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -24,14 +28,12 @@ export class LoopTurns {
    */
   due(): Promise<void> | undefined {
     const nowMs = this.#clock.monotonicMs()
-    if (this.#sinceMs === undefined) {
-      this.#sinceMs = nowMs
-      const turned = (): void => {
-        this.#sinceMs = undefined
-      }
-      void eventLoopTurn().then(turned)
-      return undefined
-    }
-    return nowMs - this.#sinceMs < longestMs ? undefined : eventLoopTurn()
+    if (this.#turning !== undefined) return nowMs - this.#sinceMs < longestMs ? undefined : this.#turning
+    this.#sinceMs = nowMs
+    this.#turning = eventLoopTurn().then(() => {
+      this.#turning = undefined
+      this.seen += 1
+    })
+    return undefined
   }
 }

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 
 const [bundle = '', driver = '', folder = ''] = process.argv.slice(2)
 const load = (/** @type {string} */ name) => import(pathToFileURL(join(bundle, `${name}.js`)).href)
-const { sqliteWorld } = await load('sqlite-world')
+const { isSociable, sqliteWorld } = await load('sqlite-world')
 const { keyCases, operationCases, recordCases, rowCases, runConformanceCase, transactionCases } = await load('testing')
 const say = (/** @type {object} */ line) => console.log(JSON.stringify(line))
 
@@ -21,7 +21,8 @@ probe.close()
 say({ about: `SQLite ${version} on Node ${process.versions.node}` })
 
 for (const subject of [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases]) {
-  const world = await sqliteWorld(open)
+  // Others write at the same time wherever that can be, so that this driver is seen to share a COMMIT too.
+  const world = await sqliteWorld(open, { inCompany: isSociable(subject) })
   try {
     say({ id: subject.id, outcome: await runConformanceCase(subject, world) })
   } catch (error) {
