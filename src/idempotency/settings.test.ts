@@ -63,6 +63,7 @@ describe('a definition that cannot be safe is refused', () => {
     ['fields', { ...sound, fields: { except: ['/a'] } }],
     ['budget', { ...sound, budget: 5 }],
     ['budget', { ...sound, budget: null }],
+    ['budget', { ...sound, budget: 'none' }],
     ['budget', { ...sound, budget: { succeeded: () => undefined } }],
     ['backoff', { ...sound, backoff: 100 }],
     ['backoff', { ...sound, backoff: { baseMs: 5 } }],

@@ -17,9 +17,9 @@ it('is the one that was given, or none', () => {
   const { engine } = world()
   const budget = tokenBudget()
   expect(withBudget(engine, { budget }).budget).toBe(budget)
-  expect(withBudget(engine, { budget: 'none' }).budget).toBe('none')
+  expect(withBudget(engine, { budget: false }).budget).toBe(false)
   expect(memory({ name: 'own', budget }).budget).toBe(budget)
-  expect(memory({ name: 'none', budget: 'none' }).budget).toBeUndefined()
+  expect(memory({ name: 'none', budget: false }).budget).toBeUndefined()
 })
 
 it('is taken from by bodies that failed, and by nothing that failed before', async () => {

@@ -34,7 +34,7 @@ export function budgetFindings(budget: Budget | undefined, nowMs: number): reado
         code: 'BUDGET_NONE',
         severity: 'risk',
         what: 'The transactions of the domain share no budget: in an outage each call of each process makes all of its attempts.',
-        fix: "Leave out budget: 'none', or give a budget of your own.",
+        fix: 'Leave out budget: false, or give a budget of your own.',
       },
     ]
   }

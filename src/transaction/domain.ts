@@ -120,7 +120,7 @@ export function domainOf<Handle extends TransactionControls & Rows>(
   return {
     name: engine.name,
     manifest: engine.manifest,
-    budget: defaults.budget === 'none' ? undefined : defaults.budget,
+    budget: defaults.budget === false ? undefined : defaults.budget,
     transact,
     resolve: async (token, limit = '5s') => {
       refuseInside()

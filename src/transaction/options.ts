@@ -30,11 +30,11 @@ export interface TransactionDefaults {
   /** The wait between attempts. Default `fullJitter({ baseMs: 15, capMs: 500 })`, sized for contention. */
   readonly backoff?: Backoff
   /**
-   * What limits repeats over all transactions that share it; `'none'`: nothing does. Only bodies that ran are counted.
+   * What limits repeats over all transactions that share it; `false`: nothing does. Only bodies that ran are counted.
    * Default: one that all transactions and atomic operations of the domain share, `tokenBudget({ maxTokens: 1000,
    * tokenRatio: 3 })`.
    */
-  readonly budget?: Budget | 'none'
+  readonly budget?: Budget | false
   /**
    * Layers that are not ours and repeat around the transactions or below them: `[{ name: 'gateway', attempts: 2 }]`.
    * They count in the product that is reported. Default: none.

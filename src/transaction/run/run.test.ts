@@ -152,7 +152,7 @@ it('is a commit all the same where a budget throws after it, and tells of that',
   expect([hooks, heard]).toEqual([['ran'], [{ domain: 'scripted', error: broken }]])
 })
 
-it.each([{ budget: {} }, { budget: 5 }, { backoff: {} }, { backoff: 5 }])(
+it.each([{ budget: {} }, { budget: 5 }, { budget: 'none' }, { backoff: {} }, { backoff: 5 }])(
   'refuses what is no budget and no backoff before anything is opened: %j',
   async (options) => {
     const { db, engine } = world()

@@ -112,8 +112,8 @@ export function readTransactionOptions(
   const budget = options.budget === undefined ? defaults.budget : options.budget
   const { succeeded, failed, tryRepeat } = Object(budget) as Partial<Budget>
   const counts = [succeeded, failed, tryRepeat].every((method) => typeof method === 'function')
-  if (budget !== undefined && budget !== 'none' && !counts) {
-    throw (refuse ?? invalid)('budget', "It is made by tokenBudget(…) or ratioBudget(…), or is 'none'.")
+  if (budget !== undefined && budget !== false && !counts) {
+    throw (refuse ?? invalid)('budget', 'It is made by tokenBudget(…) or ratioBudget(…), or is false.')
   }
   const foreignLayers = options.foreignLayers ?? defaults.foreignLayers ?? []
   if (!areForeignLayers(foreignLayers)) {
@@ -128,7 +128,7 @@ export function readTransactionOptions(
     foreignLayers,
     own: layersWith(attempts, foreignLayers),
     backoff: backoffOf(options.backoff ?? defaults.backoff, refuse),
-    budget: budget === 'none' ? undefined : budget,
+    budget: budget === false ? undefined : budget,
   }
 }
 

@@ -84,7 +84,7 @@ it('holds many callers that fail without end to the budget, transactions and ope
   }
   expect(await db.doctor()).toContainEqual(expect.objectContaining({ code: 'BUDGET_SPENT', severity: 'risk' }))
   bodies = 0
-  await rejection(db.transact(failing, { budget: 'none' }))
+  await rejection(db.transact(failing, { budget: false }))
   expect(bodies).toBe(8)
   while (db.budget?.full === false) await db.transact(() => 1)
   bodies = 0
@@ -94,7 +94,7 @@ it('holds many callers that fail without end to the budget, transactions and ope
 })
 
 it('is switched off by a word, and the doctor says so', async () => {
-  const db = postgres({ pool: world.pool, name: 'unlimited', budget: 'none' })
+  const db = postgres({ pool: world.pool, name: 'unlimited', budget: false })
   expect(db.budget).toBeUndefined()
   expect(await db.doctor()).toContainEqual(expect.objectContaining({ code: 'BUDGET_NONE', severity: 'risk' }))
 })
