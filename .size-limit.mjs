@@ -26,7 +26,7 @@ const limits = {
   './kernel': '15.9 kB',
   './retry': '19.5 kB',
   './simulator': '9.1 kB',
-  './stores/callback': '63.6 kB',
+  './stores/callback': '73.6 kB',
   './stores/memory': '52.7 kB',
   './stores/postgres': '73.1 kB',
   './stores/sqlite': '67.9 kB',

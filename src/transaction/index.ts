@@ -4,7 +4,7 @@
 export { budgetFindings, withBudget } from './budget.js'
 export { transactionClassifier } from './classifier.js'
 export { type Domain, domainOf, type TransactionOutcome } from './domain.js'
-export { allowEffect, effect, effectGuard, refuseUnseen } from './effect-guard/effect.js'
+export { allowEffect, type Effect, effect, effectGuard, refuseUnseen } from './effect-guard/effect.js'
 export {
   type FailedTransaction,
   type GivenUp,

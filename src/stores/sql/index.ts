@@ -45,7 +45,6 @@ export {
   type Condition,
   claimCells,
   forgettable,
-  markerName,
   outcomePlaces,
   type Query,
   RecordStatements,

@@ -70,8 +70,8 @@ export function effect(name: string): void {
 }
 
 /**
- * The same as {@link refuseEffect} for an effect that no channel tells of: one that may leave is taken note of here. It
- * is refused under the guard and where the domain's `effects` is `'poison'`.
+ * Judges an effect that no channel of Node tells of, before it leaves: the error to refuse it with, or undefined, and
+ * then it is taken note of. It is refused under the guard and where the domain's `effects` is `'poison'`. For stores.
  */
 export function refuseUnseen(look: () => Effect | undefined): RepriseError | undefined {
   const transaction = openTransaction()

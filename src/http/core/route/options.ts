@@ -130,25 +130,18 @@ export interface AtomicRouteOptions<Native, Input, Who extends Principal = Princ
 /**
  * Options of a leased route. One that does not say what is done where its effect may have happened does not compile.
  */
-export type LeasedRouteOptions<Native, Input, Who extends Principal = Principal> = LeasedRouteMembers<
-  Native,
-  Input,
-  Who
-> &
-  Recoverable
-
-interface LeasedRouteMembers<Native, Input, Who extends Principal>
-  extends RouteOptions<Native, Input, Who>,
-    Pick<
-      LeasedOptions<Arrival<Native, Input>, Answer, 'answer'>,
-      'margin' | 'leftForCall' | 'classify' | 'lookAfter' | 'foreignLayers'
-    > {
-  /**
-   * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. What `fn` finds
-   * out is an answer, as a handler would return it: `happened(reply(201, …))`; the request it gets is the one that
-   * asks, and undefined in a sweep. Mandatory unless the effect is declared `repeatable`.
-   */
-  readonly recover?: Recover<Arrival<Native, Input>, Answered | AnswerJson, 'answer'>
-  /** How long a claim lives without a heartbeat. Default `'30s'`. */
-  readonly lease?: Duration
-}
+export type LeasedRouteOptions<Native, Input, Who extends Principal = Principal> = RouteOptions<Native, Input, Who> &
+  Pick<
+    LeasedOptions<Arrival<Native, Input>, Answer, 'answer'>,
+    'margin' | 'leftForCall' | 'classify' | 'lookAfter' | 'foreignLayers'
+  > &
+  Recoverable & {
+    /**
+     * What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. What `fn` finds
+     * out is an answer, as a handler would return it: `happened(reply(201, …))`; the request it gets is the one that
+     * asks, and undefined in a sweep. Mandatory unless the effect is declared `repeatable`.
+     */
+    readonly recover?: Recover<Arrival<Native, Input>, Answered | AnswerJson, 'answer'>
+    /** How long a claim lives without a heartbeat. Default `'30s'`. */
+    readonly lease?: Duration
+  }
