@@ -58,7 +58,7 @@ function faulty(records: Records, fault: (method: keyof Records, nth: number) =>
   const counts = new Map<string, number>()
   return new Proxy(records, {
     get(target, method: keyof Records) {
-      if (method === 'inspection') return target.inspection
+      if (typeof target[method] !== 'function') return target[method]
       return async (...args: unknown[]) => {
         const nth = (counts.get(method) ?? 0) + 1
         counts.set(method, nth)
