@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { RepriseError } from '../kernel/index.js'
-import { codesIn, errorsIn } from './error-codes.js'
+import { codesIn, errorsIn, lockEvidenceIn } from './error-codes.js'
 
 const error = (members: object, cause?: unknown): Error => Object.assign(new Error('x', { cause }), members)
 
@@ -40,4 +40,17 @@ describe('errorsIn', () => {
     round.cause = round
     expect([...errorsIn(round)].length).toBeLessThan(100)
   })
+})
+
+describe('lockEvidenceIn', () => {
+  const evidence = [{ cause: 'batch', sentence: 'Session 7 has the whole table item locked.' }]
+  const timedOut = (told: object) => Object.assign(new RepriseError('LOCK_TIMEOUT', 'x'), told)
+
+  it.each<[string, unknown, unknown]>([
+    ['a lock time-out', timedOut({ evidence }), evidence],
+    ['one that was wrapped', error({}, timedOut({ evidence })), evidence],
+    ['one that has none', timedOut({ evidence: [] }), undefined],
+    ['one of a store that tells nothing', timedOut({}), undefined],
+    ['a stranger’s error', error({ evidence }), undefined],
+  ])('of %s', (_name, given, found) => expect(lockEvidenceIn(given)).toEqual(found))
 })

@@ -1,6 +1,7 @@
 // What an error of a database says of itself, through everything that wraps it.
 
 import { defined, isRepriseError } from '../kernel/index.js'
+import type { LockEvidence } from './rows/rows.js'
 
 /** An error and those inside it, outermost first. A cycle ends it. */
 export function* errorsIn(error: unknown): Generator<Readonly<Record<string, unknown>>> {
@@ -46,4 +47,13 @@ export function codesIn(error: unknown): ErrorCodes {
     if (typeof code === 'string' && code !== sqlState && shapeOfCode.test(code)) driverCode ??= code
   }
   return defined({ sqlState, driverCode })
+}
+
+/** What a lock time-out says of its causes, through what wraps it; undefined: nothing. Pure. */
+export function lockEvidenceIn(error: unknown): readonly LockEvidence[] | undefined {
+  for (const found of errorsIn(error)) {
+    const { evidence } = found as { readonly evidence?: readonly LockEvidence[] }
+    if (isRepriseError(found, 'LOCK_TIMEOUT') && evidence !== undefined && evidence.length > 0) return evidence
+  }
+  return undefined
 }

@@ -12,7 +12,7 @@ export type {
   Trace,
   TransactionControls,
 } from './engine.js'
-export { codesIn, type ErrorCodes, errorsIn } from './error-codes.js'
+export { codesIn, type ErrorCodes, errorsIn, lockEvidenceIn } from './error-codes.js'
 export type { Finding } from './finding.js'
 export { TransactionHandle } from './handle.js'
 export {
@@ -86,6 +86,7 @@ export type {
   Blocker,
   ColumnValue,
   InsertedOnce,
+  LockEvidence,
   LockOptions,
   Match,
   Row,

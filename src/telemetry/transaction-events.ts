@@ -25,6 +25,11 @@ export interface TransactionAttemptEvent {
    * absent where there is none beside the SQLSTATE.
    */
   readonly driverCode?: string
+  /**
+   * What speaks for each of the usual causes of lock time-outs, where they repeat and the store can tell. `cause` is
+   * `long-transaction`, `missing-index`, `lock-order`, `batch` or `pool`. Absent: nothing, or it is no lock time-out.
+   */
+  readonly evidence?: readonly { readonly cause: string; readonly sentence: string }[]
   /** Whether somebody should be woken: also where the outcome stayed unknown. */
   readonly alarm: boolean
   /** The wait before the next attempt, in ms; absent when there is none. */

@@ -107,6 +107,18 @@ export interface Blocker {
   readonly application: string
 }
 
+/** Something that speaks for a usual cause of repeated lock time-outs; not a proof of it. */
+export interface LockEvidence {
+  /**
+   * A transaction that stays open for long; a statement that reads, and so locks or holds locks, for want of an index;
+   * locks that are taken in different orders; a transaction over many rows or a whole table beside the traffic; a pool
+   * larger than the server bears.
+   */
+  readonly cause: 'long-transaction' | 'missing-index' | 'lock-order' | 'batch' | 'pool'
+  /** What was seen, for people: sessions, tables, numbers. Never a statement or a value. */
+  readonly sentence: string
+}
+
 /** Repeatable writes inside a transaction. */
 export interface Rows {
   /**

@@ -1,10 +1,10 @@
 // PostgreSQL as an engine: sessions out of a pool, what errors mean, and what became of a transaction.
 
-import type { AcquireLimits, Blocker, Engine, Records } from '../../atomicity/index.js'
+import type { AcquireLimits, Engine, Records } from '../../atomicity/index.js'
 import type { Pepper } from '../../identity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
 import { SqlRecords } from '../sql/index.js'
-import { blockersOf } from './asking/lock-report.js'
+import { LockReports } from './asking/lock-report.js'
 import { resolveTrace } from './asking/resolve.js'
 import { classifyPostgres } from './classification.js'
 import type { Connections } from './connection/connections.js'
@@ -44,11 +44,11 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
     throw new RepriseError('ARGUMENT_INVALID', 'A domain needs a name.')
   }
   const statements = new ClaimStatements(schema)
-  const blockers = (pid: string): Promise<readonly Blocker[]> => blockersOf(connections, pid)
+  const locks = new LockReports(connections, clock)
   return {
     name,
     manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
-    acquire: sessionsOn(connections, { clock, statements, bind, resolvesUnkeyed, blockers, connections }),
+    acquire: sessionsOn(connections, { clock, statements, bind, resolvesUnkeyed, locks, connections }),
     records: new SqlRecords(
       schema.statements,
       new StatementRunner({ domain: name, connections, clock, connectionWaitMs }),

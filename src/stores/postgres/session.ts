@@ -29,6 +29,7 @@ import {
   type SqlExecutor,
   seenIn,
 } from '../sql/index.js'
+import type { LockReports } from './asking/lock-report.js'
 import { isUnreplicated, type NoticeSource } from './asking/replicated.js'
 import { askAll, askNumber, takeTrace, unreadableBackend } from './asking/trace.js'
 import { isServerError, signsOf } from './classification.js'
@@ -49,8 +50,8 @@ export interface SessionContext<Bound> {
   readonly bind: Bind<Bound>
   /** Whether transactions without a key take their trace with BEGIN. */
   readonly resolvesUnkeyed: boolean
-  /** Tells who blocks a backend. */
-  readonly blockers: (pid: string) => Promise<readonly Blocker[]>
+  /** Tells who blocks a backend, and why. */
+  readonly locks: LockReports
   /** Where the connection came from. */
   readonly connections: Pick<Connections, 'leave' | 'demandNewest'>
 }
@@ -95,7 +96,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     this.#client = client
     this.#context = context
     this.#connection = knownConnection(client)
-    this.#wire = new Wire({ client, life: this.life, clock: context.clock, blockers: context.blockers })
+    this.#wire = new Wire({ client, life: this.life, clock: context.clock, locks: context.locks })
     client.on('error', this.#onError)
   }
 
@@ -239,7 +240,10 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   #withBlockers(error: unknown): unknown {
     if (!(error instanceof LockTimeoutError)) return error
     if (error.blockers.length > 0) this.#blockers.splice(0, this.#blockers.length, ...error.blockers)
-    else if (this.#blockers.length > 0) return new LockTimeoutError(error.cause, [...this.#blockers])
+    else if (this.#blockers.length > 0) {
+      const evidence = this.#context.locks.evidenceFor(this.#blockers, this.#lockWaitMs)
+      return new LockTimeoutError(error.cause, [...this.#blockers], evidence)
+    }
     return error
   }
 

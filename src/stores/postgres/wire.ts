@@ -11,6 +11,7 @@ import {
   type SavepointTurns,
   savepointTurns,
 } from '../sql/index.js'
+import type { LockReports } from './asking/lock-report.js'
 import { endsConnection, signsOf } from './classification.js'
 import type { PostgresAnswer, PostgresPoolClient } from './options.js'
 
@@ -19,8 +20,8 @@ export interface WireParts {
   readonly client: PostgresPoolClient
   readonly life: HandleLife
   readonly clock: Clock
-  /** Tells who blocks a backend. */
-  readonly blockers: (pid: string) => Promise<readonly Blocker[]>
+  /** Tells who blocks a backend, and why. */
+  readonly locks: LockReports
 }
 
 /** The way of the statements of one transaction. */
@@ -213,8 +214,17 @@ export class Wire {
 
   async #lockShown(error: unknown, watch: LockWatch | undefined): Promise<unknown> {
     // One that waited in the queue is refused with the error of the one before it.
-    const lockTimeout = signsOf(error).includes('55P03') && !(error instanceof LockTimeoutError)
-    return lockTimeout ? new LockTimeoutError(error, (await watch?.report) ?? []) : error
+    if (error instanceof LockTimeoutError) return error
+    const { locks, life } = this.#parts
+    const signs = signsOf(error)
+    if (signs.includes('40P01') && life.poisoned?.error !== error) locks.deadlocked()
+    if (!signs.includes('55P03')) return error
+    // Without a question half-way it did not wait, as with NOWAIT, or too short.
+    if (watch?.report === undefined) return new LockTimeoutError(error, [])
+    const blockers = await watch.report
+    const evidence = locks.evidenceFor(blockers, watch.waitMs)
+    locks.timedOut(watch.waitMs)
+    return new LockTimeoutError(error, blockers, evidence)
   }
 
   #readOnlyShown(error: unknown): unknown {
@@ -226,12 +236,12 @@ export class Wire {
   #watchLocks(): LockWatch | undefined {
     const { pid, lockWaitMs } = this
     if (pid === undefined || lockWaitMs < shortestReportedMs) return undefined
-    const { clock, blockers } = this.#parts
+    const { clock, locks } = this.#parts
     const ask = (): void => {
-      watch.report = blockers(pid)
+      watch.report = locks.blockersOf(pid, lockWaitMs)
     }
     const cancel = clock.setTimer(lockWaitMs / 2, ask, { keepAlive: false })
-    const watch: LockWatch = { report: undefined, cancel }
+    const watch: LockWatch = { report: undefined, waitMs: lockWaitMs, cancel }
     return watch
   }
 }
@@ -243,6 +253,8 @@ const shortestReportedMs = 20
 
 interface LockWatch {
   report: Promise<readonly Blocker[]> | undefined
+  /** How long the wait may take in all. */
+  readonly waitMs: number
   readonly cancel: CancelTimer
 }
 

@@ -1,6 +1,6 @@
 // What sessions refuse and fail with, whatever the engine.
 
-import type { Blocker } from '../../atomicity/index.js'
+import type { Blocker, LockEvidence } from '../../atomicity/index.js'
 import { defined, RepriseError } from '../../kernel/index.js'
 
 /** A statement waited for a lock as long as it may. The engine's own error is its cause. */
@@ -12,17 +12,25 @@ export class LockTimeoutError extends RepriseError {
    * connection to ask on, or the engine has no way to ask.
    */
   readonly blockers: readonly Blocker[]
+  /**
+   * What speaks for each of the usual causes, where lock time-outs of the domain repeat and the engine can tell: from
+   * the second one within a minute on, at most 10 seconds old. Empty: nothing, or it could not be found out.
+   */
+  readonly evidence: readonly LockEvidence[]
 
-  constructor(cause: unknown, blockers: readonly Blocker[]) {
+  constructor(cause: unknown, blockers: readonly Blocker[], evidence: readonly LockEvidence[] = []) {
     const who = blockers.length === 0 ? '' : ` ${blockers.length} other session(s) stood before it.`
     const since = blockers.flatMap(({ openSinceMs }) => openSinceMs ?? [])
     // Of several, the one that was there first has the lock.
     const openSinceMs = since.length === 0 ? undefined : Math.min(...since)
-    super('LOCK_TIMEOUT', `A statement waited too long for a lock.${who}`, {
+    const causes = [...new Set(evidence.map(({ cause }) => cause))].join(', ')
+    const why = causes === '' ? '' : ` There is evidence for: ${causes}.`
+    super('LOCK_TIMEOUT', `A statement waited too long for a lock.${who}${why}`, {
       cause,
       details: { blockers: blockers.length, ...defined({ openSinceMs }) },
     })
     this.blockers = blockers
+    this.evidence = evidence
   }
 }
 

@@ -1,7 +1,7 @@
 // The runner: repeats whole transactions, never a statement, never from inside an open one, never after an outcome
 // nobody knows.
 
-import type { Engine, TransactionControls } from '../../atomicity/index.js'
+import { type Engine, lockEvidenceIn, type TransactionControls } from '../../atomicity/index.js'
 import { type Deadline, defined, inTime, isRepriseError, sleep, systemClock, systemRandom } from '../../kernel/index.js'
 import { currentLayer, markSpent, meet, type OpenLayer, repeatsLeft } from '../../retry/index.js'
 import { afterCommitFailed, transactionAttempt, transactionResolved } from '../../telemetry/index.js'
@@ -261,7 +261,7 @@ function announce(domain: string, settings: CallSettings, failure: FailedTransac
     // An outcome that stayed unknown is an intent that somebody has to settle.
     alarm: ruling.alarm || stop === 'unknown',
     ...namesOf(settings),
-    ...defined({ sqlState, driverCode, delayMs, stop }),
+    ...defined({ sqlState, driverCode, evidence: lockEvidenceIn(failure.error), delayMs, stop }),
   })
 }
 

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../../testing/index.js'
 import { type Connections, knownConnection } from '../connection/connections.js'
 import type { PostgresAnswer, PostgresPoolClient } from '../options.js'
-import { blockersOf } from './lock-report.js'
+import { evidenceIn } from './lock-evidence.js'
+import { LockReports } from './lock-report.js'
 import { resolveTrace } from './resolve.js'
 import { takeTrace } from './trace.js'
 
@@ -86,17 +87,64 @@ describe('resolving', () => {
 })
 
 describe('the report of a lock', () => {
+  const nobody: Connections = {
+    spare: async () => undefined,
+    most: 10,
+    take: () => Promise.reject(new Error('not asked')),
+    leave() {},
+    demandNewest() {},
+    close() {},
+  }
+
   it('is empty where no connection is to spare, or the question fails', async () => {
-    const nobody: Connections = {
-      spare: async () => undefined,
-      take: () => Promise.reject(new Error('not asked')),
-      leave() {},
-      demandNewest() {},
-      close() {},
-    }
-    expect(await blockersOf(nobody, '1')).toEqual([])
-    const { client, released } = scripted(() => new Error('busy'))
-    expect(await blockersOf({ ...nobody, spare: async () => client }, '1')).toEqual([])
-    expect(released).toEqual([true])
+    expect(await new LockReports(nobody, manualClock()).blockersOf('1', 1_000)).toEqual([])
+    const { client } = scripted(() => new Error('busy'))
+    const left: unknown[] = []
+    const connections = { ...nobody, spare: async () => client, leave: (one: unknown) => void left.push(one) }
+    expect(await new LockReports(connections, manualClock()).blockersOf('1', 1_000)).toEqual([])
+    expect(left).toEqual([client])
   })
+
+  it('looks for causes from the second time-out within a minute on, and every ten seconds', async () => {
+    const clock = manualClock()
+    const { client, texts } = scripted(() => [])
+    const reports = new LockReports({ ...nobody, spare: async () => client }, clock)
+    const looks = async (waitMs = 1_000) => {
+      await reports.blockersOf('1', waitMs)
+      return texts.filter((text) => text.startsWith('BEGIN')).length
+    }
+    expect(await looks()).toBe(0)
+    reports.timedOut(99)
+    expect(await looks()).toBe(0)
+    reports.timedOut(1_000)
+    expect(await looks(99)).toBe(0)
+    expect([await looks(), await looks()]).toEqual([1, 1])
+    await clock.advance(10_000)
+    expect([await looks(), await looks()]).toEqual([2, 2])
+    await clock.advance(60_000)
+    expect(await looks()).toBe(2)
+  })
+})
+
+describe('what speaks for the causes of lock time-outs', () => {
+  const calm = { session: '7', state: 'active', openMs: 900, stateMs: 5, waitsForUs: false, rows: 2 }
+  const facts = { sessions: [{ ...calm, table: null, mode: null }], scans: [], clients: 79, places: 100 }
+  const wait = { pid: '1', waitMs: 300, deadlocks: 0, poolMax: 100 }
+  const causes = (session: object, about: object = {}, beside: object = {}) =>
+    evidenceIn(
+      { ...facts, sessions: facts.sessions.map((one) => ({ ...one, ...session })), ...about },
+      { ...wait, ...beside },
+    ).map(({ cause }) => cause)
+
+  it.each([
+    ['nothing of what is usual', causes({}), []],
+    ['a transaction open for a second', causes({ openMs: 1_000 }), ['long-transaction']],
+    ['one that is not open for as long as the wait', causes({ openMs: 1_999 }, {}, { waitMs: 2_000 }), []],
+    ['one that the role may not see', causes({ openMs: null, state: null, stateMs: null }), []],
+    ['a circle', causes({ waitsForUs: true }), ['lock-order']],
+    ['deadlocks', causes({}, {}, { deadlocks: 2 }), ['lock-order']],
+    ['three rows', causes({ rows: 3 }), ['batch']],
+    ['a server that is nearly full', causes({}, { clients: 80 }), ['pool']],
+    ['a pool that is larger than the server', causes({}, {}, { poolMax: 101 }), ['pool']],
+  ])('%s', (_what, found, expected) => expect(found).toEqual(expected))
 })

@@ -28,6 +28,8 @@ export interface Connections {
   take(limits: Omit<AcquireLimits, 'readOnly'>): Promise<PostgresPoolClient>
   /** A connection that can be had without making anybody wait, or undefined. */
   spare(limits: Omit<AcquireLimits, 'readOnly'>): Promise<PostgresPoolClient | undefined>
+  /** The most connections that the pool makes. */
+  readonly most: number
   /** Destroys a connection that has not answered. Its place counts as taken until its process on the server is gone. */
   leave(client: PostgresPoolClient): void
   /** Refuses with TIMELINE_PASSED a server that was replaced by another one, and remembers the newest timeline. */
@@ -88,8 +90,7 @@ function listenToPool(pool: PostgresPool): () => void {
 export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
   refuseOther(pool)
   // A pool takes its listener off a connection while it is in use, and an error event that nobody listens to ends the
-  // process: in the very moment in which a commit is lost. The operations themselves fail too, so nothing is hidden
-  // here.
+  // process, just when a commit is lost. The operations themselves fail too, so nothing is hidden here.
   const leavePool = listenToPool(pool)
   const state = stateOf(pool)
   const leave = (client: PostgresPoolClient): void => {
@@ -147,6 +148,7 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
       const free = pool.idleCount > 0 || pool.totalCount < mostOf(pool)
       return free && !isCrowded(pool, state, takenOf(pool)) && pool.waitingCount === 0 ? take(limits) : undefined
     },
+    most: mostOf(pool),
     leave,
     demandNewest: (server) => demandNewest(state, server),
     close() {
