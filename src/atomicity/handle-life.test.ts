@@ -43,8 +43,6 @@ it('does not let an error be swallowed inside a savepoint', async () => {
   const steps = recorder()
   await expect(life.savepoint(steps, () => life.failed(boom))).rejects.toBe(boom)
   expect(steps.calls).toEqual(['open reprise_1', 'undo reprise_1'])
-  expect(() => life.savepointSync(steps, () => life.failed(boom))).toThrow(boom)
-  expect(steps.calls.slice(2)).toEqual(['open reprise_2', 'undo reprise_2'])
 })
 
 it('nests savepoints: an error in the inner one leaves the outer one whole', async () => {
@@ -72,14 +70,6 @@ it('is poisoned by savepoints that cross', async () => {
   endSecond()
   await expect(second).rejects.toMatchObject({ code: 'SAVEPOINT_ORDER' })
   expect(steps.calls).toEqual(['open reprise_1', 'open reprise_2'])
-})
-
-it('undoes synchronous work that returns a promise', () => {
-  const life = handleLife()
-  const steps = recorder()
-  expect(() => life.savepointSync(steps, async () => 1)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
-  expect(steps.calls).toEqual(['open reprise_1', 'undo reprise_1'])
-  expect(life.savepointSync(steps, () => 2)).toBe(2)
 })
 
 it('is poisoned by a savepoint that cannot be opened or undone', async () => {

@@ -84,11 +84,6 @@ export interface HandleLife {
    * Runs the work inside a savepoint, and undoes it where the work fails or an error of the engine was swallowed in it.
    */
   savepoint<Result>(steps: SavepointSteps, work: () => PromiseLike<Result> | Result): Promise<Result>
-  /**
-   * The same for work that does not await; a promise as its result is refused with ARGUMENT_INVALID, and the work
-   * undone.
-   */
-  savepointSync<Result>(steps: SynchronousSavepointSteps, work: () => Result): Result
   /** Opens a savepoint that another call ends. One that is open when the body has returned keeps it from committing. */
   mark(steps: SynchronousSavepointSteps): SavepointMark
   mark(steps: SavepointSteps): SavepointMark | Promise<SavepointMark>
@@ -293,27 +288,6 @@ class Life implements HandleLife {
     )
   }
 
-  savepointSync<Result>(steps: SynchronousSavepointSteps, work: () => Result): Result {
-    const level = this.#newLevel()
-    this.#stepSync(() => steps.open(level.name))
-    this.#levels.push(level)
-    let result: Result
-    try {
-      result = work()
-      refusePromise(result)
-    } catch (error) {
-      if (this.#isSound(level)) this.#stepSync(() => steps.undo(level.name))
-      this.#leave(level)
-      throw error
-    }
-    const { failure } = level
-    if (this.#isSound(level)) {
-      this.#stepSync(() => (failure === undefined ? steps.release(level.name) : steps.undo(level.name)))
-    }
-    this.#leave(level)
-    return this.#resultOf(failure, result)
-  }
-
   #newLevel(): Level {
     this.check()
     this.#opened += 1
@@ -378,9 +352,4 @@ const mostCauses = 10
 
 function handleOver(): RepriseError {
   return new RepriseError('TRANSACTION_OVER', 'The transaction has ended; its handle cannot be used.')
-}
-
-function refusePromise(result: unknown): void {
-  if (typeof (result as { readonly then?: unknown } | null | undefined)?.then !== 'function') return
-  throw new RepriseError('ARGUMENT_INVALID', 'This work cannot await; use tx.savepoint for work that does.')
 }

@@ -59,6 +59,7 @@ export {
   listOfValues,
   refuseTransactionStatements,
   statementsOf,
+  transactionRefusal,
   transactionStatementIn,
   writeIn,
 } from './statements.js'

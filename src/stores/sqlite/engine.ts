@@ -15,13 +15,13 @@ import type { SqliteOptions } from './options.js'
 import { SqliteRecordRunner } from './records/record-runner.js'
 import { SqliteSession } from './session.js'
 
-/** What the engine is made of: the options that concern it, with `bind`, time and chance filled in. */
+/** What the engine is made of: the options that concern it, with time and chance filled in. */
 export type SqliteEngineOptions<Bound> = Pick<SqliteOptions<Bound>, 'name'> &
   Partial<
     Loose<Pick<SqliteOptions<Bound>, 'open' | 'file' | 'prefix' | 'pepper' | 'readers' | 'queue' | 'sharedCommit'>>
   > & {
-    /** Makes what the body works with. */
-    readonly bind: Bind<Bound>
+    /** Makes what the body works with. Undefined: that is the client. */
+    readonly bind: Bind<Bound> | undefined
     readonly clock: Clock
     readonly random: Random
     /** The longest wait for a turn, in ms. Default 1,000. */

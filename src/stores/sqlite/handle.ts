@@ -3,6 +3,7 @@
 
 import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
 import {
+  InnerTransactions,
   type SavepointTurns,
   type SqlAnswer,
   type SqlDialect,
@@ -11,7 +12,8 @@ import {
   sqliteDialect,
   sqlRows,
 } from '../sql/index.js'
-import { actOn, clientOf, type SqliteClient, savepointSteps } from './client/client.js'
+import { type Acting, actOn, clientOf, type SqliteClient, savepointSteps } from './client/client.js'
+import { refuseOtherModes } from './client/refusals.js'
 import { type Act, answerOf } from './client/statement.js'
 import type { SqliteHandle } from './connection/driver.js'
 
@@ -38,42 +40,47 @@ export function sqliteHandle<Bound>(
   connection: { readonly handle: SqliteHandle; readonly readOnly: boolean },
   life: HandleLife,
   controls: TransactionControls,
-  bind: Bind<Bound>,
+  bind: Bind<Bound> | undefined,
 ): SqliteTransaction<Bound> {
   return new Handle(connection, life, controls, bind)
 }
 
 class Handle<Bound> extends TransactionHandle implements SqliteTransaction<Bound> {
   readonly db: Bound
-  readonly #handle: SqliteHandle
-  readonly #life: HandleLife
-  readonly #turns: SavepointTurns
+  readonly #acting: Acting
   readonly #executor: Executor
 
   constructor(
     { handle, readOnly }: { readonly handle: SqliteHandle; readonly readOnly: boolean },
     life: HandleLife,
     controls: TransactionControls,
-    bind: Bind<Bound>,
+    bind: Bind<Bound> | undefined,
   ) {
-    const turns = savepointTurns(life)
-    const act = actOn(handle, life, turns, readOnly)
-    const executor = new Executor(handle, life, turns, act)
+    const inner = new InnerTransactions(life, savepointSteps(handle), refuseOtherModes)
+    const acting: Acting = { handle, life, turns: savepointTurns(life), inner, readOnly }
+    const executor = new Executor(acting)
     super(controls, life, () => sqlRows(executor))
-    this.#handle = handle
-    this.#life = life
-    this.#turns = turns
+    this.#acting = acting
     this.#executor = executor
-    this.db = bind(clientOf(handle, life, turns, act))
+    const client = clientOf(acting, bind !== undefined)
+    // The type of tx.db is the client where there is no bind.
+    this.db = bind === undefined ? (client as Bound) : bind(client)
   }
 
   query<Result>(text: string, values: readonly unknown[] = []): Promise<{ rows: Result[]; rowCount: number }> {
-    return this.#life.call(() => this.#executor.runSoon(text, values)) as Promise<{ rows: Result[]; rowCount: number }>
+    return this.#acting.life.call(() => this.#executor.runSoon(text, values)) as Promise<{
+      rows: Result[]
+      rowCount: number
+    }>
   }
 
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {
-    const run = (): Promise<Result> => this.#turns.enter(() => this.#life.savepoint(savepointSteps(this.#handle), work))
-    return this.#life.call(run, 'poisoned')
+    const { handle, life, turns, inner } = this.#acting
+    const run = async (): Promise<Result> => {
+      inner.demand(undefined)
+      return life.savepoint(savepointSteps(handle), work)
+    }
+    return life.call(() => turns.enter(run), 'poisoned')
   }
 }
 
@@ -84,11 +91,11 @@ class Executor implements SqlExecutor {
   readonly #turns: SavepointTurns
   readonly #act: Act
 
-  constructor(handle: SqliteHandle, life: HandleLife, turns: SavepointTurns, act: Act) {
-    this.#handle = handle
-    this.#life = life
-    this.#turns = turns
-    this.#act = act
+  constructor(acting: Acting) {
+    this.#handle = acting.handle
+    this.#life = acting.life
+    this.#turns = acting.turns
+    this.#act = actOn(acting)
   }
 
   /** The same without a promise where nothing has to be waited for. */

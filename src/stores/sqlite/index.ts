@@ -63,10 +63,8 @@ export function sqlite(options: SqliteOptions<SqliteClient> & { readonly bind?: 
 export function sqlite<Bound>(options: SqliteOptions<Bound> & { readonly bind: Bind<Bound> }): SqliteDomain<Bound>
 export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
-  const { name, open, file, prefix, pepper, readers, queue, sharedCommit, ...rest } = options
+  const { name, open, file, bind, prefix, pepper, readers, queue, sharedCommit, ...rest } = options
   const { clock = systemClock, random = systemRandom, ...defaults } = rest
-  // Without bind, the overloads say that Bound is the client.
-  const bind = options.bind ?? ((client: SqliteClient) => client as unknown as Bound)
   const connectionWaitMs = durationMs(defaults.connectionWait ?? '1s')
   const given = { name, open, file, bind, prefix, pepper, readers, queue, sharedCommit }
   const parts = { ...given, clock, random, connectionWaitMs }

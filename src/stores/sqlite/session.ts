@@ -34,8 +34,8 @@ import { sendTo } from './records/record-runner.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Bound> {
-  /** Makes what the body works with. */
-  readonly bind: Bind<Bound>
+  /** Makes what the body works with. Undefined: that is the client. */
+  readonly bind: Bind<Bound> | undefined
   /** The statements on the records of the file. */
   readonly statements: RecordStatements
   readonly clock: Clock

@@ -35,7 +35,7 @@ it('works on the transaction, is undone with it, and has transactions of its own
     await bundleInto(bundle, entryPoints, { external: ['better-sqlite3'] })
     const child = start('drizzle.mjs', [bundle, drivers.folder, freshFile()], [drivers.node])
     const [report = ''] = await child.rest()
-    const notes = ['a0', 'a1', 'b0', 'b1', 'd0', 'd1']
+    const notes = [...'abdfgh'].flatMap((note) => [`${note}0`, `${note}1`])
     expect(JSON.parse(report)).toEqual([seen(0), 'no', seen(1), 'no', notes])
   } finally {
     rmSync(bundle, { recursive: true })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { handleLife } from '../../../atomicity/index.js'
+import { handleLife, type SynchronousSavepointSteps } from '../../../atomicity/index.js'
 import { InnerTransactions, innerStatementIn, postgresDialect } from '../index.js'
 
 const boom = new Error('boom')
@@ -105,4 +105,66 @@ it('refuses to end one that is still being begun', async () => {
   await expect(say('commit')).rejects.toEqual(coded('SAVEPOINT_ORDER'))
   await begun
   await say('commit')
+})
+
+describe('an inner transaction that is a function', () => {
+  function functions() {
+    const here = world('at once')
+    const inner = here.inner as InnerTransactions<SynchronousSavepointSteps>
+    const say = (text: string) => {
+      const statement = innerStatementIn(text, postgresDialect)
+      return statement !== undefined && inner.perform(statement, here.one)
+    }
+    return { ...here, say, call: <Result>(work: () => Result) => inner.call(work, here.one) }
+  }
+
+  it('is kept, or undone where it throws, alone', () => {
+    const { call, calls, life } = functions()
+    expect(call(() => call(() => 1) + 1)).toBe(2)
+    const failing = (): never => {
+      throw boom
+    }
+    expect(
+      call(() => {
+        expect(() => call(failing)).toThrow(boom)
+        return 'outer'
+      }),
+    ).toBe('outer')
+    expect(calls).toEqual([
+      ...['open reprise_1', 'open reprise_2', 'release reprise_2', 'release reprise_1'],
+      ...['open reprise_3', 'open reprise_4', 'undo reprise_4', 'release reprise_3'],
+    ])
+    life.checkBeforeCommit()
+  })
+
+  it('tells an error that its work swallowed, and refuses work that awaits', () => {
+    const { call, calls, life } = functions()
+    expect(() => call(() => life.failed(boom))).toThrow(boom)
+    expect(() => call(async () => 1)).toThrow(coded('ARGUMENT_INVALID'))
+    expect(calls).toEqual(['open reprise_1', 'undo reprise_1', 'open reprise_2', 'undo reprise_2'])
+    life.checkBeforeCommit()
+  })
+
+  it('has savepoints by name, which end with it, and is not ended by a statement', () => {
+    const { call, calls, say, life, inner, other } = functions()
+    call(() => {
+      say('savepoint sp1')
+      say('rollback to sp1')
+      expect(() => inner.demand(other)).toThrow(coded('SAVEPOINT_ORDER'))
+      for (const text of ['commit', 'rollback']) expect(() => say(text)).toThrow(coded('TRANSACTION_STATEMENT'))
+      expect(() => say('begin')).toThrow(coded('SAVEPOINT_ORDER'))
+    })
+    expect(calls).toEqual(['open reprise_1', 'open reprise_2', 'undo reprise_2', 'open reprise_2', 'release reprise_1'])
+    expect(() => say('release sp1')).toThrow(coded('TRANSACTION_STATEMENT'))
+    inner.demand(other)
+    life.checkBeforeCommit()
+  })
+
+  it('is a savepoint of one that is begun by a statement', () => {
+    const { call, calls, say } = functions()
+    say('begin')
+    call(() => 1)
+    say('commit')
+    expect(calls).toEqual(['open reprise_1', 'open reprise_2', 'release reprise_2', 'release reprise_1'])
+  })
 })

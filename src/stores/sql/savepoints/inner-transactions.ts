@@ -14,6 +14,8 @@ interface Inner {
   readonly by: object
   /** The savepoint that it is, and those in it with the names that they were given. Empty while it is being begun. */
   readonly marks: { readonly name: string | undefined; readonly mark: SavepointMark }[]
+  /** Whether it ends with a function, and not by a statement. */
+  readonly isCall: boolean
 }
 
 /** The inner transactions of one transaction. */
@@ -53,10 +55,33 @@ export class InnerTransactions<Steps extends SavepointSteps | SynchronousSavepoi
     return this.#inside(inner, statement)
   }
 
+  /**
+   * Runs work that does not await as an inner transaction, or as a savepoint of the one that is open. A promise as its
+   * result is refused with ARGUMENT_INVALID, and the work undone. Savepoints that are left open in it end with it.
+   */
+  call<Result>(this: InnerTransactions<SynchronousSavepointSteps>, work: () => Result, by: object): Result {
+    this.demand(by)
+    const around = this.#inner
+    const mark = this.#life.mark(this.#steps)
+    this.#inner = { by, marks: [{ name: undefined, mark }], isCall: true }
+    try {
+      const result = work()
+      refusePromise(result)
+      // An error of the engine that the work swallowed is told here.
+      mark.release()
+      return result
+    } catch (error) {
+      mark.undo('forget')
+      throw error
+    } finally {
+      this.#inner = around
+    }
+  }
+
   #begin(modes: readonly string[], by: object): boolean | Promise<boolean> {
     if (this.#inner !== undefined) throw outOfOrder('An inner transaction is open already')
     this.#checkModes(modes)
-    const inner: Inner = { by, marks: [] }
+    const inner: Inner = { by, marks: [], isCall: false }
     this.#inner = inner
     return this.#open(inner, undefined)
   }
@@ -66,6 +91,9 @@ export class InnerTransactions<Steps extends SavepointSteps | SynchronousSavepoi
     if (outermost === undefined) throw outOfOrder('The inner transaction is still being begun')
     const ended = (): void => {
       this.#inner = undefined
+    }
+    if (inner.isCall && (statement.does === 'commit' || statement.does === 'rollback')) {
+      throw transactionRefusal(statement.does)
     }
     switch (statement.does) {
       case 'commit':
@@ -119,4 +147,9 @@ function done(waiting: void | Promise<void>, then: () => unknown): true | Promis
 function outOfOrder(what: string): RepriseError {
   const message = `${what}. They share one connection: use the handle that the inner one gave to its callback, or await it first.`
   return new RepriseError('SAVEPOINT_ORDER', message)
+}
+
+function refusePromise(result: unknown): void {
+  if (typeof (result as { readonly then?: unknown } | null | undefined)?.then !== 'function') return
+  throw new RepriseError('ARGUMENT_INVALID', 'This work cannot await; use tx.savepoint for work that does.')
 }

@@ -1,7 +1,7 @@
 // The client of a transaction under a query builder, and what it refuses. Drizzle needs better-sqlite3 beside it: see
 // test/stores/sqlite/drizzle.test.ts.
 
-import { type Generated, Kysely, SqliteDialect } from 'kysely'
+import { type Generated, Kysely, SqliteDialect, sql } from 'kysely'
 import Database from 'libsql'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { freshFile, itemStore, rowsIn } from '../../../../test/stores/sqlite/files.js'
@@ -43,9 +43,66 @@ describe('Kysely', () => {
     await expect(insert('a', true)).rejects.toThrow('no')
     expect(await insert('b', false)).toEqual({ updated: 1, row: { note: 'b', state: 'seen' }, streamed: ['b'] })
     expect(notes(file)).toEqual([['b']])
-    await expect(db.transact((tx) => tx.db.transaction().execute(async () => 1))).rejects.toMatchObject({
-      code: 'TRANSACTION_STATEMENT',
+    await db.close()
+  })
+
+  const bound = async () => {
+    const file = freshFile()
+    await itemStore(file)
+    const bind = (client: SqliteClient) => new Kysely<Tables>({ dialect: new SqliteDialect({ database: client }) })
+    return { file, db: sqlite({ name: 'kysely', open: () => new Database(file), bind }) }
+  }
+
+  it('has transactions of its own as savepoints', async () => {
+    const { file, db } = await bound()
+    await db.transact(async (tx) => {
+      const add = (on: Kysely<Tables>, note: string) => on.insertInto('item').values({ note }).execute()
+      expect(await tx.db.transaction().execute((inner) => add(inner, 'kept').then(() => 'inner'))).toBe('inner')
+      const failed = tx.db.transaction().execute(async (inner) => {
+        await add(inner, 'undone')
+        await sql`INSERT INTO nowhere VALUES (1)`.execute(inner)
+      })
+      await expect(failed).rejects.toThrow(/no such table/)
+      const swallowed = tx.db.transaction().execute(async (inner) => {
+        await add(inner, 'half')
+        await sql`INSERT INTO nowhere VALUES (1)`.execute(inner).catch(() => undefined)
+      })
+      await expect(swallowed).rejects.toThrow(/no such table/)
+      await tx.savepoint(() => tx.db.transaction().execute((inner) => add(inner, 'in a savepoint')))
+      await tx.query("INSERT INTO item (note) VALUES ('on')")
     })
+    expect(notes(file)).toEqual([['in a savepoint'], ['kept'], ['on']])
+    const lost = db.transact(async (tx) => {
+      await tx.db.transaction().execute((inner) => inner.insertInto('item').values({ note: 'lost' }).execute())
+      throw new Error('outer')
+    })
+    await expect(lost).rejects.toThrow('outer')
+    expect(notes(file)).toEqual([['in a savepoint'], ['kept'], ['on']])
+    await db.close()
+  })
+
+  it('has savepoints by name in a transaction that it controls, beside which nothing runs', async () => {
+    const { file, db } = await bound()
+    await db.transact(async (tx) => {
+      const inner = await tx.db.startTransaction().execute()
+      const saved = await inner.savepoint('a "name"').execute()
+      await saved.insertInto('item').values({ note: 'undone' }).execute()
+      await saved.rollbackToSavepoint('a "name"').execute()
+      await saved.insertInto('item').values({ note: 'kept' }).execute()
+      const beside = [tx.query('SELECT 1'), tx.insertOnce('item', { note: 'x' }, ['note']), tx.savepoint(() => 1)]
+      for (const work of beside) await expect(work).rejects.toMatchObject({ code: 'SAVEPOINT_ORDER' })
+      await (await saved.releaseSavepoint('a "name"').execute()).commit().execute()
+      for (const statement of [sql`commit`, sql`savepoint a`, sql`begin; select 1`, sql`begin read only`]) {
+        await expect(statement.execute(tx.db)).rejects.toMatchObject({ code: 'TRANSACTION_STATEMENT' })
+      }
+    })
+    expect(notes(file)).toEqual([['kept']])
+    const left = db.transact(async (tx) => {
+      await tx.db.startTransaction().execute()
+      await tx.db.destroy().catch(() => undefined)
+    })
+    await expect(left).rejects.toMatchObject({ code: 'SAVEPOINT_ORDER' })
+    expect(notes(file)).toEqual([['kept']])
     await db.close()
   })
 })

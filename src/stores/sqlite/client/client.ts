@@ -3,9 +3,9 @@
 
 import type { HandleLife, SynchronousSavepointSteps } from '../../../atomicity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
-import type { SavepointTurns } from '../../sql/index.js'
-import { isStillOpen, type SqliteHandle, signsOf } from '../connection/driver.js'
-import { refuseInside, refuseUnpreparable } from './refusals.js'
+import type { InnerStatement, InnerTransactions, SavepointTurns } from '../../sql/index.js'
+import { isStillOpen, type SqliteHandle, type SqliteHandleStatement, signsOf } from '../connection/driver.js'
+import { innerStatementOf, refuseInside, refuseUnpreparable } from './refusals.js'
 import { type Act, clientStatement, type SqliteClientStatement } from './statement.js'
 
 /** What better-sqlite3 calls a transaction: here a savepoint, since one is open already. */
@@ -40,9 +40,25 @@ export interface SqliteClient {
   close(): never
 }
 
-/** The client over a connection, alive as long as the transaction is. */
-export function clientOf(handle: SqliteHandle, life: HandleLife, turns: SavepointTurns, act: Act): SqliteClient {
-  return new Client(handle, life, turns, act)
+/** What all that acts on the connection of one transaction shares. */
+export interface Acting {
+  readonly handle: SqliteHandle
+  readonly life: HandleLife
+  readonly turns: SavepointTurns
+  /** Transactions that are begun inside the open one: savepoints. */
+  readonly inner: InnerTransactions<SynchronousSavepointSteps>
+  /** Whether the transaction was declared read-only. */
+  readonly readOnly: boolean
+}
+
+/**
+ * The client over a connection, alive as long as the transaction is.
+ *
+ * @param nests Whether BEGIN and COMMIT are those of a query builder for its own transactions, which are savepoints
+ *   here; else they are refused.
+ */
+export function clientOf(acting: Acting, nests: boolean): SqliteClient {
+  return new Client(acting, nests)
 }
 
 /**
@@ -76,36 +92,63 @@ class Client implements SqliteClient {
     }
   }
 
-  readonly #handle: SqliteHandle
-  readonly #life: HandleLife
-  readonly #turns: SavepointTurns
+  readonly #acting: Acting
+  readonly #nests: boolean
   readonly #act: Act
 
-  constructor(handle: SqliteHandle, life: HandleLife, turns: SavepointTurns, act: Act) {
-    this.#handle = handle
-    this.#life = life
-    this.#turns = turns
-    this.#act = act
+  constructor(acting: Acting, nests: boolean) {
+    this.#acting = acting
+    this.#nests = nests
+    this.#act = actOn(acting, this)
   }
 
   get open(): boolean {
-    return !this.#life.over
+    return !this.#acting.life.over
   }
 
   get inTransaction(): boolean {
-    return !this.#life.over
+    return !this.#acting.life.over
   }
 
   prepare(text: string): SqliteClientStatement {
+    const { handle } = this.#acting
+    const inner = this.#nests ? innerStatementOf(text) : undefined
+    if (inner !== undefined) return clientStatement(handle, this.#nesting(inner), text, (work) => work())
     refuseUnpreparable(text)
-    const statement = this.#act(() => this.#handle.prepare(text))
-    return clientStatement(this.#handle, statement, text, this.#act)
+    const statement = this.#act(() => handle.prepare(text))
+    return clientStatement(handle, statement, text, this.#act)
   }
 
   exec(text: string): this {
-    refuseInside(text)
-    this.#act(() => this.#handle.exec(text))
+    const inner = this.#nests ? innerStatementOf(text) : undefined
+    if (inner !== undefined) this.#nest(inner)
+    else {
+      refuseInside(text)
+      this.#act(() => this.#acting.handle.exec(text))
+    }
     return this
+  }
+
+  #nest(statement: InnerStatement): void {
+    const { inner, turns } = this.#acting
+    refuseOutOfTurn(turns)
+    inner.perform(statement, this)
+  }
+
+  // What a driver would prepare of such a statement.
+  #nesting(statement: InnerStatement): SqliteHandleStatement {
+    return {
+      reader: false,
+      run: () => {
+        this.#nest(statement)
+        return { changes: 0, lastInsertRowid: 0 }
+      },
+      get: () => this.#nest(statement),
+      all: () => {
+        this.#nest(statement)
+        return []
+      },
+    }
   }
 
   pragma(source: string, options: { readonly simple?: boolean } = {}): unknown {
@@ -117,9 +160,9 @@ class Client implements SqliteClient {
     work: (...values: Values) => Result,
   ): SqliteClientTransaction<Values, Result> {
     const run = (...values: Values): Result => {
-      this.#life.check()
-      refuseOutOfTurn(this.#turns)
-      return this.#life.savepointSync(savepointSteps(this.#handle), () => work(...values))
+      const { inner, turns } = this.#acting
+      refuseOutOfTurn(turns)
+      return inner.call(() => work(...values), this)
     }
     return Object.assign(run, { deferred: run, immediate: run, exclusive: run })
   }
@@ -129,11 +172,16 @@ class Client implements SqliteClient {
   }
 }
 
-/** Acts on a connection as long as the transaction lives and it is the caller's turn, and notes what fails. */
-export function actOn(handle: SqliteHandle, life: HandleLife, turns: SavepointTurns, readOnly: boolean): Act {
+/**
+ * Acts on a connection as long as the transaction lives and it is the caller's turn, and notes what fails.
+ *
+ * @param by The client that the work comes from. Default: none.
+ */
+export function actOn({ handle, life, turns, inner, readOnly }: Acting, by?: object): Act {
   return (work) => {
     life.check()
     refuseOutOfTurn(turns)
+    inner.demand(by)
     try {
       return work()
     } catch (error) {

@@ -1,7 +1,14 @@
 // What a body may not send: statements that begin or end transactions, and pragmas that change how the store works.
 
 import { RepriseError } from '../../../kernel/index.js'
-import { refuseTransactionStatements, sqliteDialect, statementsOf } from '../../sql/index.js'
+import {
+  type InnerStatement,
+  innerStatementIn,
+  refuseTransactionStatements,
+  sqliteDialect,
+  statementsOf,
+  transactionRefusal,
+} from '../../sql/index.js'
 
 // These only look, also with an argument.
 const looking: ReadonlySet<string> = new Set([
@@ -57,6 +64,22 @@ export function refuseUnpreparable(text: string): void {
   if (text.length > longestRemembered) return
   if (mayBePrepared.size >= mostRemembered) mayBePrepared.clear()
   mayBePrepared.add(text)
+}
+
+/**
+ * What a text of a query builder says about a transaction of its own; undefined: nothing. Refuses as
+ * {@link innerStatementIn} does.
+ */
+export function innerStatementOf(text: string): InnerStatement | undefined {
+  // What is no text is refused elsewhere.
+  return typeof text !== 'string' || mayBePrepared.has(text) ? undefined : innerStatementIn(text, sqliteDialect)
+}
+
+const ways: ReadonlySet<string> = new Set(['deferred', 'immediate', 'exclusive', 'transaction'])
+
+/** Refuses words after BEGIN that SQLite does not know; how the open transaction was begun is decided. */
+export function refuseOtherModes(modes: readonly string[]): void {
+  if (!modes.every((word) => ways.has(word))) throw transactionRefusal(`begin ${modes.join(' ')}`)
 }
 
 /** Refuses with TRANSACTION_STATEMENT what a body must not send. */

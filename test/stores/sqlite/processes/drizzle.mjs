@@ -60,12 +60,28 @@ for (const [way, bind] of ways.entries()) {
       const { cause, code } = /** @type {any} */ (error)
       refused = code ?? cause?.code
     }
-    tx.db.transaction((/** @type {any} */ nested) =>
-      nested
+    const add = (/** @type {any} */ on, /** @type {string} */ name) =>
+      on
         .insert(item)
-        .values({ note: note('d') })
-        .run(),
-    )
+        .values({ note: note(name) })
+        .run()
+    tx.db.transaction((/** @type {any} */ nested) => add(nested, 'd'))
+    // Drizzle calls the inner ones sp1 both, and leaves the one that failed open.
+    tx.db.transaction((/** @type {any} */ nested) => {
+      try {
+        nested.transaction((/** @type {any} */ inner) => {
+          add(inner, 'e')
+          add(inner, 'a')
+        })
+      } catch {
+        add(nested, 'f')
+      }
+      nested.transaction((/** @type {any} */ inner) => {
+        add(inner, 'g')
+        inner.transaction((/** @type {any} */ innermost) => add(innermost, 'h'))
+      })
+    })
+    await tx.query('SELECT 1')
     return { returned, found, refused }
   })
   const undone = db.transact((/** @type {any} */ tx) => {
