@@ -30,7 +30,11 @@ const here = (text: string): string => text.replaceAll(/\b3000\b/g, String(port)
 const there = (text: string): string => text.replaceAll(String(port), '3000')
 
 /** What differs from run to run. */
-const steady = (text: string): string => text.replaceAll('\r', '').replaceAll(/^date: .*$/gim, 'Date: …')
+const steady = (text: string): string =>
+  text
+    .replaceAll('\r', '')
+    .replaceAll(/^date: .*$/gim, 'Date: …')
+    .replaceAll(/"heldSinceMs":\d+/g, '"heldSinceMs":…')
 
 const install = `npm() { if [ "$1" = install ]; then "${process.execPath}" "${root}/test/package/fixtures/install.mjs" "${root}" "$@"; else command npm "$@"; fi; }\n`
 /** What was defined in the shell by blocks before. */

@@ -94,6 +94,12 @@ describe('a memory that may end before a call does is refused', () => {
     await expect(call).rejects.toMatchObject({ ...refused, details: { option: 'window' } })
   })
 
+  it('of a key: what is left of the deadline by a real clock is no whole number', async () => {
+    const real = memory({ name: 'real' })
+    const call = real.transact(pay(1), { key: named(), content: 'none', window: '5s' })
+    await expect(call).rejects.toMatchObject({ ...refused, details: { option: 'window' } })
+  })
+
   it('of an operation, when it is defined', () => {
     const rest = { scope: () => scope('shop'), key: () => mintKey(), run: () => 1 }
     expect(() => db.operation('brief', { ...rest, window: '300ms' })).toThrow(expect.objectContaining(refused))

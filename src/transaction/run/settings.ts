@@ -225,11 +225,12 @@ export function settingsOfCall(
  * @param option The name of what says how long the memory lasts.
  */
 export function demandMemory(option: string, rememberedMs: number, deadlineMs: number): void {
-  const leastMs = deadlineMs + reserveOf(deadlineMs)
+  // What is left of a deadline is rarely a whole number.
+  const leastMs = Math.ceil(deadlineMs + reserveOf(deadlineMs))
   if (rememberedMs >= leastMs) return
   throw new RepriseError(
     'WINDOW_SHORTER_THAN_DEADLINE',
-    `The option ${option} of ${formatDuration(rememberedMs)} is shorter than a deadline of ${formatDuration(deadlineMs)} and its reserve: ` +
+    `The option ${option} of ${formatDuration(rememberedMs)} is shorter than a deadline of ${formatDuration(Math.ceil(deadlineMs))} and its reserve: ` +
       'a call could find its own commit forgotten, and carry it out again.',
     { details: { option, rememberedMs, leastMs } },
   )

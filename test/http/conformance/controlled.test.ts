@@ -203,9 +203,9 @@ onStoresInTurn(printedTable('processes that are killed and stopped, and windows 
   })
 
   it('http-64 a window that is too short is refused at start-up', async () => {
-    // Shorter than the deadline of the atomic routes; then long enough for them, but not for a lease of 1 s.
+    // Shorter than the deadline of the atomic routes; then long enough for them, but not for the lease.
     await expect(stage.start({ window: '900ms' })).rejects.toThrow('WINDOW_SHORTER_THAN_DEADLINE')
-    const brief = { window: '900ms', deadline: '500ms', lease: '1s' }
+    const brief = { window: '15s', lease: '20s' }
     await expect(stage.start(brief)).rejects.toThrow('WINDOW_SHORTER_THAN_LEASE')
     const { db } = stage.ledger
     const options = { name: 'never', principal: () => 'a', window: '1h', retryHorizon: '2h' } as const

@@ -472,6 +472,11 @@ describe('an error of the engine', () => {
     expect(all).toMatchObject([{ value: 2 }, { reason: { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' } }, { value: 2 }])
     expect(shared).toEqual([{ domain: 'items', members: 3, outcome: 'undone' }])
     expect(notes(file).sort()).toEqual(['a', 'b'])
+    // The connection holds on to nothing: it writes on after somebody else has changed the file.
+    const other = open()
+    other.exec("INSERT INTO item (note) VALUES ('other')")
+    other.close()
+    expect(await insert(db, 'c')).toBe(1)
   })
 
   it('is not guessed about when somebody else has ended the transaction', async () => {

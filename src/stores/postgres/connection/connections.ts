@@ -130,7 +130,9 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
           continue
         }
         try {
-          await lookAfter(client, state, clock, Math.max(0, untilMs - clock.monotonicMs()))
+          // Nothing was sent for the caller yet, and the error says so.
+          const leftMs = Math.max(0, untilMs - clock.monotonicMs())
+          await lookAfter(client, state, { clock, limitMs: leftMs, expired: () => tooLong(pool, waitMs) })
         } catch (error) {
           client.release(true)
           throw error

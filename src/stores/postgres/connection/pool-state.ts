@@ -102,7 +102,7 @@ export async function pauseForPlace(pool: PostgresPool, state: PoolState, limits
   if (isDue(state, clock) && !isCrowded(pool, state, takenOf(pool), true)) {
     const look = async (): Promise<void> => {
       const client = await (state.unguarded ?? pool).connect()
-      await lookAfter(client, state, clock, leftMs).then(
+      await lookAfter(client, state, { clock, limitMs: leftMs }).then(
         () => client.release(true),
         () => client.release(true),
       )
@@ -117,18 +117,17 @@ function isDue({ lookedAtMs }: PoolState, clock: Clock): boolean {
   return clock.monotonicMs() - lookedAtMs >= lookEveryMs
 }
 
-/** Looks which of those that were left behind are gone. Throws where the connection cannot tell in time. */
+/** Looks which of those that were left behind are gone. Throws `expired` where the connection cannot tell in time. */
 export async function lookAfter(
   client: PostgresPoolClient,
   state: PoolState,
-  clock: Clock,
-  limitMs: number,
+  limits: { readonly clock: Clock; readonly limitMs: number; readonly expired?: () => unknown },
 ): Promise<void> {
   const { leftBehind } = state
-  if (!isDue(state, clock)) return
-  state.lookedAtMs = clock.monotonicMs()
+  if (!isDue(state, limits.clock)) return
+  state.lookedAtMs = limits.clock.monotonicMs()
   const asked = [...leftBehind]
-  const { rows } = await inTime({ clock, limitMs }, client.query(stillThere, [asked]))
+  const { rows } = await inTime(limits, client.query(stillThere, [asked]))
   const there = new Set(rows.map((row) => Number(row['pid'])))
   for (const pid of asked) if (!there.has(pid)) leftBehind.delete(pid)
 }

@@ -183,7 +183,8 @@ export class SharedCommit {
   #commit(): void {
     const { handle } = this.#parts
     if (!isOpen(handle)) throw endedElsewhere()
-    writesIn(handle, 'COMMIT')
+    // Not prepared: in libsql a prepared COMMIT that fails stays active and holds its snapshot, also after ROLLBACK.
+    handle.exec('COMMIT')
   }
 
   #committed(): void {
