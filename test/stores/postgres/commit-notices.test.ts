@@ -17,15 +17,41 @@ beforeAll(async () => {
   await raw.connect()
   await postgres({ pool, name: 'replicated' }).migrate()
   await raw.query('create table item (id text primary key)')
-  await raw.query("alter system set synchronous_standby_names = 'nosuch'")
-  await raw.query('select pg_reload_conf()')
   await raw.query("set synchronous_commit = 'local'")
+  await waitForReplicas()
 })
 afterAll(async () => {
   await pool.end()
   await raw.end().catch(() => undefined)
   await server.dispose()
 })
+
+// A process of the server's own reads the setting and tells the others, some time after the reload: from then on COMMIT
+// waits.
+async function waitForReplicas(): Promise<void> {
+  await raw.query("alter system set synchronous_standby_names = 'nosuch'")
+  await raw.query('select pg_reload_conf()')
+  const probe = new pg.Client(server.url)
+  await probe.connect()
+  const { rows } = await probe.query('select pg_backend_pid() as pid')
+  await until('the server waits for replicas', async () => {
+    let isOver = false
+    const probing = probe.query('create table probe (); drop table probe').finally(() => {
+      isOver = true
+    })
+    while (!isOver && !(await waitsForReplica(rows[0].pid))) await new Promise((resolve) => setTimeout(resolve, 2))
+    const waits = !isOver
+    if (waits) await raw.query('select pg_cancel_backend($1)', [rows[0].pid])
+    await probing
+    return waits
+  })
+  await probe.end()
+}
+
+async function waitsForReplica(pid: unknown): Promise<boolean> {
+  const { rows } = await raw.query("select 1 from pg_stat_activity where pid = $1 and wait_event = 'SyncRep'", [pid])
+  return rows.length === 1
+}
 
 async function heldCommit(id: string) {
   const engine = engineOn(pool)
@@ -36,10 +62,7 @@ async function heldCommit(id: string) {
     (error: unknown) => ({ receipt: undefined, error }),
   )
   const pid = session.trace?.['pid']
-  await until('COMMIT waits for the replica', async () => {
-    const { rows } = await raw.query("select 1 from pg_stat_activity where pid = $1 and wait_event = 'SyncRep'", [pid])
-    return rows.length === 1
-  })
+  await until('COMMIT waits for the replica', () => waitsForReplica(pid))
   return { engine, session, committing, pid }
 }
 
@@ -64,13 +87,10 @@ describe('COMMIT that waits for a replica', () => {
     // It is here alone, and counts when a replica has it, or none is waited for any more.
     await expect(resolve(500)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
     expect(await stored('terminated')).toBe(1)
-    const standbys = async (change: string) => {
-      await raw.query(`alter system ${change}`)
-      await raw.query('select pg_reload_conf()')
-    }
-    await standbys('reset synchronous_standby_names')
+    await raw.query('alter system reset synchronous_standby_names')
+    await raw.query('select pg_reload_conf()')
     expect(await resolve(10_000)).toBe('committed')
-    await standbys("set synchronous_standby_names = 'nosuch'")
+    await waitForReplicas()
   })
 
   it('and dies with a neighbour, whom the server says it rolled back, has happened all the same', async () => {
