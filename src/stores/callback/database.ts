@@ -11,7 +11,7 @@ import {
   examinePostgres,
   examineSqlite,
   outcomePlaces,
-  type Patient,
+  type PostgresPatient,
   postgresDialect,
   type Query,
   RecordStatements,
@@ -34,7 +34,9 @@ export interface CallbackDatabase {
   /** Becomes the writer of the whole store, without writing; undefined: rows are locked one by one. */
   readonly lockStore: Query | undefined
   /** Looks for what could go wrong with it. */
-  examine(patient: Omit<Patient, 'prefix' | 'named' | 'pepper'>): Promise<readonly Finding[]>
+  examine(
+    patient: Omit<PostgresPatient, 'prefix' | 'named' | 'pepper' | 'schema' | 'poolMost'>,
+  ): Promise<readonly Finding[]>
   /** Settings that end with a transaction; undefined: there are none, and nothing inside tells it from its outside. */
   readonly settings: LocalSettings | undefined
 }

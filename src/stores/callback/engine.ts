@@ -10,7 +10,7 @@ import {
 } from '../../atomicity/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { type Clock, deadlineAfter, defined, RepriseError } from '../../kernel/index.js'
-import { SqlRecords } from '../sql/index.js'
+import { postgresPatience, SqlRecords } from '../sql/index.js'
 import { type Classify, classifierOf, signsOf } from './classification.js'
 import { CommitCheck } from './commit-check.js'
 import { callbackDatabase } from './database.js'
@@ -25,9 +25,6 @@ export interface EngineParts {
   /** The longest that a call to the records waits for a connection, in ms. */
   readonly connectionWaitMs: number
 }
-
-/** How long one question of the doctor may take. */
-const questionLimit = '10s'
 
 /** A store behind a transaction function. */
 export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
@@ -69,17 +66,18 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
       connectionWaitMs,
     })
     this.records = new SqlRecords(database.statements, runner, pepper)
-    const limits = () => ({ deadline: deadlineAfter(questionLimit, clock) })
-    const patient = {
-      dialect: database.dialect,
-      clock,
-      signsOf,
-      ask: (text: string, values: readonly string[] = []) => runner.read({ text, values }, limits()),
-      // That somebody else writes is seen at once, and not waited for.
-      tryOut: (text: string) =>
-        runner.tryOut({ text, values: [] }, { ...limits(), lockDeadline: { expiresAtMs: clock.monotonicMs() } }),
+    this.doctor = () => {
+      const deadline = deadlineAfter(postgresPatience.wholeMs, clock)
+      return database.examine({
+        dialect: database.dialect,
+        clock,
+        signsOf,
+        ask: (text, values = []) => runner.read({ text, values }, { deadline }),
+        // That somebody else has the lock of the whole store is seen at once, and not waited for.
+        tryOut: (text) =>
+          runner.tryOut({ text, values: [] }, { deadline, lockDeadline: { expiresAtMs: clock.monotonicMs() } }),
+      })
     }
-    this.doctor = () => database.examine(patient)
   }
 
   async acquire(limits: AcquireLimits): Promise<CallbackSession<Tx>> {

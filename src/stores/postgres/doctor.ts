@@ -3,7 +3,14 @@
 
 import type { Finding } from '../../atomicity/index.js'
 import type { Clock } from '../../kernel/index.js'
-import { examinePostgres, found, migrationFindings, postgresDialect, postgresFindings } from '../sql/index.js'
+import {
+  examinePostgres,
+  found,
+  migrationFindings,
+  postgresDialect,
+  postgresFindings,
+  postgresPatience,
+} from '../sql/index.js'
 import { signsOf } from './classification.js'
 import { lastOf } from './handle.js'
 import { migrationState, type PostgresSchema } from './migrations.js'
@@ -19,18 +26,23 @@ export async function doctor(
   if (!(await keepsTransactions(client))) return [found(postgresFindings, 'POOLING_BY_STATEMENT')]
   const { prefix, schema: schemaName, named } = schema
   const ask = async (text: string, values: readonly string[] = []) => (await client.query(text, [...values])).rows
-  const tryOut = async (text: string): Promise<void> => {
-    try {
-      await client.query('BEGIN')
-      await client.query(text)
-    } finally {
-      await client.query('ROLLBACK').catch(() => undefined)
-    }
-  }
+  const tryOut = (text: string) => patiently(client, () => ask(text))
   const pepper = schema.plan.records?.pepper
   const settings = { prefix, schema: schemaName, named, pepper, clock, poolMost }
   const patient = { dialect: postgresDialect, ...settings, ask, tryOut, signsOf }
   return examinePostgres(patient, () => migrationsOf(client, schema))
+}
+
+// In a transaction that is rolled back: settings of the session would stay with whoever has it next behind a pooler.
+async function patiently<Result>(client: PostgresPoolClient, work: () => Promise<Result>): Promise<Result> {
+  const { lockMs, statementMs } = postgresPatience
+  try {
+    // A message of its own: the time of a message is measured by the limit that it began with.
+    await client.query(`BEGIN; SET LOCAL lock_timeout = ${lockMs}; SET LOCAL statement_timeout = ${statementMs}`)
+    return await work()
+  } finally {
+    await client.query('ROLLBACK').catch(() => undefined)
+  }
 }
 
 // Two statements of one transaction must meet the same backend and the same transaction.
@@ -51,7 +63,7 @@ async function keepsTransactions(client: PostgresPoolClient): Promise<boolean> {
 async function migrationsOf(client: PostgresPoolClient, schema: PostgresSchema): Promise<readonly Finding[]> {
   try {
     return migrationFindings(
-      await migrationState(client, schema),
+      await patiently(client, () => migrationState(client, schema)),
       schema.plan.migrations.length,
       schema.plan.records?.pepper,
     )

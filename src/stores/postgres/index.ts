@@ -3,7 +3,7 @@
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf } from '../../identity/index.js'
-import { demandKnown, durationMs, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
+import { demandKnown, durationMs, inTime, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
 import {
   budgetFindings,
   type Domain,
@@ -11,7 +11,7 @@ import {
   refuseInside,
   transactionDefaultNames,
 } from '../../transaction/index.js'
-import type { MigrationOptions, MigrationResult } from '../sql/index.js'
+import { type MigrationOptions, type MigrationResult, postgresPatience, tooLate } from '../sql/index.js'
 import { connectionsOf } from './connection/connections.js'
 import { mostOf } from './connection/pool-state.js'
 import { doctor } from './doctor.js'
@@ -42,7 +42,8 @@ export interface PostgresDomain<Bound>
   migrationSql(): string
   /**
    * What in the server, its settings and Reprise's tables would weaken the promise, each with its fix. Empty: nothing
-   * was found. What it writes it rolls back.
+   * was found. What it writes it rolls back. Refuses with DEADLINE_EXCEEDED where the server has not told all of it
+   * within 10 s.
    */
   doctor(): Promise<readonly Finding[]>
   /** Refuses new transactions from now on. The pool stays open: it is the caller's. */
@@ -87,12 +88,21 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   const connectionWaitMs = durationMs(connectionWait)
   const parts = { name, connections, schema, pepper, clock, connectionWaitMs, resolvesUnkeyed }
   const engine = postgresEngine({ ...parts, bind: bound })
-  const onClient = async <Result>(work: (client: PostgresPoolClient) => Promise<Result>): Promise<Result> => {
+  const onClient = async <Result>(
+    work: (client: PostgresPoolClient) => Promise<Result>,
+    limitMs?: number,
+  ): Promise<Result> => {
     const client = await connections.take({ waitMs: connectionWaitMs })
+    let silent = false
+    const expired = (): RepriseError => {
+      silent = true
+      return tooLate()
+    }
     try {
-      return await work(client)
+      return await inTime({ clock, limitMs, expired }, work(client))
     } finally {
-      client.release(client.getTransactionStatus() !== 'I')
+      if (silent) connections.leave(client)
+      else client.release(client.getTransactionStatus() !== 'I')
     }
   }
   const domain = domainOf(engine, defaults)
@@ -106,7 +116,10 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     },
     migrationSql: () => postgresMigrationSql(schema),
     doctor: async () => [
-      ...(await onClient((client) => doctor(client, schema, { clock, poolMost: mostOf(pool) }))),
+      ...(await onClient(
+        (client) => doctor(client, schema, { clock, poolMost: mostOf(pool) }),
+        postgresPatience.wholeMs,
+      )),
       ...budgetFindings(domain.budget, clock.monotonicMs()),
     ],
     close: async () => connections.close(),

@@ -48,6 +48,13 @@ it('on PostgreSQL: settings, clocks, tables, timeline and room, as far as statem
   const late = { ...systemClock, wallMs: () => systemClock.wallMs() - 60_000 }
   expect(await beside(onPostgres({}, late))).toEqual(['CLOCKS_APART'])
   expect((await world.raw.query('select id from reprise_marker')).rows).toEqual([])
+  const other = new pg.Client({ connectionString: world.url })
+  await other.connect()
+  await other.query('begin; lock table reprise_marker')
+  expect(await beside(onPostgres())).toEqual(['TABLES_LOCKED'])
+  await other.query('rollback; begin; lock table reprise_marker in share mode')
+  expect(await beside(onPostgres())).toEqual(['TABLES_LOCKED'])
+  await other.end()
   await world.raw.query('alter table reprise_marker set unlogged')
   expect(await beside(onPostgres())).toEqual(['TABLES_UNLOGGED'])
   await world.raw.query('drop index reprise_audit_at')

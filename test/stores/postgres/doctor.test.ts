@@ -5,6 +5,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/kernel/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
+import { manualClock } from '../../../src/testing/index.js'
 import { transactionHistoryOf } from '../../../src/transaction/index.js'
 import { type Pgbouncer, startPgbouncer } from '../../servers/pgbouncer.js'
 import { type Postgres, startPostgres, withClient } from '../../servers/postgres.js'
@@ -258,5 +259,48 @@ describe('the doctor looks at the tables', () => {
         'begin raise exception using errcode = ''53100'', message = ''No space left on device''; end';
       create trigger full_disk before insert on @.reprise_marker for each row execute function @.full()`
     expect(await found(full)).toEqual(['TRIGGERS_PRESENT', 'DISK_FULL'])
+  })
+
+  it.each([
+    ['reprise_marker', 'ACCESS EXCLUSIVE'],
+    ['reprise_marker', 'SHARE'],
+    ['reprise_migration', 'ACCESS EXCLUSIVE'],
+  ])('%s, locked by somebody (%s), among the other findings', async (table, mode) => {
+    const schema = `t${randomUUID().slice(0, 8)}`
+    // Shorter than what the doctor waits for a lock, which must not end it.
+    const pool = new pg.Pool({ connectionString: server.url, options: '-c statement_timeout=1000' })
+    const db = postgres({ pool, name: 'held', schema })
+    await db.migrate()
+    await withClient(server.url, async (holder) => {
+      await holder.query(`begin; lock table ${schema}.${table} in ${mode} mode`)
+      const findings = await db.doctor()
+      expect(findings.map(({ code }) => code)).toEqual(['STATEMENT_TIMEOUT_SET', 'TABLES_LOCKED'])
+      await holder.query('rollback')
+    })
+    // Nothing is left of the limits and of the transactions on the connection.
+    expect((await pool.query("select current_setting('lock_timeout') as lock")).rows).toEqual([{ lock: '0' }])
+    expect((await db.doctor()).map(({ code }) => code)).toEqual(['STATEMENT_TIMEOUT_SET'])
+    await pool.end()
+  })
+
+  it('for ten seconds at most, whatever it waits for', async () => {
+    const clock = manualClock()
+    const pool = new pg.Pool({ connectionString: server.url })
+    const db = postgres({ pool, name: 'patient', clock })
+    await db.migrate()
+    await withClient(server.url, async (holder) => {
+      await holder.query('begin; lock table pg_catalog.pg_trigger in access exclusive mode')
+      const looked = codeOf(db.doctor())
+      const waiting = "select 1 from pg_locks where not granted and relation = 'pg_catalog.pg_trigger'::regclass"
+      await until(async () => (await holder.query(waiting)).rows.length === 1, 'the question waits')
+      await clock.advance(9_999)
+      expect(pool.totalCount).toBe(1)
+      await clock.advance(1)
+      expect(await looked).toBe('DEADLINE_EXCEEDED')
+      expect(pool.totalCount).toBe(0)
+      await holder.query('rollback')
+    })
+    expect((await db.doctor()).map(({ code }) => code)).toEqual(['CLOCKS_APART'])
+    await pool.end()
   })
 })

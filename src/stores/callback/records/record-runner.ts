@@ -9,6 +9,7 @@ import {
   leftMs,
   type Procedure,
   performAsync,
+  postgresPatience,
   type Query,
   type RecordRunner,
   type SqlAnswer,
@@ -58,15 +59,24 @@ export class CallbackRecordRunner<Tx> implements RecordRunner {
   }
 
   /** Runs a statement that may write, and rolls it back. */
-  async tryOut(query: Query, limits: RecordLimits): Promise<void> {
+  async tryOut(query: Query, limits: RecordLimits): Promise<SqlAnswer['rows']> {
+    const { clock, database } = this.#parts
+    const { settings } = database
+    const { lockMs, statementMs } = postgresPatience
+    let rows: SqlAnswer['rows'] = []
     try {
       await this.#rounds(limits, false, async (send) => {
-        await send(query)
+        if (settings !== undefined) {
+          await send(settings.limitAll(Math.min(statementMs, leftMs(limits, clock))))
+          await send(settings.limitLocks(lockMs))
+        }
+        rows = (await send(query)).rows
         throw new RolledBack()
       })
     } catch (error) {
       if (!holdsRolledBack(error)) throw error
     }
+    return rows
   }
 
   // One loop for both reasons to try again: somebody else has the lock of the whole store, until the lock's deadline;

@@ -171,6 +171,11 @@ export const postgresFindings = {
     what: 'The role may not select, insert, update and delete in all of Reprise’s tables, or not use the fence.',
     fix: 'Grant it SELECT, INSERT, UPDATE, DELETE on the tables, and USAGE on the sequence.',
   },
+  TABLES_LOCKED: {
+    severity: 'risk',
+    what: 'Somebody holds a lock on a table of Reprise: calls that need the table wait, at most lockWait each, and fail then.',
+    fix: 'Nothing, if it passes. If it stays, find the transaction in pg_locks and pg_stat_activity, and end it.',
+  },
   TABLES_UNLOGGED: {
     severity: 'broken',
     what: 'A table or the sequence of Reprise is UNLOGGED: a crash empties it, and keys are forgotten.',

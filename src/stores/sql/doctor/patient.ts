@@ -21,10 +21,10 @@ export interface Patient {
   /** The quoted name of a table of Reprise, by what follows the prefix. */
   named(table: string): string
   readonly clock: Clock
-  /** Asks one question, in a transaction of its own or in none. */
+  /** Asks one question that waits for nobody, in a transaction of its own or in none. */
   ask(text: string, values?: readonly string[]): Promise<readonly Row[]>
   /** Runs a statement in a transaction of its own that is rolled back. */
-  tryOut(text: string): Promise<void>
+  tryOut(text: string): Promise<unknown>
   /** The names that an error of the store goes by. */
   signsOf(error: unknown): readonly string[]
 }
@@ -104,16 +104,31 @@ export async function fenceFindings(patient: Patient, current: string): Promise<
 /** As much as is tried to be written: more than what a page has left. */
 const probeBytes = 65_536
 
+/** What an error of the store means; undefined: nothing that is known. */
+export type Judge = (error: unknown) => Finding | undefined
+
+/** What is found, or what the error means that comes instead. Throws what means nothing. */
+export async function foundOr(judge: Judge, find: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> {
+  try {
+    return await find()
+  } catch (error) {
+    const finding = judge(error)
+    if (finding === undefined) throw error
+    return [finding]
+  }
+}
+
 /** Writes something that is rolled back, to see whether there is room. `full` is the sign of an error that says no. */
 export async function roomFindings(patient: Patient, bytes: string, full: string): Promise<readonly Finding[]> {
   const text = `INSERT INTO ${patient.named(markerName(patient.pepper?.id))} (id, claimed_at_ms, value) VALUES ('doctor', 0, ${bytes})`
-  try {
+  const judge: Judge = (error) => {
+    if (!patient.signsOf(error).includes(full)) return undefined
+    return found(sharedFindings, 'DISK_FULL', `${full} was the answer to a write.`)
+  }
+  return foundOr(judge, async () => {
     await patient.tryOut(text.replace('$bytes', String(probeBytes)))
     return []
-  } catch (error) {
-    if (!patient.signsOf(error).includes(full)) throw error
-    return [found(sharedFindings, 'DISK_FULL', `${full} was the answer to a write.`)]
-  }
+  })
 }
 
 /** Clocks that differ by less are taken for equal, in ms. */

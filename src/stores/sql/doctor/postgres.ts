@@ -6,6 +6,8 @@ import { found, postgresFindings, sharedFindings } from './findings.js'
 import {
   clocksApartMs,
   fenceFindings,
+  foundOr,
+  type Judge,
   type Patient,
   partFindings,
   partNames,
@@ -90,8 +92,20 @@ export function settingFindings(settings: ServerSettings): readonly Finding[] {
   })
 }
 
+/** What the doctor waits for at most, in ms. */
+export const postgresPatience = {
+  /** The lock of a table: longer than others hold it who only work there. */
+  lockMs: 2_000,
+  /** One statement on a table. */
+  statementMs: 5_000,
+  /** All answers together. */
+  wholeMs: 10_000,
+} as const
+
 /** What is known of the database besides. */
 export interface PostgresPatient extends Patient {
+  /** The same, for at most {@link postgresPatience}; the answer is its rows. All that touches a table is asked so. */
+  tryOut(text: string): ReturnType<Patient['ask']>
   /** The schema of Reprise's tables. */
   readonly schema: string
   /** The most connections of the pool; undefined: it does not say. */
@@ -114,11 +128,17 @@ export async function examinePostgres(
     const seen = `The server is ${Math.abs(apartMs)} ms ${apartMs > 0 ? 'ahead' : 'behind'}, at least.`
     findings.push(found(postgresFindings, 'CLOCKS_APART', seen))
   }
-  const tables = await migrations()
+  const held: Judge = (error) => lockFinding(patient, error)
+  const tables = await foundOr(held, migrations)
   findings.push(...tables)
   if (tables.every(({ code }) => code === 'MIGRATIONS_AHEAD')) findings.push(...(await tableFindings(patient)))
   if (findings.some(({ code }) => unwritable.has(code))) return findings
-  return [...findings, ...(await roomFindings(patient, noise, '53100'))]
+  return [...findings, ...(await foundOr(held, () => roomFindings(patient, noise, '53100')))]
+}
+
+function lockFinding({ signsOf }: PostgresPatient, error: unknown): Finding | undefined {
+  if (!signsOf(error).includes('55P03')) return undefined
+  return found(postgresFindings, 'TABLES_LOCKED', `It was waited for ${postgresPatience.lockMs} ms.`)
 }
 
 /** Where these are found, an attempt to write says nothing more. */
@@ -130,6 +150,7 @@ const unwritable: ReadonlySet<string> = new Set<Code | keyof typeof sharedFindin
   'MIGRATIONS_UNREADABLE',
   'PEPPER_MISMATCH',
   'TABLES_INCOMPLETE',
+  'TABLES_LOCKED',
   'RIGHTS_MISSING',
 ])
 
@@ -195,7 +216,12 @@ async function tableFindings(patient: PostgresPatient): Promise<readonly Finding
     if (row[column] === 'true') findings.push(found(postgresFindings, code))
   }
   if (findings.some(({ code }) => code === 'TABLES_INCOMPLETE' || code === 'RIGHTS_MISSING')) return findings
-  return [...findings, ...(await fenceFindings(patient, `coalesce(pg_sequence_last_value('${named('fence')}'), 0)`))]
+  const last = `coalesce(pg_sequence_last_value('${named('fence')}'), 0)`
+  const fence = await foundOr(
+    (error) => lockFinding(patient, error),
+    () => fenceFindings({ ...patient, ask: patient.tryOut }, last),
+  )
+  return [...findings, ...fence]
 }
 
 const lookAtParts = `SELECT c.relname::text AS name, a.attname::text AS column FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
