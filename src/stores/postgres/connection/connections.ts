@@ -130,9 +130,7 @@ export function connectionsOf(pool: PostgresPool, clock: Clock): Connections {
           continue
         }
         try {
-          // Nothing was sent for the caller yet, and the error says so.
-          const leftMs = Math.max(0, untilMs - clock.monotonicMs())
-          await lookAfter(client, state, { clock, limitMs: leftMs, expired: () => tooLong(pool, waitMs) })
+          await lookAfter(client, state, { ...limits, limitMs: Math.max(0, untilMs - clock.monotonicMs()) })
         } catch (error) {
           client.release(true)
           throw error
