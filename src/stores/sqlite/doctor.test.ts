@@ -67,6 +67,16 @@ it('misses the tables, and sees a lock that somebody else holds', async () => {
   expect(await db.doctor()).toEqual([])
 })
 
+it('sees a trigger that refuses what is written, and what it answers', async () => {
+  const file = await migrated()
+  changed(file, "CREATE TRIGGER frozen BEFORE INSERT ON reprise_marker BEGIN SELECT RAISE(ABORT, 'secret'); END")
+  const db = sqlite({ name: 'frozen', file })
+  const findings = await db.doctor()
+  expect(findings.map(({ code }) => code)).toEqual(['TRIGGERS_PRESENT', 'WRITE_REFUSED'])
+  expect(findings[1]?.what).toMatch(/key\. SQLITE_CONSTRAINT\w* was the answer to a write\.$/)
+  await db.close()
+})
+
 it('sees settings that a driver did not let Reprise make', async () => {
   const file = freshFile()
   const stubborn = () => {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/kernel/index.js'
-import { postgres } from '../../../src/stores/postgres/index.js'
+import { type Finding, postgres } from '../../../src/stores/postgres/index.js'
 import { manualClock } from '../../../src/testing/index.js'
 import { transactionHistoryOf } from '../../../src/transaction/index.js'
 import { type Pgbouncer, startPgbouncer } from '../../servers/pgbouncer.js'
@@ -212,7 +212,9 @@ describe('behind a pooler', () => {
 })
 
 describe('the doctor looks at the tables', () => {
-  const found = async (change: string): Promise<readonly string[]> => {
+  const found = async (change: string): Promise<readonly string[]> =>
+    (await findingsAfter(change)).map(({ code }) => code)
+  const findingsAfter = async (change: string): Promise<readonly Finding[]> => {
     const schema = `t${randomUUID().slice(0, 8)}`
     const pool = new pg.Pool({ connectionString: server.url })
     const db = postgres({ pool, name: 'tables', schema })
@@ -223,10 +225,10 @@ describe('the doctor looks at the tables', () => {
     await pool.query(change.replaceAll('@', schema))
     const role = change.includes('create role') ? { options: `-c role=${schema}` } : {}
     const asRole = new pg.Pool({ connectionString: server.url, ...role })
-    const codes = (await postgres({ pool: asRole, name: 'tables', schema }).doctor()).map(({ code }) => code)
+    const findings = await postgres({ pool: asRole, name: 'tables', schema }).doctor()
     await asRole.end()
     await pool.end()
-    return codes
+    return findings
   }
 
   it.each([
@@ -259,6 +261,27 @@ describe('the doctor looks at the tables', () => {
         'begin raise exception using errcode = ''53100'', message = ''No space left on device''; end';
       create trigger full_disk before insert on @.reprise_marker for each row execute function @.full()`
     expect(await found(full)).toEqual(['TRIGGERS_PRESENT', 'DISK_FULL'])
+  })
+
+  it.each([
+    [
+      `create function @.frozen() returns trigger language plpgsql as $$ begin raise exception 'secret'; end $$;
+       create trigger frozen before insert on @.reprise_marker for each row execute function @.frozen()`,
+      'P0001',
+      ['TRIGGERS_PRESENT'],
+    ],
+    [
+      `create function @.slow() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return new; end $$;
+       create trigger slow before insert on @.reprise_marker for each row execute function @.slow()`,
+      '57014',
+      ['TRIGGERS_PRESENT'],
+    ],
+    ['alter table @.reprise_marker add column extra int not null', '23502', []],
+    ['alter table @.reprise_marker add check (length(id) < 3)', '23514', []],
+  ])('refuses a row: %s', async (change, sqlState, others) => {
+    const findings = await findingsAfter(change)
+    expect(findings.map(({ code }) => code)).toEqual([...others, 'WRITE_REFUSED'])
+    expect(findings.at(-1)?.what).toMatch(new RegExp(`key\\. ${sqlState} was the answer to a write\\.$`))
   })
 
   it.each([

@@ -67,6 +67,11 @@ export const sharedFindings = {
     what: 'There is no room for what is written: the store refuses it.',
     fix: 'Free some space on the disk of the store, or give it a larger one.',
   },
+  WRITE_REFUSED: {
+    severity: 'broken',
+    what: 'A row like those that Reprise writes was refused by the table of markers: so are calls with a key.',
+    fix: 'Remove what was added to the table: a trigger or a constraint that refuses, a column that must not be empty.',
+  },
 } as const
 
 /** What can be found in a PostgreSQL database. */

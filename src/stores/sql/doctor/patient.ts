@@ -118,12 +118,21 @@ export async function foundOr(judge: Judge, find: () => Promise<readonly Finding
   }
 }
 
-/** Writes something that is rolled back, to see whether there is room. `full` is the sign of an error that says no. */
-export async function roomFindings(patient: Patient, bytes: string, full: string): Promise<readonly Finding[]> {
+/**
+ * Writes something that is rolled back, to see whether it can be written. `full` is the sign of an error that says that
+ * there is no room; `refusal` gives the code of another one with which the store refused the row.
+ */
+export async function writeFindings(
+  patient: Patient,
+  bytes: string,
+  { full, refusal }: { readonly full: string; refusal(error: unknown): string | undefined },
+): Promise<readonly Finding[]> {
   const text = `INSERT INTO ${patient.named(markerName(patient.pepper?.id))} (id, claimed_at_ms, value) VALUES ('doctor', 0, ${bytes})`
   const judge: Judge = (error) => {
-    if (!patient.signsOf(error).includes(full)) return undefined
-    return found(sharedFindings, 'DISK_FULL', `${full} was the answer to a write.`)
+    const isFull = patient.signsOf(error).includes(full)
+    const code = isFull ? full : refusal(error)
+    if (code === undefined) return undefined
+    return found(sharedFindings, isFull ? 'DISK_FULL' : 'WRITE_REFUSED', `${code} was the answer to a write.`)
   }
   return foundOr(judge, async () => {
     await patient.tryOut(text.replace('$bytes', String(probeBytes)))

@@ -1,6 +1,6 @@
 // What can be wrong with a PostgreSQL database, asked for by statements alone: its settings, its standbys, its tables.
 
-import type { Finding } from '../../../atomicity/index.js'
+import { codesIn, type Finding } from '../../../atomicity/index.js'
 import { markerName } from '../records/statements.js'
 import { found, postgresFindings, sharedFindings } from './findings.js'
 import {
@@ -12,7 +12,7 @@ import {
   partFindings,
   partNames,
   partsOf,
-  roomFindings,
+  writeFindings,
 } from './patient.js'
 
 /** The settings that are looked at, as text; times in ms, 0 for switched off. */
@@ -133,7 +133,13 @@ export async function examinePostgres(
   findings.push(...tables)
   if (tables.every(({ code }) => code === 'MIGRATIONS_AHEAD')) findings.push(...(await tableFindings(patient)))
   if (findings.some(({ code }) => unwritable.has(code))) return findings
-  return [...findings, ...(await foundOr(held, () => roomFindings(patient, noise, '53100')))]
+  return [...findings, ...(await foundOr(held, () => writeFindings(patient, noise, { full: '53100', refusal })))]
+}
+
+// Not where the connection or the server ended, and not where a lock was waited for.
+function refusal(error: unknown): string | undefined {
+  const { sqlState } = codesIn(error)
+  return sqlState === undefined || /^(?:08|57P|55P03)/.test(sqlState) ? undefined : sqlState
 }
 
 function lockFinding({ signsOf }: PostgresPatient, error: unknown): Finding | undefined {

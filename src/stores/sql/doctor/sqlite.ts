@@ -6,7 +6,7 @@ import type { Finding } from '../../../atomicity/index.js'
 import { isBusySign } from '../dialects/sqlite-lock.js'
 import { markerName } from '../records/statements.js'
 import { found, sharedFindings, sqliteFindings } from './findings.js'
-import { fenceFindings, type Patient, partFindings, partNames, partsOf, roomFindings } from './patient.js'
+import { fenceFindings, type Patient, partFindings, partNames, partsOf, writeFindings } from './patient.js'
 
 /** What is known of the file besides. */
 export interface SqlitePatient extends Patient {
@@ -64,7 +64,7 @@ export async function examineSqlite(
     const tables = await migrations()
     findings.push(...tables)
     if (tables.every(({ code }) => code === 'MIGRATIONS_AHEAD')) findings.push(...(await tableFindings(patient)))
-    findings.push(...(await writeFindings(patient, findings)))
+    findings.push(...(await trialFindings(patient, findings)))
   } catch (error) {
     const finding = fileFinding(patient.signsOf(error))
     if (finding === undefined) throw error
@@ -143,12 +143,15 @@ const lookAtTables = `SELECT (SELECT count(*) FROM pragma_index_list(?) l
   (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN (?, ?, ?)) AS triggers`
 
 // Becomes the writer, and writes where there are tables to write to.
-async function writeFindings(patient: SqlitePatient, before: readonly Finding[]): Promise<readonly Finding[]> {
+async function trialFindings(patient: SqlitePatient, before: readonly Finding[]): Promise<readonly Finding[]> {
   const whole = !before.some(
     ({ code }) => code.startsWith('MIGRATIONS_M') || code === 'TABLES_INCOMPLETE' || code === 'PEPPER_MISMATCH',
   )
   try {
-    if (whole) return await roomFindings(patient, 'hex(zeroblob($bytes / 2))', 'SQLITE_FULL')
+    if (whole) {
+      const refusal = (error: unknown) => patient.signsOf(error).find((sign) => sign.startsWith('SQLITE_CONSTRAINT'))
+      return await writeFindings(patient, 'hex(zeroblob($bytes / 2))', { full: 'SQLITE_FULL', refusal })
+    }
     await patient.tryOut('SELECT 1')
     return []
   } catch (error) {
