@@ -210,6 +210,11 @@ describe('what writes', () => {
     ['begin; truncate a', 'truncate'],
     ['copy a from stdin', 'copy'],
     ['do $$ begin end $$', 'do'],
+    ['select 1 as a into gx', 'select into'],
+    ['(SELECT * INTO TEMP gx FROM a)', 'select into'],
+    ['with a as (select 1) select * into b from a', 'select into'],
+    ['explain analyze select 1 into gx', 'select into'],
+    ['select 1; select 2 into gx', 'select into'],
   ])('%s: %s', (text, kind) => {
     expect(writeIn(text, postgresDialect)).toBe(kind)
   })
@@ -221,6 +226,9 @@ describe('what writes', () => {
     '(select 1) union select 2',
     'with a as (select * from b for no key update) select * from a for update',
     'explain insert into a values (1)',
+    'explain select 1 into gx',
+    'select \'into\', "into", a.into, b as into /* into */ from a -- into',
+    'select update from a',
     'begin; set local x = 1; show x; rollback',
     'copy (select * from a) to stdout',
     'values (1)',

@@ -99,23 +99,28 @@ const looking: ReadonlySet<string> = new Set([
   'savepoint',
   'release',
 ])
-const writing = /^(?:insert|update|delete|merge)$/
+const writing = /^(?:insert|update|delete|merge|into)$/
+const harmlessAfter: ReadonlySet<string> = new Set(['for', 'key', 'as', '.'])
 
 /**
  * The first word of the first statement in a text that writes, in lower case; undefined: none does. A SELECT counts as
- * one that only looks, whatever the functions do that it calls; of WITH and EXPLAIN ANALYZE the statement inside
- * counts.
+ * one that only looks, whatever the functions do that it calls, unless it makes a table (`select into`); of WITH and
+ * EXPLAIN ANALYZE the statement inside counts.
  */
 export function writeIn(text: string, { words: grammar }: SqlDialect): string | undefined {
   for (const { text: statement, words } of scan(text, grammar, false)) {
     const [first = ''] = words
     const copiesOut = first === 'copy' && /\bto\s+stdout\b/i.test(statement)
     if (!looking.has(first) && !copiesOut && /^[a-z]+$/.test(first)) return first
-    if (first !== 'with' && !(first === 'explain' && /\banaly[sz]e\b/i.test(statement))) continue
+    const holdsAny = first === 'with' || (first === 'explain' && /\banaly[sz]e\b/i.test(statement))
+    if (!holdsAny && first !== 'select') continue
     let before = ''
     for (const { kind, text: word } of tokensOf(statement, grammar)) {
-      // Not the lock of SELECT … FOR UPDATE or FOR NO KEY UPDATE.
-      if (kind === 'word' && writing.test(word) && before !== 'for' && before !== 'key') return word
+      // Alone in a SELECT, the other words are names of columns. After these words: the lock of SELECT … FOR UPDATE or
+      // FOR NO KEY UPDATE, and the name of a column.
+      if (kind === 'word' && (holdsAny ? writing.test(word) : word === 'into') && !harmlessAfter.has(before)) {
+        return word === 'into' ? 'select into' : word
+      }
       before = word
     }
   }

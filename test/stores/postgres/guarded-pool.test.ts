@@ -73,6 +73,18 @@ const ways: Record<string, Way> = {
       .execute(),
 }
 
+it('a SELECT that makes a table is a write', async () => {
+  const make = () => world.pool.query('select 1 as a into made')
+  const there = async () => (await world.raw.query("select to_regclass('made')::text as made")).rows[0].made
+  await expect(world.db.transact(make)).rejects.toMatchObject({
+    code: 'EFFECT_IN_TRANSACTION',
+    details: { by: 'query', statement: 'select into' },
+  })
+  expect(await there()).toBeNull()
+  await make()
+  expect(await there()).toBe('made')
+})
+
 describe.each(Object.entries(ways))('a write by %s inside a transaction', (_name, write) => {
   it('is stopped, told, and the transaction does not commit, also where the body swallows it', async () => {
     let seen: unknown
