@@ -28,7 +28,7 @@ const limits = {
   './simulator': '9.1 kB',
   './stores/callback': '73.6 kB',
   './stores/memory': '52.7 kB',
-  './stores/postgres': '73.1 kB',
+  './stores/postgres': '84.2 kB',
   './stores/sqlite': '67.9 kB',
   './telemetry': '0.6 kB',
   './testing': '65.3 kB',
