@@ -7,8 +7,9 @@ import { mintKey, scope } from '../../../src/identity/index.js'
 import { constantDelay } from '../../../src/retry/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import type { TransactionAttemptEvent } from '../../../src/telemetry/index.js'
+import { gate } from '../../../src/testing/conformance/gate.js'
 import { transactionHistoryOf } from '../../../src/transaction/index.js'
-import { postgresWorld, untilWaiting, type World } from './world.js'
+import { postgresWorld, type World } from './world.js'
 
 let world: World
 const failures: TransactionAttemptEvent[] = []
@@ -100,23 +101,16 @@ it('is switched off by a word, and the doctor says so', async () => {
 })
 
 it('is not spent by duplicates that wait for a key that another process works for', async () => {
-  const { pool, raw } = world
+  const { pool } = world
   const ours = postgres({ pool, name: 'duplicates', backoff: constantDelay(1), deadline: '20s' })
   const theirs = postgres({ pool, name: 'duplicates', deadline: '20s' })
   const key = { scope: scope('budget'), key: mintKey() }
-  let done: () => void = () => undefined
-  const held = new Promise<void>((resolve) => {
-    done = resolve
-  })
-  const holding = theirs.transact(() => held, {
-    key,
-    content: 'none',
-    bodyLimit: '15s',
-  })
-  const duplicate = rejection(ours.transact(() => 'never', { key, content: 'none', lockWait: '50ms' }))
-  await untilWaiting(raw)
-  expect(await duplicate).toMatchObject({ code: 'LOCK_TIMEOUT' })
-  done()
+  const works = gate(2)
+  const holding = theirs.transact(() => works.arrive(), { key, content: 'none', bodyLimit: '15s' })
+  await works.waiting(1)
+  const duplicate = ours.transact(() => 'never', { key, content: 'none', lockWait: '50ms' })
+  await expect(duplicate).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' })
+  works.open()
   await holding
   expect(failures).toHaveLength(8)
   expect(ours.budget?.full).toBe(true)
