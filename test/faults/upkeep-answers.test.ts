@@ -128,23 +128,38 @@ describe('a settlement on a connection that falls silent', () => {
     await lane.proxy.heal()
   })
 
-  it('is a definite failure where nothing was sent that writes', async () => {
-    const id = await unknownCharge()
-    // Each statement on a connection of its own: the read is answered, and every further connection is silent when it is
-    // asked which server it is, before the write is sent.
-    const pool = new pg.Pool({ connectionString: url, maxUses: 1 })
-    pool.on('error', () => undefined)
-    const silent = Array.from({ length: 40 }, (_, index) =>
-      lane.proxy.arm({ statement: asksWhichServer, nth: index + 2, at: 'before-forward', action: 'black-hole' }),
-    )
-    expect(['DEADLINE_EXCEEDED', 'CONNECT_TIMEOUT', 'POOL_EXHAUSTED', 'COMMITS_UNANSWERED']).toContain(
-      await settle(id, '2s', postgres({ pool, name: 'single' })),
-    )
-    expect(silent.some(({ fired }) => fired.length > 0)).toBe(true)
-    for (const armed of silent) armed.disarm()
-    await lane.proxy.heal()
-    await pool.end()
-    expect(await lane.db.lookup({ id })).toMatchObject({ state: 'unknown', notes: [] })
-    expect(await settle(id, '20s')).toBe('settled')
-  })
+  it.each(['which server it is', 'who was left behind'])(
+    'is a definite failure where nothing was sent that writes: silent at %s',
+    async (asked) => {
+      const id = await unknownCharge()
+      // Each statement on a connection of its own: the read is answered, and every further connection is silent when it is
+      // asked which server it is, before the write is sent.
+      const pool = new pg.Pool({ connectionString: url, maxUses: 1 })
+      pool.on('error', () => undefined)
+      const silent = Array.from({ length: 40 }, (_, index) =>
+        lane.proxy.arm({ statement: asksWhichServer, nth: index + 2, at: 'before-forward', action: 'black-hole' }),
+      )
+      // Before that, a connection is asked whether those that were left behind before it are gone.
+      if (asked === 'who was left behind')
+        silent.push(
+          lane.proxy.arm({
+            statement: (text) => text.includes('pid = ANY'),
+            nth: 1,
+            at: 'before-forward',
+            action: 'black-hole',
+          }),
+        )
+      expect(['DEADLINE_EXCEEDED', 'CONNECT_TIMEOUT', 'POOL_EXHAUSTED', 'COMMITS_UNANSWERED']).toContain(
+        await settle(id, '2s', postgres({ pool, name: 'single' })),
+      )
+      expect((asked === 'who was left behind' ? silent.slice(-1) : silent).some(({ fired }) => fired.length > 0)).toBe(
+        true,
+      )
+      for (const armed of silent) armed.disarm()
+      await lane.proxy.heal()
+      await pool.end()
+      expect(await lane.db.lookup({ id })).toMatchObject({ state: 'unknown', notes: [] })
+      expect(await settle(id, '20s')).toBe('settled')
+    },
+  )
 })

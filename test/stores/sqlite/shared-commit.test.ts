@@ -38,6 +38,11 @@ afterEach(() => {
 const store = (file: string, options: Partial<SqliteOptions<SqliteClient>> = {}) =>
   itemStore(file, { clock, ...options })
 const notes = (file: string) => (rowsIn(file, 'SELECT note FROM item ORDER BY id') as string[][]).map(([note]) => note)
+const checkingKeys = (file: string) => () => {
+  const handle = new Database(file)
+  handle.exec('PRAGMA foreign_keys = ON')
+  return handle
+}
 const signs = () => attempts.map(({ sign }) => sign)
 const times = (count: number) => Array.from({ length: count }, (_, number) => number)
 
@@ -272,11 +277,7 @@ describe('a body', () => {
 
   it('that puts off the check of foreign keys does so for itself alone', async () => {
     const file = freshFile()
-    const open = () => {
-      const handle = new Database(file)
-      handle.exec('PRAGMA foreign_keys = ON')
-      return handle
-    }
+    const open = checkingKeys(file)
     const db = await store(file, { open })
     await db.transact((tx) => {
       tx.db.exec('CREATE TABLE child (item REFERENCES item (id))')
@@ -455,11 +456,7 @@ describe('an error of the engine', () => {
 
   it('in answer to COMMIT is told to the one who is the reason of it: a deferred violation', async () => {
     const file = freshFile()
-    const open = () => {
-      const handle = new Database(file)
-      handle.exec('PRAGMA foreign_keys = ON')
-      return handle
-    }
+    const open = checkingKeys(file)
     const db = await store(file, { open })
     await db.transact((tx) => {
       tx.db.exec('CREATE TABLE child (item REFERENCES item (id) DEFERRABLE INITIALLY DEFERRED)')
