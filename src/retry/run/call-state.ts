@@ -9,8 +9,9 @@ import type { AttemptRecord } from '../history.js'
 import type { Attempt, Body } from '../options.js'
 import type { Breaker } from '../target/breaker.js'
 import type { Classifier, Verdict } from '../verdict.js'
-import type { Layer, OpenLayer } from './layers.js'
+import type { Allowance, Layer, OpenLayer } from './layers.js'
 import type { AttemptFailure } from './returned.js'
+import type { SentKeys } from './sent-keys.js'
 import type { LimitedCall, Timeouts, Wait } from './timeouts.js'
 
 /** A policy as its calls see it: options resolved, nothing left to default. */
@@ -32,7 +33,7 @@ export interface PolicySettings extends Layer {
   discards: number
 }
 
-/** What went wrong in a call so far. */
+/** What went wrong in a call so far, and what layers inside it share. Most calls come to their end without it. */
 export interface Failures<Result> {
   readonly records: AttemptRecord[]
   /** What the latest failure meant. */
@@ -53,6 +54,10 @@ export interface Failures<Result> {
   /** The failures before the latest pushback, after which the backoff starts anew. */
   before: number
   deadlineError: RepriseError | undefined
+  /** Its own, where no layer around it has one. */
+  allowance: Allowance | undefined
+  /** The keys that were sent from inside. */
+  keys: SentKeys | undefined
 }
 
 /** A call for what limits its attempts, looks at the world for it, and ends it. */

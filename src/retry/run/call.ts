@@ -36,39 +36,45 @@ export class RunningAttempt implements LimitedAttempt {
   readonly number: number
   readonly key: Key | undefined
   readonly deadline: Deadline | undefined
-  // Not #private, as in Call.
-  private wait: Wait | undefined
-  // Making a controller costs several microseconds, more than everything else on the way of a call that succeeds.
-  private controller: AbortController | undefined
-  private over: { readonly reason: unknown } | undefined
+  // Not #private, as in Call. Made when somebody asks for the signal, limits the attempt or ends it.
+  private ending: AttemptEnding | undefined
 
   constructor(number: number, key: Key | undefined, deadline: Deadline | undefined) {
     this.number = number
     this.key = key
     this.deadline = deadline
-    this.wait = undefined
-    this.controller = undefined
-    this.over = undefined
+    this.ending = undefined
   }
 
   get signal(): AbortSignal {
-    this.controller ??= new AbortController()
-    if (this.over !== undefined) this.controller.abort(this.over.reason)
-    return this.controller.signal
+    this.ending ??= { wait: undefined, controller: undefined, over: undefined }
+    const { ending } = this
+    ending.controller ??= new AbortController()
+    if (ending.over !== undefined) ending.controller.abort(ending.over.reason)
+    return ending.controller.signal
   }
 
   /** Says by what the wait for it is limited. */
   limit(wait: Wait): void {
-    this.wait = wait
+    this.ending = { wait, controller: undefined, over: undefined }
   }
 
   /** Tells the body that its attempt is over, and lets go of the limits. */
   abort(reason: unknown): void {
-    if (this.over !== undefined) return
-    this.over = { reason }
-    this.wait?.release()
-    this.controller?.abort(reason)
+    this.ending ??= { wait: undefined, controller: undefined, over: undefined }
+    const { ending } = this
+    if (ending.over !== undefined) return
+    ending.over = { reason }
+    ending.wait?.release()
+    ending.controller?.abort(reason)
   }
+}
+
+interface AttemptEnding {
+  wait: Wait | undefined
+  // Making a controller costs several microseconds, more than everything else on the way of a call that succeeds.
+  controller: AbortController | undefined
+  over: { readonly reason: unknown } | undefined
 }
 
 // Calls so far, over the process.
@@ -80,7 +86,6 @@ export class Call<Result> implements CallState<Result> {
   readonly guard: Guard | undefined
   readonly body: Body<Result>
   readonly deadline: Deadline | undefined
-  readonly signal: AbortSignal | undefined
   readonly number: number
   // Not #private: on Node 20 such members would make a call a quarter dearer. For the same reason tsconfig.json says
   // `useDefineForClassFields: false`: declared fields would be written twice.
@@ -91,8 +96,6 @@ export class Call<Result> implements CallState<Result> {
   private sent: SentWatch | undefined
   // Made by the first failure, here or inside: most calls have none.
   private failuresSoFar: Failures<Result> | undefined
-  private ownAllowance: Allowance | undefined
-  private keys: SentKeys | undefined
 
   /**
    * @param around The layer around this one; undefined: none.
@@ -111,7 +114,6 @@ export class Call<Result> implements CallState<Result> {
     this.guard = guard
     this.body = guard === undefined ? this.watching(body) : body
     this.deadline = deadline
-    this.signal = options?.signal
     this.options = options
     this.around = around
     this.isHedged = isHedged
@@ -119,8 +121,10 @@ export class Call<Result> implements CallState<Result> {
     this.number = calls
     this.sent = undefined
     this.failuresSoFar = undefined
-    this.ownAllowance = undefined
-    this.keys = undefined
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.options?.signal
   }
 
   get depth(): number {
@@ -137,8 +141,9 @@ export class Call<Result> implements CallState<Result> {
 
   get allowance(): Allowance {
     if (this.around !== undefined && this.settings.layer === 'inherit') return this.around.allowance
-    this.ownAllowance ??= { attempts: this.settings.attempts, spent: 0 }
-    return this.ownAllowance
+    const { failures } = this
+    failures.allowance ??= { attempts: this.settings.attempts, spent: 0 }
+    return failures.allowance
   }
 
   // Apart, since a constructor with a closure in it makes place for the closure on every call.
@@ -153,8 +158,9 @@ export class Call<Result> implements CallState<Result> {
     this.around?.sends?.(target, key)
     // What is not guarded repeats only what was not sent. Hedges are out together: nobody can tell whose key it is.
     if (this.guard === undefined || this.isHedged) return
-    this.keys ??= new SentKeys()
-    this.keys.demandSame(target, key, (this.failuresSoFar?.records.length ?? 0) + 1)
+    const { failures } = this
+    failures.keys ??= new SentKeys()
+    failures.keys.demandSame(target, key, failures.records.length + 1)
   }
 
   /** What went wrong so far. */
@@ -170,6 +176,8 @@ export class Call<Result> implements CallState<Result> {
       delayMs: 0,
       before: 0,
       deadlineError: undefined,
+      allowance: undefined,
+      keys: undefined,
     }
     return this.failuresSoFar
   }
@@ -249,7 +257,7 @@ export class Call<Result> implements CallState<Result> {
   /** The end of a call whose target is left alone. */
   breakerOpen(): Result {
     this.refused('breaker')
-    if (this.failuresSoFar !== undefined) return endCall(this, 'breaker')
+    if (this.failures.records.length > 0) return endCall(this, 'breaker')
     throw new RepriseError('BREAKER_OPEN', 'The breaker is open; the target was not called.')
   }
 

@@ -28,7 +28,7 @@ import { watchEffects } from '../effect-guard/channels.js'
 import { transactionScope } from '../open-transaction.js'
 import { reach } from './fault-points.js'
 import type { KeyedCall } from './keyed.js'
-import { beginUnanswered, bodyTooLong, deadlinePassed, StepLimits } from './limits.js'
+import { beginUnanswered, bodyTooLong, deadlinePassed, StepLimits, workOf } from './limits.js'
 import { rollBack } from './roll-back.js'
 import { BodyFailed, CommitTimedOut, ruleOn, Swallowed } from './ruling.js'
 import type { CallSettings } from './settings.js'
@@ -108,7 +108,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
     sentAtMs: undefined,
     result: undefined,
   }
-  const tooLate = (): unknown => deadlinePassed('in its body', reserveMs)
+  const tooLate = (): unknown => deadlinePassed(workOf(settings, progress.claimed), reserveMs)
   try {
     // A COMMIT is shared at most once, by a body that may run twice: where the others undo it, it runs by itself.
     const mayShare = engine.sharesCommit === true && number === 1 && settings.attempts > 1 && !readOnly
@@ -134,7 +134,9 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
         : Number.POSITIVE_INFINITY
       const answerByMs = clock.monotonicMs() + answerMs
       const unanswered = (): unknown =>
-        answerByMs < workEndsAtMs ? beginUnanswered(answerMs) : deadlinePassed('beginning', reserveMs)
+        answerByMs < workEndsAtMs
+          ? beginUnanswered(answerMs)
+          : deadlinePassed(begin.claim === undefined ? 'beginning' : 'waiting for its key', reserveMs)
       handle = await limits.wait(begun, Math.min(workEndsAtMs, answerByMs), unanswered)
     } else handle = begun
     fault = reach('transaction.begun')
@@ -277,7 +279,7 @@ async function meetRecord<Handle>(
   const within = async <Value>(step: () => Promise<Value> | Value): Promise<Value> => {
     if (signal?.aborted) throw signal.reason
     const answer = step()
-    const tooLate = (): unknown => deadlinePassed('in its body', reserveMs)
+    const tooLate = (): unknown => deadlinePassed('waiting for its key', reserveMs)
     return isPromiseLike(answer) ? limits.wait(answer, limits.workEndsAtMs, tooLate) : answer
   }
   let claimed: 'claimed' | Stored | undefined = first

@@ -114,6 +114,11 @@ export class StepLimits {
   }
 }
 
+/** What a transaction does between BEGIN and COMMIT, for the error of its deadline. */
+export function workOf({ keyed }: Pick<CallSettings, 'keyed'>, claimed: boolean): string {
+  return keyed === undefined || claimed ? 'in its body' : 'waiting for its key'
+}
+
 /**
  * The error of a transaction that ran out of its deadline.
  *

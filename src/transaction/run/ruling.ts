@@ -4,7 +4,7 @@
 import { type Engine, type Phase, type Ruling, ruleBy, type TransactionControls } from '../../atomicity/index.js'
 import { isRepriseError, RepriseError } from '../../kernel/index.js'
 import { runnerClassification } from '../runner-classification.js'
-import { deadlinePassed } from './limits.js'
+import { deadlinePassed, workOf } from './limits.js'
 import type { CallSettings } from './settings.js'
 
 /** How an attempt failed. */
@@ -38,7 +38,7 @@ export function ruleOn<Handle extends TransactionControls>(
   const { keyed, reserveMs } = settings
   // The session's own limit, which is that of the work, may be faster than our timer on a busy machine.
   if (ruled.ruling.expired && ruled.ruling.outcome === 'aborted') {
-    return { ...ruled, shown: deadlinePassed('in its body', reserveMs, ruled.shown) }
+    return { ...ruled, shown: deadlinePassed(workOf(settings, failure.claimed), reserveMs, ruled.shown) }
   }
   if (keyed?.blocked === undefined || failure.claimed || !ruled.ruling.blocked) return ruled
   // Who waits for a key may have enough of it before the attempts are used up.
