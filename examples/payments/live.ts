@@ -64,7 +64,11 @@ export class Live {
       response.writeHead(503, { 'retry-after': '5' }).end()
       return
     }
-    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+    // The end of the connection is the end of the stream. One of chunks would be broken off by the end of the process,
+    // and a browser throws away what it has not read of an answer that broke off: the last words before the end.
+    response.removeHeader('transfer-encoding')
+    const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', connection: 'close' }
+    response.writeHead(200, headers)
     response.write(': watching\n\n')
     this.#watchers.set(response, principal)
     const heartbeat = setInterval(() => response.write(': still here\n\n'), heartbeatMs)

@@ -4,7 +4,6 @@ import type { Engine, Manifest, Rows, TransactionControls } from '../atomicity/i
 import { type Duration, deadlineAfter, demandKnown, RepriseError, systemClock, systemRandom } from '../kernel/index.js'
 import type { Budget } from '../retry/index.js'
 import { withBudget } from './budget.js'
-import { effectRuleOf } from './effect-guard/rule.js'
 import { refuseInside } from './open-transaction.js'
 import { type OptimisticUpdate, type Updated, updateOptimistically } from './optimistic.js'
 import {
@@ -17,7 +16,7 @@ import type { TransactionBody } from './run/attempt.js'
 import { type Resolved, resolveOutcome } from './run/closing.js'
 import { parseResolveToken } from './run/resolve-token.js'
 import { runTransaction } from './run/run.js'
-import { backoffOf, type CallSettings, deadlineOf, settingsOf } from './run/settings.js'
+import { backoffOf, type CallSettings, deadlineOf, settingsReader } from './run/settings.js'
 
 /** What became of a transaction that was unknown. */
 export type TransactionOutcome =
@@ -99,10 +98,8 @@ export function domainOf<Handle extends TransactionControls & Rows>(
   given: TransactionDefaults = {},
 ): Domain<Handle> {
   const defaults = withBudget(engine, given)
-  const effects = effectRuleOf(defaults)
   const pepper = engine.records?.pepper
-  // What no transaction could be told is refused here, and not at the first one.
-  settingsOf(engine.manifest, defaults, {}, effects)
+  const settingsOf = settingsReader(engine.manifest, defaults, pepper)
   const transact = <Result>(
     body: TransactionBody<Handle, Result>,
     options: TransactOptions<Handle, Result> = {},
@@ -110,7 +107,7 @@ export function domainOf<Handle extends TransactionControls & Rows>(
     let settings: CallSettings
     try {
       if (typeof body !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'transact needs a function.')
-      settings = settingsOf(engine.manifest, defaults, options, effects, pepper)
+      settings = settingsOf(options)
     } catch (error) {
       return Promise.reject(error)
     }

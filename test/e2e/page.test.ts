@@ -33,13 +33,14 @@ afterAll(async () => {
   expect((await stop(service)).code).toBe(0)
 })
 
-/** Opens the page as somebody new; errors of its script are kept. */
+/** Opens the page as somebody new, who looks until it follows the service; errors of its script are kept. */
 async function open(options: BrowserContextOptions = {}, url = service.url): Promise<{ page: Page; errors: Error[] }> {
   const page = await (await browser.newContext(options)).newPage()
   const errors: Error[] = []
   page.on('pageerror', (error) => errors.push(error))
   page.setDefaultTimeout(slow.timeout)
   await page.goto(url)
+  await page.locator('#trail[aria-busy="false"]').waitFor({ state: 'attached' })
   return { page, errors }
 }
 

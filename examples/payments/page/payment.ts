@@ -30,6 +30,7 @@ function buttons(): HTMLButtonElement[] {
 
 function withoutDrills(): void {
   for (const button of buttons()) button.hidden = ['drop', 'crash'].includes(button.dataset['act'] ?? '')
+  element('trail').ariaBusy = 'false'
   const notice = element('notice')
   notice.hidden = false
   notice.textContent = 'Drills are off here (REPRISE_DRILL): no trouble can be made, and nothing is shown live.'

@@ -42,6 +42,7 @@ export async function watch(): Promise<never> {
     try {
       const response = await fetch('/drill/events', { headers: authorization })
       if (response.ok && response.body !== null) {
+        trail.ariaBusy = 'false'
         if (!isFirst) note('the service is back', 'good')
         await follow(response.body).finally(lost)
       } else await pause(2_000)
@@ -54,6 +55,7 @@ export async function watch(): Promise<never> {
 
 // The next life of the service counts its calls from 1 again.
 function lost(): void {
+  trail.ariaBusy = 'true'
   if (underWay.size === 0) note('the service is gone', 'bad')
   for (const number of underWay) chip(number, 'process killed', 'bad')
   for (const known of [lines, underWay, dropped]) known.clear()

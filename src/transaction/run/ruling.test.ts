@@ -3,10 +3,10 @@ import { EngineError, scripted } from '../../../test/transaction/scripted-engine
 import { rulingOf } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import { BodyFailed, CommitTimedOut, ruleOn, Swallowed } from './ruling.js'
-import { settingsOf } from './settings.js'
+import { settingsReader } from './settings.js'
 
 const engine = scripted()
-const settings = settingsOf(engine.manifest, {}, {})
+const settings = settingsReader(engine.manifest, {})({})
 const inBody = { phase: 'body' as const, poisoned: undefined, claimed: false }
 const committing = { ...inBody, phase: 'committing' as const }
 
@@ -41,7 +41,7 @@ it('resolves a COMMIT that was not answered in time, unless nothing was to be wr
     ruling: { outcome: 'unknown', sign: 'commit-timeout' },
     shown: { code: 'COMMIT_TIMEOUT' },
   })
-  const reading = settingsOf(engine.manifest, {}, { readOnly: true })
+  const reading = settingsReader(engine.manifest, {})({ readOnly: true })
   expect(ruleOn(engine, reading, { ...committing, thrown: late, error: late }).ruling).toMatchObject({
     outcome: 'aborted',
     help: 'transient',

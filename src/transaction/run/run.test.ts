@@ -112,6 +112,18 @@ describe('transact', () => {
     expect(here.engine.log).toEqual(['acquire', 'begin', 'discard', 'acquire', 'begin', 'commit', 'keep'])
   })
 
+  it('says what was wrong where the deadline cuts an attempt that had not begun', async () => {
+    const here = world({
+      begin: (attempt) => {
+        if (attempt === 1) throw new EngineError('reconnect')
+        return new Promise(() => undefined)
+      },
+    })
+    const run = here.db.transact(() => 1, { deadline: '4s' })
+    const cause = { message: 'engine says reconnect' }
+    await expect(settled(here, run)).rejects.toMatchObject({ code: 'STORE_UNREACHABLE', cause })
+  })
+
   it('stops when the budget is empty, with the error at hand', async () => {
     const here = world({ statement: transient })
     const budget = tokenBudget({ maxTokens: 2, tokenRatio: 0.1 })

@@ -1,11 +1,10 @@
 // The runner: repeats whole transactions, never a statement, never from inside an open one, never after an outcome
 // nobody knows.
 
-import { type Engine, lockEvidenceIn, type TransactionControls } from '../../atomicity/index.js'
-import { type Deadline, defined, inTime, isRepriseError, sleep, systemClock, systemRandom } from '../../kernel/index.js'
+import { type Engine, lockEvidenceIn, type Phase, type TransactionControls } from '../../atomicity/index.js'
+import { type Deadline, defined, inTime, isRepriseError, sleep } from '../../kernel/index.js'
 import { currentLayer, markSpent, meet, type OpenLayer, repeatsLeft } from '../../retry/index.js'
 import { afterCommitFailed, transactionAttempt, transactionResolved } from '../../telemetry/index.js'
-import { effectRuleOf } from '../effect-guard/rule.js'
 import { type FailedTransaction, type GivenUp, remember } from '../history.js'
 import { refuseInside } from '../open-transaction.js'
 import type { TransactionDefaults } from '../options.js'
@@ -16,7 +15,7 @@ import { type Lost, type Resolved, resolveOutcome } from './closing.js'
 import type { KeyedCall } from './keyed.js'
 import { deadlinePassed, deadlineTooShort } from './limits.js'
 import { printResolveToken, type Unresolved } from './resolve-token.js'
-import { type CallSettings, settingsOfCall, type TransactionSettings } from './settings.js'
+import { CallSettings, sharedSettings, type TransactionSettings } from './settings.js'
 
 const leastAfterCommitMs = 250
 /** More failures of a call are not remembered; the first one is, and the last ones are. */
@@ -42,11 +41,11 @@ export function keyedTransactions<Handle extends TransactionControls>(
   defaults: TransactionDefaults,
   settings: TransactionSettings,
 ): KeyedTransactions<Handle> {
-  const { clock = systemClock, random = systemRandom } = defaults
-  const certain = engine.manifest.commit === 'certain'
-  const shared = { ...settings, effects: effectRuleOf(defaults), clock, random, certain }
-  return (keyed, body, { deadline, signal }) =>
-    runTransaction(engine, settingsOfCall(shared, keyed as KeyedCall<unknown>, deadline, signal), body)
+  const shared = sharedSettings(engine.manifest, defaults, settings)
+  return (keyed, body, { deadline, signal }) => {
+    const own = { keyed: keyed as KeyedCall<unknown>, found: undefined, readOnly: false, deadline, signal }
+    return runTransaction(engine, new CallSettings(shared, own), body)
+  }
 }
 
 /** Carries out a transaction: as many attempts as it takes and may have. */
@@ -188,11 +187,12 @@ function unknownCommit<Result>(
 }
 
 /** Whether the store could not be reached: no connection could be made, or it was lost before anything was begun. */
-function isUnreached<Result>({ phase, ruling }: FailedAttempt<Result>): boolean {
+function isUnreached({ phase, ruling }: Pick<FailedTransaction, 'phase' | 'ruling'>): boolean {
   const { help, connection, outcome } = ruling
-  const before = phase === 'waiting' || phase === 'connecting'
-  return before && help === 'transient' && connection === 'discard' && outcome === 'aborted'
+  return isBeforeBegin(phase) && help === 'transient' && connection === 'discard' && outcome === 'aborted'
 }
+
+const isBeforeBegin = (phase: Phase): boolean => phase === 'waiting' || phase === 'connecting'
 
 /** What a caller sees in the end: not the driver's bare error of an outage, and not a limit that is ours alone. */
 function shownAtEnd<Result>(
@@ -203,10 +203,11 @@ function shownAtEnd<Result>(
   const { error } = end
   // It was found out meanwhile that it is dead.
   if (isRepriseError(error, 'COMMIT_TIMEOUT')) return deadlinePassed('waiting for the answer to COMMIT', 0, error)
-  if (!isUnreached(end)) return error
   // The last try may have been cut by the deadline: then the one before it says what was wrong.
-  const said = isRepriseError(error, 'CONNECT_TIMEOUT') ? failures.at(-2)?.error : error
-  return said === undefined || isRepriseError(said) ? error : storeUnreachable(domain, said)
+  const cut = isRepriseError(error, 'CONNECT_TIMEOUT') || isRepriseError(error, 'DEADLINE_EXCEEDED')
+  const before = cut && isBeforeBegin(end.phase) ? failures.at(-2) : undefined
+  const last = before !== undefined && isUnreached(before) ? before : end
+  return !isUnreached(last) || isRepriseError(last.error) ? last.error : storeUnreachable(domain, last.error)
 }
 
 /**

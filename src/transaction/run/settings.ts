@@ -33,6 +33,7 @@ import {
   type TransactionDefaults,
   type TransactionOptions,
   type TransactOptions,
+  transactionOptionNames,
   transactOptionNames,
 } from '../options.js'
 import { type KeyedCall, plainKey } from './keyed.js'
@@ -59,24 +60,79 @@ export interface TransactionSettings {
   readonly budget: Budget | undefined
 }
 
-/** Everything that one call of `transact` goes by. */
-export interface CallSettings extends TransactionSettings {
-  /** The key, and what is done with it; undefined: none. */
-  readonly keyed: KeyedCall<unknown> | undefined
-  /** Reads the effect by its natural key, after a commit whose answer was lost; undefined: nobody can. */
-  readonly found: Found | undefined
-  /** Who was last seen to block the claim of the key, over all attempts. */
-  readonly claimBlockers: Blocker[]
-  readonly readOnly: boolean
-  /** The end of everything, resolution included. */
-  readonly deadline: Deadline
-  /** What is kept of the deadline for resolution, in ms. */
-  readonly reserveMs: number
-  readonly signal: AbortSignal | undefined
+/** What calls share: all those of an operation, and those of a domain that say nothing else. */
+export interface SharedSettings extends TransactionSettings {
   /** What an effect in the body leads to. */
   readonly effects: EffectRule
   readonly clock: Clock
   readonly random: Random
+  /** Whether the outcome of a COMMIT is always known, so that nothing of a deadline has to be kept for resolution. */
+  readonly certain: boolean
+}
+
+/** What a call says itself. */
+interface OwnSettings {
+  /** The key, and what is done with it; undefined: none. */
+  readonly keyed: KeyedCall<unknown> | undefined
+  /** Reads the effect by its natural key, after a commit whose answer was lost; undefined: nobody can. */
+  readonly found: Found | undefined
+  readonly readOnly: boolean
+  /** The end of everything, resolution included. */
+  readonly deadline: Deadline
+  readonly signal: AbortSignal | undefined
+}
+
+/**
+ * Everything that one call goes by. A class: all calls have one shape, which the runner reads many times, and nothing
+ * of what they share is copied by name.
+ */
+export class CallSettings implements SharedSettings, OwnSettings {
+  readonly isolation: Isolation
+  readonly connectionWaitMs: number
+  readonly bodyLimitMs: number
+  readonly lockWaitMs: number
+  readonly attempts: number
+  readonly foreignLayers: readonly ForeignLayer[]
+  readonly own: Layers
+  readonly backoff: Backoff
+  readonly budget: Budget | undefined
+  readonly effects: EffectRule
+  readonly clock: Clock
+  readonly random: Random
+  readonly certain: boolean
+  readonly keyed: KeyedCall<unknown> | undefined
+  readonly found: Found | undefined
+  readonly readOnly: boolean
+  readonly deadline: Deadline
+  readonly signal: AbortSignal | undefined
+  /** What is kept of the deadline for resolution, in ms. */
+  readonly reserveMs: number
+  /** Who was last seen to block the claim of the key, over all attempts. */
+  readonly claimBlockers: Blocker[] = []
+
+  constructor(shared: SharedSettings, { keyed, found, readOnly, deadline, signal }: OwnSettings) {
+    if (signal !== undefined) demandSignal(signal)
+    this.isolation = shared.isolation
+    this.connectionWaitMs = shared.connectionWaitMs
+    this.bodyLimitMs = shared.bodyLimitMs
+    this.lockWaitMs = shared.lockWaitMs
+    this.attempts = shared.attempts
+    this.foreignLayers = shared.foreignLayers
+    this.own = shared.own
+    this.backoff = shared.backoff
+    this.budget = shared.budget
+    this.effects = shared.effects
+    this.clock = shared.clock
+    this.random = shared.random
+    this.certain = readOnly || shared.certain
+    this.keyed = keyed
+    this.found = found
+    this.readOnly = readOnly
+    this.deadline = deadline
+    this.signal = signal
+    const leftMs = deadline.expiresAtMs - shared.clock.monotonicMs()
+    this.reserveMs = this.certain ? 0 : reserveOf(Math.max(0, leftMs))
+  }
 }
 
 // What resolution usually takes, and what it cannot do with less than; the latter also tells whether there is a reserve
@@ -132,41 +188,41 @@ export function readTransactionOptions(
   }
 }
 
-/**
- * The settings of one call. Refuses with ARGUMENT_INVALID, CAPABILITY_UNSUPPORTED, or the codes of durations and keys.
- */
-export function settingsOf(
+/** What the calls share that go by these options. */
+export function sharedSettings(
   manifest: Manifest,
   defaults: TransactionDefaults,
-  options: TransactOptions,
-  effects: EffectRule = effectRuleOf(defaults),
-  pepper?: Pepper,
-): CallSettings {
-  if (typeof options !== 'object' || options === null) throw invalid('options')
-  demandKnown(options, transactOptionNames, 'options')
-  const { signal, readOnly = false, found } = options
+  settings: TransactionSettings,
+): SharedSettings {
   const { clock = systemClock, random = systemRandom } = defaults
-  if (typeof readOnly !== 'boolean') throw invalid('readOnly')
-  if (signal !== undefined) demandSignal(signal)
-  if (found !== undefined && typeof found !== 'function') throw invalid('found', 'It is a function that reads.')
-  if (readOnly && !manifest.readOnly) throw unsupported('readOnly', manifest)
-  const nowMs = clock.monotonicMs()
-  const whole = deadlineOf(clock, defaults, options)
-  const keyed = keyOf(options, whole.expiresAtMs - nowMs, pepper)
-  const deadline = earlier(whole, currentDeadline())
-  const certain = readOnly || manifest.commit === 'certain'
-  return {
-    ...readTransactionOptions(manifest, defaults, options),
-    claimBlockers: [],
-    keyed,
-    found: found as Found | undefined,
-    readOnly,
-    deadline,
-    reserveMs: certain ? 0 : reserveOf(Math.max(0, deadline.expiresAtMs - nowMs)),
-    signal,
-    effects,
-    clock,
-    random,
+  return { ...settings, effects: effectRuleOf(defaults), clock, random, certain: manifest.commit === 'certain' }
+}
+
+/**
+ * Reads the options of single calls. What calls share that say nothing else is read here, and refused here where no
+ * transaction could be told it; what it returns refuses with ARGUMENT_INVALID, CAPABILITY_UNSUPPORTED, or the codes of
+ * durations and keys.
+ */
+export function settingsReader(
+  manifest: Manifest,
+  defaults: TransactionDefaults,
+  pepper?: Pepper,
+): (options: TransactOptions) => CallSettings {
+  const usual = sharedSettings(manifest, defaults, readTransactionOptions(manifest, defaults, {}))
+  const { clock } = usual
+  deadlineOf(clock, defaults, {})
+  return (options) => {
+    demandKnown(options, transactOptionNames, 'options')
+    const { signal, readOnly = false, found } = options
+    if (typeof readOnly !== 'boolean') throw invalid('readOnly')
+    if (found !== undefined && typeof found !== 'function') throw invalid('found', 'It is a function that reads.')
+    if (readOnly && !manifest.readOnly) throw unsupported('readOnly', manifest)
+    const whole = deadlineOf(clock, defaults, options)
+    const keyed = keyOf(options, whole.expiresAtMs - clock.monotonicMs(), pepper)
+    const saysMore = transactionOptionNames.some((name) => options[name] !== undefined)
+    const shared = saysMore ? { ...usual, ...readTransactionOptions(manifest, defaults, options) } : usual
+    const deadline = earlier(whole, currentDeadline())
+    return new CallSettings(shared, { keyed, found: found as Found | undefined, readOnly, deadline, signal })
   }
 }
 
@@ -199,24 +255,6 @@ function keyOf(
 
 type KeyedOptions = Extract<TransactOptions, { readonly key: unknown }>
 type Loose<Options> = { readonly [Name in keyof Options]?: Options[Name] | undefined }
-
-/** What all calls of an operation share. */
-export interface SharedSettings extends TransactionSettings, Pick<CallSettings, 'effects' | 'clock' | 'random'> {
-  /** Whether the outcome of a COMMIT is always known, so that nothing of a deadline has to be kept for resolution. */
-  readonly certain: boolean
-}
-
-/** The settings of one call with a key, out of those that its calls share. */
-export function settingsOfCall(
-  shared: SharedSettings,
-  keyed: KeyedCall<unknown>,
-  deadline: Deadline,
-  signal: AbortSignal | undefined,
-): CallSettings {
-  if (signal !== undefined) demandSignal(signal)
-  const reserveMs = shared.certain ? 0 : reserveOf(Math.max(0, deadline.expiresAtMs - shared.clock.monotonicMs()))
-  return { ...shared, keyed, found: undefined, claimBlockers: [], readOnly: false, deadline, reserveMs, signal }
-}
 
 /**
  * Refuses with WINDOW_SHORTER_THAN_DEADLINE a memory that may end before a call does: the call could find its own

@@ -7,7 +7,7 @@ import { transactionFaultPoints } from './fault-points.js'
 import { type KeyedCall, parseValue, printValue } from './keyed.js'
 import { parseResolveToken, printResolveToken } from './resolve-token.js'
 import { runTransaction } from './run.js'
-import { settingsOf, settingsOfCall } from './settings.js'
+import { CallSettings, settingsReader } from './settings.js'
 
 describe('the fault points', () => {
   it('are reached in their order by a transaction with a key whose commit is lost', async () => {
@@ -19,7 +19,7 @@ describe('the fault points', () => {
           if (session === 1) throw new Error('lost')
         },
       })
-      const settings = settingsOf(engine.manifest, { random: seededRandom(1) }, { content: 'none', key })
+      const settings = settingsReader(engine.manifest, { random: seededRandom(1) })({ content: 'none', key })
       await runTransaction(engine, settings, () => 1)
     } finally {
       disarm()
@@ -38,28 +38,29 @@ describe('the settings', () => {
   it('keep a quarter of the deadline for resolution, at least 250 ms or half of it, and nothing where none is needed', () => {
     const clock = manualClock()
     const reserve = (deadline: string, more: object = {}) =>
-      settingsOf(manifest, { clock }, { deadline: deadline as '1s', ...more }).reserveMs
+      settingsReader(manifest, { clock })({ deadline: deadline as '1s', ...more }).reserveMs
     expect([reserve('8s'), reserve('600ms'), reserve('8s', { readOnly: true })]).toEqual([2_000, 250, 0])
     expect([reserve('500ms'), reserve('300ms'), reserve('20ms'), reserve('12ms')]).toEqual([250, 150, 10, 10])
-    expect(settingsOf({ ...manifest, commit: 'certain' }, { clock }, {}).reserveMs).toBe(0)
+    expect(settingsReader({ ...manifest, commit: 'certain' }, { clock })({}).reserveMs).toBe(0)
   })
 
   it('keep a reserve for each call, however little was left where its calls were defined', () => {
     const clock = manualClock()
-    const shared = { ...settingsOf(manifest, { clock }, { deadline: 0 }), certain: false }
-    const keyed = {} as KeyedCall<unknown>
-    expect(settingsOfCall(shared, keyed, deadlineAfter('8s', clock), undefined).reserveMs).toBe(2_000)
-    expect(settingsOfCall(shared, keyed, deadlineAfter('200ms', clock), undefined).reserveMs).toBe(100)
+    const shared = settingsReader(manifest, { clock })({ deadline: 0 })
+    const own = { keyed: {} as KeyedCall<unknown>, found: undefined, readOnly: false, signal: undefined }
+    const reserve = (limit: '8s' | '200ms') =>
+      new CallSettings(shared, { ...own, deadline: deadlineAfter(limit, clock) }).reserveMs
+    expect([reserve('8s'), reserve('200ms')]).toEqual([2_000, 100])
   })
 
   it('prefer what the call says over the domain’s defaults', () => {
     const defaults = { attempts: 3, bodyLimit: '1s', lockWait: 70 } as const
-    expect(settingsOf(manifest, defaults, { bodyLimit: 20 })).toMatchObject({
+    expect(settingsReader(manifest, defaults)({ bodyLimit: 20 })).toMatchObject({
       attempts: 3,
       bodyLimitMs: 20,
       lockWaitMs: 70,
     })
-    expect(settingsOf(manifest, {}, {})).toMatchObject({ attempts: 8, bodyLimitMs: 5_000, connectionWaitMs: 1_000 })
+    expect(settingsReader(manifest, {})({})).toMatchObject({ attempts: 8, bodyLimitMs: 5_000, connectionWaitMs: 1_000 })
   })
 })
 
@@ -73,7 +74,7 @@ describe('a step that is still under way when the caller gives up', () => {
     const clock = manualClock()
     const engine = scripted({ ...script, rollback: never })
     const controller = new AbortController()
-    const settings = settingsOf(engine.manifest, { clock }, { content: 'none', key, signal: controller.signal })
+    const settings = settingsReader(engine.manifest, { clock })({ content: 'none', key, signal: controller.signal })
     const run = runTransaction(engine, settings, () => 1)
     await vi.waitUntil(() => engine.log.at(-1) === step)
     controller.abort(new Error('gave up'))
@@ -85,7 +86,7 @@ describe('a step that is still under way when the caller gives up', () => {
   it('begin: at the deadline too, and none of the reserve is spent on it', async () => {
     const clock = manualClock()
     const engine = scripted({ begin: never, rollback: never })
-    const run = runTransaction(engine, settingsOf(engine.manifest, { clock }, { deadline: '4s' }), () => 1)
+    const run = runTransaction(engine, settingsReader(engine.manifest, { clock })({ deadline: '4s' }), () => 1)
     run.catch(() => undefined)
     await vi.waitUntil(() => engine.log.at(-1) === 'begin')
     await clock.advance(3_000)

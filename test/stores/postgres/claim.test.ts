@@ -165,7 +165,7 @@ describe('a claim that goes out with BEGIN', () => {
   it('tells a lock that was not granted as a claim does, with who held it', async () => {
     const first = await begun(world.engine)
     await first.session.claim(key('m4'), draft())
-    const { session, tx, claim } = await begunWith('m4', { lockWaitMs: 400 })
+    const { session, tx, claim } = await begunWith('m4', { lockWaitMs: 1_000 })
     const error = await session.claim(claim.id, claim.draft).catch((error: unknown) => error)
     expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', cause: { code: '55P03' }, blockers: [{}] })
     expect(world.engine.classify(error, 'body')).toMatchObject({ help: 'transient', connection: 'keep' })
@@ -180,7 +180,7 @@ describe('a claim that goes out with BEGIN', () => {
   it('waits only as long as the claim may, and then as long as others do', async () => {
     const first = await begun(world.engine)
     await first.session.claim(key('m5'), draft())
-    const waitMs = 150
+    const waitMs = 1_000
     const short = await begunWith('m5', { lockWaitMs: 60_000, claim: { id: key('m5'), draft: draft(), waitMs } })
     const error = await short.session.claim(key('m5'), draft()).catch((error: unknown) => error)
     expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', blockers: [{}] })

@@ -151,7 +151,7 @@ describe('what is not told', () => {
     await world.raw.query("begin; update item set amount = 7 where id = 'one'")
     const blocked = db.transact((tx) => tx.query("update item set amount = 8 where id = 'one'"), {
       attempts: 1,
-      lockWait: '200ms',
+      lockWait: '1s',
     })
     const timedOut: unknown = await blocked.catch((error: unknown) => error)
     await world.raw.query('rollback')

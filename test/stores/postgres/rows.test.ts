@@ -90,7 +90,7 @@ describe('a lock time-out', () => {
     await put('blocked')
     const holder = await begun(world.engine)
     await holder.tx.lockRow('item', { id: 'blocked' })
-    const waiter = await begun(world.engine, { lockWaitMs: 300 })
+    const waiter = await begun(world.engine, { lockWaitMs: 1_000 })
     const error = await waiter.tx.lockRow('item', { id: 'blocked' }).catch((error: unknown) => error)
     expect(error).toBeInstanceOf(LockTimeoutError)
     expect(error).toMatchObject({
