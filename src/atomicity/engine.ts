@@ -159,19 +159,21 @@ export interface BeginSettings {
    */
   readonly traced?: boolean
   /** The claim that `claim` will ask for next, so that an engine can send it together with BEGIN. Default: none. */
-  readonly claim?: {
-    readonly id: StoredKey
-    readonly draft: RecordDraft
-    /**
-     * The longest that BEGIN and the claim wait for somebody else, in ms, where that is shorter than `lockWaitMs`; from
-     * the body on `lockWaitMs` counts. Default: `lockWaitMs`.
-     */
-    readonly waitMs?: number
-    /**
-     * Who was last seen to block this call's claim: kept up by the session, the same list for all attempts of a call.
-     */
-    readonly blockers?: Blocker[]
-  }
+  readonly claim?:
+    | {
+        readonly id: StoredKey
+        readonly draft: RecordDraft
+        /**
+         * The longest that BEGIN and the claim wait for somebody else, in ms, where that is shorter than `lockWaitMs`; from
+         * the body on `lockWaitMs` counts. Default: `lockWaitMs`.
+         */
+        readonly waitMs?: number | undefined
+        /**
+         * Who was last seen to block this call's claim: kept up by the session, the same list for all attempts of a call.
+         */
+        readonly blockers?: Blocker[]
+      }
+    | undefined
 }
 
 /** What was stored with a key. */

@@ -232,12 +232,14 @@ function beginSettings(call: CallSettings, workLeftMs: number): BeginSettings {
   // Without the reserve: a server that hears nothing more of us ends the transaction while there is still time to see
   // that it did.
   const idleMs = Math.ceil(Math.max(1, workLeftMs))
-  const settings = { isolation, readOnly, idleMs, lockWaitMs: Math.min(lockWaitMs, idleMs) }
-  if (keyed === undefined) return { ...settings, traced: true }
-  const { id, draft } = keyed
-  const waitMs = keyed.claimWaitMs?.() ?? lockWaitMs
-  const claim = waitMs < lockWaitMs ? { id, draft, blockers, waitMs: Math.max(1, waitMs) } : { id, draft, blockers }
-  return { ...settings, traced: false, claim }
+  let claim: BeginSettings['claim']
+  if (keyed !== undefined) {
+    const waitMs = keyed.claimWaitMs?.() ?? lockWaitMs
+    const { id, draft } = keyed
+    claim = { id, draft, blockers, waitMs: waitMs < lockWaitMs ? Math.max(1, waitMs) : undefined }
+  }
+  const traced = keyed === undefined
+  return { isolation, readOnly, idleMs, lockWaitMs: Math.min(lockWaitMs, idleMs), traced, claim }
 }
 
 // The scope ends with the body, also where nobody waits for the body any more. What the body started and did not wait
