@@ -58,14 +58,14 @@ it('a new key costs two statements, one for its claim and one for its outcome, a
     const prepare = handle.prepare.bind(handle)
     const noting = (text: string): ReturnType<typeof prepare> => {
       const statement = prepare(text)
-      const noted = (method: 'all' | 'run') => {
+      const noted = (method: 'all' | 'get' | 'run') => {
         const run = statement[method].bind(statement) as (...values: unknown[]) => unknown
         return (...values: unknown[]) => {
           if (text.includes('reprise_marker')) ran.push(text.split(' ', 1)[0] as string)
           return run(...values)
         }
       }
-      return Object.assign(statement, { all: noted('all'), run: noted('run') })
+      return Object.assign(statement, { all: noted('all'), get: noted('get'), run: noted('run') })
     }
     return Object.assign(handle, { prepare: noting })
   }

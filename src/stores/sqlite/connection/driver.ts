@@ -153,11 +153,18 @@ export function readLists(statement: SqliteHandleStatement): void {
   else statement.raw?.(true)
 }
 
-/** The rows of a statement that was told to {@link readLists}; whole numbers are numbers or bigints. */
-export function listsOf(statement: SqliteHandleStatement, values: readonly SqliteValue[]): (readonly unknown[])[] {
-  const rows = call(statement, 'all', values) as unknown[]
+/**
+ * The only row of a statement that was told to {@link readLists}, and is asked in no other way (see {@link firstOf});
+ * whole numbers are numbers or bigints. Undefined: there is none. To be asked for all of them costs libsql half as much
+ * again.
+ */
+export function listOf(
+  statement: SqliteHandleStatement,
+  values: readonly SqliteValue[],
+): readonly unknown[] | undefined {
+  const row = call(statement, 'get', values)
   // Older versions of node:sqlite know rows by name alone; their cells are in the order of the columns.
-  return rows.map((row) => (Array.isArray(row) ? row : Object.values(row as object)))
+  return row === undefined || Array.isArray(row) ? row : Object.values(row as object)
 }
 
 /** Calls a method of a statement with values, in the way its driver takes them. */

@@ -6,7 +6,7 @@
 
 import {
   call,
-  listsOf,
+  listOf,
   readLists,
   rowsOf,
   type SqliteHandle,
@@ -52,13 +52,16 @@ export function rowsIn(
   return using(handle, text, values, 'all', (statement) => rowsOf(statement, values))
 }
 
-/** The same as lists. A text that is used here is used nowhere else, since a kept statement stays what it was made. */
-export function listsIn(
+/**
+ * The only row of such a statement, as a list; undefined: it gives none. A text that is used here is used nowhere else,
+ * since a kept statement stays what it was made.
+ */
+export function listIn(
   handle: SqliteHandle,
   text: string,
   values: readonly SqliteValue[] = [],
-): (readonly unknown[])[] {
-  return using(handle, text, values, 'all', (statement) => listsOf(statement, values), readLists)
+): readonly unknown[] | undefined {
+  return using(handle, text, values, 'all', (statement) => listOf(statement, values), readLists)
 }
 
 /** How many rows a statement of Reprise's own wrote. */

@@ -20,9 +20,9 @@ import {
   type WrittenRecord,
   whileBusy,
 } from '../../sql/index.js'
-import type { Connections } from '../connection/connections.js'
+import type { Connections, Taken } from '../connection/connections.js'
 import { isBusy, isOpen, type SqliteHandle, type SqliteValue } from '../connection/driver.js'
-import { listsIn, rowsIn, writesIn } from '../connection/statements.js'
+import { listIn, rowsIn, writesIn } from '../connection/statements.js'
 
 /** What the runner needs. */
 export interface RecordRunnerParts {
@@ -46,9 +46,14 @@ export function sendTo(handle: SqliteHandle, query: Query): SqlAnswer {
   const values = query.values as readonly SqliteValue[]
   try {
     if (query.counts === true) return { rows: [], rowCount: writesIn(handle, text, values) }
-    // Rows as lists cost some drivers half as much as rows by name.
-    const rows = query.single === true ? listsIn(handle, text, values) : rowsIn(handle, text, values)
-    return { rows: rows as SqlAnswer['rows'], rowCount: rows.length }
+    if (query.single === true) {
+      // A row as a list costs some drivers half as much as one by name.
+      const row = listIn(handle, text, values)
+      const rows = (row === undefined ? [] : [row]) as unknown as SqlAnswer['rows']
+      return { rows, rowCount: rows.length }
+    }
+    const rows = rowsIn(handle, text, values)
+    return { rows, rowCount: rows.length }
   } catch (error) {
     throw error instanceof Error && sqliteDialect.isMissing([], error.message) ? migrationMissing(error) : error
   }
@@ -65,21 +70,7 @@ export class SqliteRecordRunner implements RecordRunner {
   async read(query: Query, limits: RecordLimits): Promise<readonly RecordRow[]> {
     const rows = this.#readAtOnce(query, limits)
     if (rows !== undefined) return rows
-    return this.#inTime(limits, async (waitMs) => {
-      const taken = await this.#parts.connections.take({
-        waitMs,
-        readOnly: true,
-        ...pick(limits, ['signal', 'urgent']),
-      })
-      let fate: 'keep' | 'drop' = 'drop'
-      try {
-        const read = await whileBusy(this.#busy(limits), isBusy, () => sendTo(taken.handle, query).rows)
-        fate = 'keep'
-        return read
-      } finally {
-        taken.giveBack(fate)
-      }
-    })
+    return this.#inTime(limits, () => whileBusy(this.#busy(limits), isBusy, () => this.#readInTurn(query, limits)))
   }
 
   async write<Result>(
@@ -114,22 +105,26 @@ export class SqliteRecordRunner implements RecordRunner {
     return this.#inTime(limits, work, about)
   }
 
+  // A connection that was busy is not asked again: in libsql a statement that could not have its lock counts as one
+  // that reads until it is collected, and the next one would leave its snapshot open.
+  async #readInTurn(query: Query, limits: RecordLimits): Promise<readonly RecordRow[]> {
+    const { clock, connections } = this.#parts
+    const waitMs = Math.max(0, leftMs(limits, clock))
+    const taken = await connections.take({ waitMs, readOnly: true, ...pick(limits, ['signal', 'urgent']) })
+    return readOn(taken, query)
+  }
+
   // The usual way, in which nobody waits, without a promise. Undefined: somebody is in the way, or it is too late.
   #readAtOnce(query: Query, limits: RecordLimits): readonly RecordRow[] | undefined {
     const { clock, connections } = this.#parts
     if (leftMs(limits, clock) <= 0) return undefined
     const taken = connections.takeAtOnce(defined({ readOnly: true, signal: limits.signal }))
     if (taken === undefined) return undefined
-    let fate: 'keep' | 'drop' = 'drop'
     try {
-      const { rows } = sendTo(taken.handle, query)
-      fate = 'keep'
-      return rows
+      return readOn(taken, query)
     } catch (error) {
       if (isBusy(error)) return undefined
       throw error
-    } finally {
-      taken.giveBack(fate)
     }
   }
 
@@ -178,6 +173,17 @@ export class SqliteRecordRunner implements RecordRunner {
       const waited = shown !== error || isRepriseError(error, 'POOL_EXHAUSTED')
       throw waited && leftMs(limits, clock) <= 0 ? tooLate(shown) : shown
     }
+  }
+}
+
+function readOn({ handle, giveBack }: Taken, query: Query): readonly RecordRow[] {
+  let fate: 'keep' | 'drop' = 'drop'
+  try {
+    const { rows } = sendTo(handle, query)
+    fate = 'keep'
+    return rows
+  } finally {
+    giveBack(fate)
   }
 }
 
