@@ -41,7 +41,13 @@
  * @typedef {(subject: string, meter: string) => number} Used The median that a meter read for an operation of a
  *   subject.
  */
-/** @typedef {{ rounds: number, turnMs: number, warmUpMs: number }} Effort */
+/**
+ * @typedef {object} Effort
+ * @property {number} rounds
+ * @property {number} turnMs
+ * @property {number} warmUpMs How long a subject runs before it is measured, at least.
+ * @property {number} [warmUpCalls] How often, at least. Default 0.
+ */
 /** @typedef {{ low: number, median: number, high: number }} Spread Quartiles around a median. */
 
 /** A full run: enough rounds for steady medians. */
@@ -127,14 +133,16 @@ function judge(ratio, target, rates) {
  * @param {Subject} subject
  * @param {Effort} effort
  */
-async function warmUp(subject, { turnMs, warmUpMs }) {
+async function warmUp(subject, { turnMs, warmUpMs, warmUpCalls = 0 }) {
   const until = performance.now() + warmUpMs
   const { atOnce = 1, turn } = subject
   // Whoever does whole turns needs some time to begin one.
   const batchMs = turn === undefined ? 1 : turnMs
   let perOperation = await timeOf(subject, atOnce)
-  while (performance.now() < until) {
-    perOperation = await timeOf(subject, Math.max(atOnce, Math.ceil((batchMs * 1e6) / perOperation)))
+  for (let calls = atOnce; performance.now() < until || calls < warmUpCalls; ) {
+    const count = Math.max(atOnce, Math.ceil((batchMs * 1e6) / perOperation))
+    perOperation = await timeOf(subject, count)
+    calls += count
   }
   return Math.max(atOnce, Math.round((turnMs * 1e6) / perOperation))
 }
@@ -223,6 +231,18 @@ export function lines({ name, rates, results, ratios, notes }) {
     ...meterLines(results, width),
     ...notes.map((note) => `  ${note}`),
   ]
+}
+
+/**
+ * What was asked for, and what came of it: a row for each target.
+ * @param {Awaited<ReturnType<typeof measure>>} measured
+ */
+export function rowsOf({ name, results, ratios }) {
+  return ratios.flatMap(({ against, ratio, target, met }) =>
+    target === undefined
+      ? []
+      : [{ name: `${name}: ${results[0].name} / ${against}`, ratio: ratio.median, target, met }],
+  )
 }
 
 /**

@@ -8,6 +8,7 @@ import { withDisk } from './disk.mjs'
 import { curveCase, oldRowsCases } from './operation-age.mjs'
 import { memoryCases } from './operation-memory.mjs'
 import { postgresCases } from './operation-postgres.mjs'
+import { scaleCases } from './operation-scale.mjs'
 import { sqliteCases } from './operation-sqlite.mjs'
 import { startPostgres, withPool } from './postgres-server.mjs'
 
@@ -32,6 +33,7 @@ export async function* cases({ smoke, curve }) {
       for (const connections of [1, 16]) {
         yield* withPool(server.url, connections, (pool) => postgresCases(pool, server.version, connections, flushes))
       }
+      yield* scaleCases(server.url, flushes)
       yield* withPool(server.url, 1, (pool) => oldRowsCases(pool, smoke ? 1_000 : 1_000_000))
       if (curve) yield* withPool(server.url, 1, (pool) => curveCase(pool, smoke ? 2_000 : 10_000_000))
     } finally {

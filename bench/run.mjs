@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { sizeLine } from './entry-point-size.mjs'
-import { fullEffort, lines, measure, smokeEffort } from './harness.mjs'
+import { fullEffort, lines, measure, rowsOf, smokeEffort } from './harness.mjs'
 
 // One file per module. Each exports `peers` (package names), `cases(options)`, which first checks that its subjects do
 // what they claim, and perhaps `peersFolder` (where its peers are installed), `versions` (of peers that are elsewhere)
@@ -61,6 +61,15 @@ function peerVersion(name, folder) {
   return JSON.parse(readFileSync(manifest, 'utf8')).version
 }
 
+/** @param {ReturnType<typeof rowsOf>} rows */
+function table(rows) {
+  const width = Math.max(...rows.map(({ name }) => name.length))
+  return rows.map(
+    ({ name, ratio, target, met }) =>
+      `${name.padEnd(width)}  ${ratio.toFixed(2).padStart(6)}  ${target}  ${met ? 'met' : 'MISSED'}`,
+  )
+}
+
 const { names, json, gate, smoke, curve } = readArguments()
 const report = {
   node: process.version,
@@ -68,6 +77,8 @@ const report = {
   cpus: cpus().length,
   smoke,
   benches: [],
+  /** One for each target. @type {ReturnType<typeof rowsOf>} */
+  rows: [],
   missed: 0,
 }
 const print = json ? () => {} : console.log
@@ -87,6 +98,7 @@ for (const name of names) {
     const own = one.measure ?? measure
     const result = await (smoke ? own({ ...one, targets: [] }, smokeEffort) : own(one, fullEffort))
     measured.push(result)
+    report.rows.push(...rowsOf(result))
     report.missed += result.ratios.filter((ratio) => ratio.met === false).length
     print(`\n${(one.lines ?? lines)(result).join('\n')}`)
   }
@@ -98,6 +110,7 @@ for (const name of names) {
   report.benches.push({ name, peers: versions, cases: measured, ...(weighed.length > 0 && { sizes: weighed }) })
 }
 
+if (report.rows.length > 0) print(`\n${table(report.rows).join('\n')}`)
 if (json) console.log(JSON.stringify(report, null, 2))
 else if (smoke) print('\nall subjects ran and agreed')
 else print(`\n${report.missed === 0 ? 'all targets met' : `${report.missed} targets MISSED`}`)

@@ -1,0 +1,41 @@
+// What people write in place of an operation on PostgreSQL: the key, the effect and the outcome in one transaction, each
+// statement a round trip. It compares no content, forgets nothing, and does not know what to do about a lost COMMIT.
+
+import { response, text } from './operation-work.mjs'
+
+const insert = 'INSERT INTO entry (text) VALUES ($1)'
+
+/** @param {import('pg').Pool} pool */
+export async function prepareByHand(pool) {
+  await pool.query('CREATE TABLE IF NOT EXISTS seen (id text PRIMARY KEY, content text NOT NULL, outcome text)')
+}
+
+/**
+ * Carries the request out, or answers what the first one stored.
+ * @param {import('pg').Pool} pool
+ * @param {{ key: string }} input
+ * @param {unknown} [outcome] What is stored and answered.
+ */
+export async function payByHand(pool, input, outcome = response) {
+  const client = await pool.connect()
+  try {
+    await client.query('BEGIN')
+    const claim = 'INSERT INTO seen (id, content) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING'
+    const { rowCount } = await client.query(claim, [input.key, JSON.stringify(input)])
+    if (rowCount === 0) {
+      const { rows } = await client.query('SELECT content, outcome FROM seen WHERE id = $1', [input.key])
+      await client.query('COMMIT')
+      if (rows[0].content !== JSON.stringify(input)) throw new Error('the key was used for another request')
+      return JSON.parse(rows[0].outcome)
+    }
+    await client.query(insert, [text])
+    await client.query('UPDATE seen SET outcome = $2 WHERE id = $1', [input.key, JSON.stringify(outcome)])
+    await client.query('COMMIT')
+    return outcome
+  } catch (error) {
+    await client.query('ROLLBACK')
+    throw error
+  } finally {
+    client.release()
+  }
+}
