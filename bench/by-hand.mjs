@@ -1,5 +1,5 @@
-// What people write in place of an operation on PostgreSQL: the key, the effect and the outcome in one transaction, each
-// statement a round trip. It compares no content, forgets nothing, and does not know what to do about a lost COMMIT.
+// What people write in place of an operation: the key, the effect and the outcome in one transaction, each statement
+// awaited. It forgets nothing, and does not know what to do about a lost COMMIT.
 
 import { response, text } from './operation-work.mjs'
 
@@ -37,5 +37,43 @@ export async function payByHand(pool, input, outcome = response) {
     throw error
   } finally {
     client.release()
+  }
+}
+
+/**
+ * The same on SQLite, one transaction after the other, since they share a connection.
+ * @param {import('libsql').Database} handle
+ */
+export function byHandOnSqlite(handle) {
+  handle.exec('CREATE TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, content TEXT NOT NULL, outcome TEXT)')
+  const run = async (/** @type {string} */ sent, /** @type {any[]} */ ...values) => handle.prepare(sent).run(values)
+  let before = Promise.resolve()
+  const pay = async (/** @type {{ key: string }} */ input) => {
+    await run('BEGIN IMMEDIATE')
+    try {
+      const content = JSON.stringify(input)
+      const { changes } = await run('INSERT OR IGNORE INTO seen (id, content) VALUES (?, ?)', input.key, content)
+      if (changes === 0) {
+        const row = await handle.prepare('SELECT content, outcome FROM seen WHERE id = ?').get(input.key)
+        if (row.content !== content) throw new Error('the key was used for another request')
+        await run('COMMIT')
+        return JSON.parse(row.outcome)
+      }
+      await run('INSERT INTO entry (text) VALUES (?)', text)
+      await run('UPDATE seen SET outcome = ? WHERE id = ?', JSON.stringify(response), input.key)
+      await run('COMMIT')
+    } catch (error) {
+      await run('ROLLBACK')
+      throw error
+    }
+    return response
+  }
+  return (/** @type {{ key: string }} */ input) => {
+    const turn = before.then(() => pay(input))
+    before = turn.then(
+      () => undefined,
+      () => undefined,
+    )
+    return turn
   }
 }

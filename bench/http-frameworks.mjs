@@ -13,17 +13,15 @@ import { response } from './operation-work.mjs'
  * The handler without a layer: what it does, and what it answers.
  * @param {string} way
  * @param {Kept} kept
+ * @returns {(body: any, key?: any) => Promise<unknown>}
  */
-function workOf(way, { db, insert, bare }) {
-  return way === 'transact'
-    ? async (/** @type {any} */ body) => {
-        await db.transact((/** @type {any} */ tx) => insert(tx, body.note))
-        return response
-      }
-    : async (/** @type {any} */ body) => {
-        await bare(body.note)
-        return response
-      }
+function workOf(way, { db, insert, bare, byHand }) {
+  if (way === 'by-hand') return (body, key) => byHand({ ...body, key })
+  return async (body) => {
+    if (way === 'transact') await db.transact((/** @type {any} */ tx) => insert(tx, body.note))
+    else await bare(body.note)
+    return response
+  }
 }
 
 /**
@@ -43,7 +41,8 @@ function routeOf(way, { db, insert }, principal) {
 
 const peers = async () => (await import('./http-peers.mjs')).peerOn
 const isOurs = (/** @type {string} */ way) => way === 'keyed' || way === 'keyless'
-const isBare = (/** @type {string} */ way) => way === 'transact' || way === 'bare'
+const isBare = (/** @type {string} */ way) => ['transact', 'bare', 'by-hand'].includes(way)
+const field = 'idempotency-key'
 
 /**
  * @param {import('node:http').Server} server
@@ -73,7 +72,7 @@ async function node(way, kept) {
   }
   const work = workOf(way, kept)
   const answer = isBare(way)
-    ? async (/** @type {any} */ _, /** @type {any} */ body) => ({ body: await work(body) })
+    ? async (/** @type {any} */ { headers }, /** @type {any} */ body) => ({ body: await work(body, headers[field]) })
     : await (await peers()).node(way, kept, work)
   return listening(
     createServer(async (request, out) => {
@@ -105,7 +104,7 @@ async function onExpress(way, kept) {
     const work = workOf(way, kept)
     const before = isBare(way) ? [] : await (await peers()).express(way, kept)
     app.post('/payments', express.json(), ...before, async (request, out) => {
-      out.status(201).json(await work(request.body))
+      out.status(201).json(await work(request.body, request.headers[field]))
     })
   }
   return listening(createServer(app))
@@ -128,7 +127,7 @@ async function fastify(way, kept) {
     const options = isBare(way) ? {} : await (await peers()).fastify(app, way, kept)
     app.post('/payments', options, async (request, out) => {
       out.code(201)
-      return work(request.body)
+      return work(request.body, request.headers[field])
     })
   }
   await app.listen({ port: 0, host: '127.0.0.1' })

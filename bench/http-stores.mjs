@@ -1,5 +1,4 @@
 // Where the services of the bench keep what they do: the same insert in a transaction of ours, and by the driver alone.
-
 //
 // Each loads its own driver when it is opened: a run starts dozens of services, and most of the time of a start is
 // loading.
@@ -15,6 +14,7 @@ export const connections = 16
  * @property {any} db Of ours.
  * @property {(tx: any, text: string) => Promise<unknown>} insert In a transaction of ours.
  * @property {(text: string) => unknown} bare The same in a transaction by the driver alone.
+ * @property {(input: { key: string }) => Promise<unknown>} byHand With its key and its outcome, as people write it.
  * @property {() => Promise<number>} effects How many rows there are.
  * @property {number[]} backends Of PostgreSQL.
  * @property {string} [file] Of SQLite.
@@ -35,6 +35,7 @@ async function memory() {
     db: inMemory({ name: 'bench' }),
     insert,
     bare: insert,
+    byHand: insert,
     effects: async () => count,
     backends: [],
     handles: [],
@@ -50,6 +51,7 @@ async function memory() {
 async function sqlite({ folder }, way) {
   const { default: Database } = await import('libsql')
   const { sqlite: inSqlite } = await import('../dist/stores/sqlite/index.js')
+  const { byHandOnSqlite } = await import('./by-hand.mjs')
   const file = join(folder, `${way}-${process.pid}.db`)
   const text = 'INSERT INTO entry (text) VALUES (?)'
   /** @type {InstanceType<typeof Database>[]} */
@@ -81,6 +83,7 @@ async function sqlite({ folder }, way) {
         throw error
       }
     },
+    byHand: byHandOnSqlite(handle),
     effects: async () => handle.prepare('SELECT count(*) AS count FROM entry').get().count,
     backends: [],
     handles,
@@ -99,6 +102,7 @@ async function sqlite({ folder }, way) {
 async function postgres({ url }) {
   const { default: pg } = await import('pg')
   const { postgres: inPostgres } = await import('../dist/stores/postgres/index.js')
+  const { payByHand } = await import('./by-hand.mjs')
   const { backendsOf } = await import('./postgres-server.mjs')
   const pool = new pg.Pool({ connectionString: url, max: connections, min: connections, idleTimeoutMillis: 0 })
   const db = inPostgres({ pool, name: 'bench' })
@@ -120,6 +124,7 @@ async function postgres({ url }) {
         client.release()
       }
     },
+    byHand: (input) => payByHand(pool, input),
     effects: async () => Number((await pool.query('SELECT count(*) FROM entry')).rows[0].count),
     backends: await backendsOf(pool, connections),
     handles: [],
@@ -138,9 +143,11 @@ export const stores = { memory, sqlite, postgres }
 export async function preparePostgres(url) {
   const { default: pg } = await import('pg')
   const { postgres: inPostgres } = await import('../dist/stores/postgres/index.js')
+  const { prepareByHand } = await import('./by-hand.mjs')
   const pool = new pg.Pool({ connectionString: url, max: 1 })
   try {
     await pool.query('CREATE TABLE IF NOT EXISTS entry (id bigserial PRIMARY KEY, text text NOT NULL)')
+    await prepareByHand(pool)
     await inPostgres({ pool, name: 'bench' }).migrate()
   } finally {
     await pool.end()

@@ -5,7 +5,8 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { sqlite } from '../dist/stores/sqlite/index.js'
-import { check, effort, fresh, here, inTurn, paying, replaying, response, text } from './operation-work.mjs'
+import { byHandOnSqlite } from './by-hand.mjs'
+import { check, effort, fresh, here, inTurn, paying, replaying, text } from './operation-work.mjs'
 import { ownProcessorUs } from './processor-time.mjs'
 
 const ours = 'operation'
@@ -154,50 +155,15 @@ async function firstWays(db, handle, sameWay) {
   const bareWays = { [bare]: bareWith(() => handle.prepare(insert)), [bareOnce]: bareWith(() => prepared) }
   await check(ourWays, () => db.transact(async (tx) => /** @type {any} */ ((await tx.query(counted)).rows[0]).count), 1)
   await check(bareWays, () => handle.prepare(counted).get().count, 1)
-  const handWays = { [byHand]: handWritten(handle) }
+  const payByHand = byHandOnSqlite(handle)
+  const next = fresh()
+  const handWays = { [byHand]: () => payByHand(next()) }
   await check(handWays, () => handle.prepare(counted).get().count, 1)
   Object.assign(bareWays, { [sameStatements]: sameWay })
   return [
     ...Object.entries({ ...ourWays, ...handWays }).map(([name, run]) => ({ name, run, waits: true })),
     ...Object.entries(bareWays).map(([name, run]) => ({ name, run })),
   ]
-}
-
-/**
- * What people write in its place: the key and its outcome in the transaction of the effect, each step awaited as a
- * query builder would, and one transaction after the other, since they share a connection.
- * @param {InstanceType<typeof Database>} handle
- */
-function handWritten(handle) {
-  handle.exec('CREATE TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, content TEXT NOT NULL, outcome TEXT)')
-  const next = fresh()
-  const run = async (/** @type {string} */ sent, /** @type {any[]} */ ...values) => handle.prepare(sent).run(values)
-  let before = Promise.resolve()
-  const pay = async () => {
-    const input = next()
-    await run('BEGIN IMMEDIATE')
-    try {
-      const content = JSON.stringify(input)
-      const { changes } = await run('INSERT OR IGNORE INTO seen (id, content) VALUES (?, ?)', input.key, content)
-      // Whoever comes second reads what the first one stored.
-      if (changes === 0) throw new Error('the key was there')
-      await run(insert, text)
-      await run('UPDATE seen SET outcome = ? WHERE id = ?', JSON.stringify(response), input.key)
-      await run('COMMIT')
-    } catch (error) {
-      await run('ROLLBACK')
-      throw error
-    }
-    return response
-  }
-  return () => {
-    const turn = before.then(pay)
-    before = turn.then(
-      () => undefined,
-      () => undefined,
-    )
-    return turn
-  }
 }
 
 /**

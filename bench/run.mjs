@@ -23,7 +23,7 @@ const usage = `usage: npm run bench -- [bench ...] [--json] [--gate] [--smoke] [
   --gate   exit 1 when a target is missed
   --smoke  a short run that shows that everything works and agrees; nothing is judged
   --node   measures on another Node, from npm, with the newest peers that it allows
-  --curve  also what takes many minutes and has no target: ten million old records (operation)
+  --curve  also what takes many minutes: ten million old records (operation)
 benches: ${Object.keys(benches).join(', ')} (default: all)`
 
 const options = ['json', 'gate', 'smoke', 'curve']
