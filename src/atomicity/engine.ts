@@ -164,12 +164,13 @@ export interface BeginSettings {
         readonly id: StoredKey
         readonly draft: RecordDraft
         /**
-         * The longest that BEGIN and the claim wait for somebody else, in ms, where that is shorter than `lockWaitMs`; from
-         * the body on `lockWaitMs` counts. Default: `lockWaitMs`.
+         * The longest that BEGIN and the claim wait for somebody else, in ms, where that is shorter than
+         * `lockWaitMs`; from the body on `lockWaitMs` counts. Default: `lockWaitMs`.
          */
         readonly waitMs?: number | undefined
         /**
-         * Who was last seen to block this call's claim: kept up by the session, the same list for all attempts of a call.
+         * Who was last seen to block this call's claim: kept up by the session, the same list for all attempts of a
+         * call.
          */
         readonly blockers?: Blocker[]
       }
