@@ -51,7 +51,7 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
     acquire: sessionsOn(connections, { clock, statements, bind, resolvesUnkeyed, locks, connections }),
     records: new SqlRecords(
       schema.statements,
-      new StatementRunner({ domain: name, connections, clock, connectionWaitMs }),
+      new StatementRunner({ domain: name, connections, statements: schema.statements, clock, connectionWaitMs }),
       pepper,
     ),
     classify: classifyPostgres,

@@ -12,6 +12,7 @@ import {
   postgresDialect,
   type Query,
   type RecordRunner,
+  type RecordStatements,
   type SqlAnswer,
   tooLate,
   type WrittenRecord,
@@ -21,12 +22,14 @@ import { learnBackend } from '../asking/trace.js'
 import { classifyPostgres, endsConnection, signsOf } from '../classification.js'
 import { type Connections, knownConnection } from '../connection/connections.js'
 import type { PostgresAnswer, PostgresPoolClient } from '../options.js'
+import { JointReads } from './joint-reads.js'
 
 /** What statements need. */
 export interface RunnerParts {
   /** The name of the store. */
   readonly domain: string
   readonly connections: Connections
+  readonly statements: RecordStatements
   readonly clock: Clock
   /** The longest wait for a connection, in ms. */
   readonly connectionWaitMs: number
@@ -40,6 +43,7 @@ const mostNames = 64
 /** Runs statements that are each a commit of their own. */
 export class StatementRunner implements RecordRunner {
   readonly #parts: RunnerParts
+  readonly #joint: JointReads
   readonly #names = new Map<string, string>()
   // A pooler that changes the backend between two statements knows nothing of what was prepared.
   #prepares = true
@@ -49,10 +53,11 @@ export class StatementRunner implements RecordRunner {
 
   constructor(parts: RunnerParts) {
     this.#parts = parts
+    this.#joint = new JointReads(parts.statements, parts.clock, (query, limits) => this.#send(query, limits))
   }
 
   async read(query: Query, limits: RecordLimits): Promise<SqlAnswer['rows']> {
-    return (await this.#send(query, limits)).rows
+    return (await (query.single === true ? this.#joint.read(query, limits) : this.#send(query, limits))).rows
   }
 
   // Every procedure of this dialect is one statement, at most followed by another look.

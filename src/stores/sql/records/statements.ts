@@ -124,11 +124,15 @@ export class RecordStatements {
     return { text: this.#read, values: [id], single: true }
   }
 
-  /** The same for an expression, in as few columns as the dialect allows. */
-  readText(id: string): string {
+  /**
+   * The same for an expression, in as few columns as the dialect allows.
+   *
+   * @param more What else is selected, each with a comma behind it. Default: nothing.
+   */
+  readText(id: string, more: string = ''): string {
     const { nowMs } = this.dialect
     const { marker } = this.tables
-    return `SELECT ${nowMs} AS now_ms, ${selection(this.dialect, 'm.')} FROM (SELECT 1) AS one LEFT JOIN ${marker} AS m ON m.id = ${id}`
+    return `SELECT ${nowMs} AS now_ms, ${more}${selection(this.dialect, 'm.')} FROM (SELECT 1) AS one LEFT JOIN ${marker} AS m ON m.id = ${id}`
   }
 
   /** Inserts a claim where there is none. One with a lease takes a fence: `tables.advanceFence` runs before it. */
