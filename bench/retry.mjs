@@ -36,7 +36,7 @@ const copiesFolder = new URL(`./.cache/copies-${process.pid}/`, import.meta.url)
 process.once('exit', () => rmSync(copiesFolder, { recursive: true, force: true }))
 
 /**
- * A copy of the package with a memory of its own, since a policy behaves otherwise where the process has a second one.
+ * A copy of the package with a memory of its own, since a policy behaves otherwise where the process has repeated lately.
  * @returns {Promise<Retry>}
  */
 async function ownCopy() {
@@ -49,33 +49,37 @@ async function ownCopy() {
 /**
  * @typedef {object} Company
  * @property {string} text How it is called in the name of a case.
- * @property {boolean} second Whether the process has a second policy, so that each has to be visible to the other.
- * @property {boolean} innermost Whether ours is declared to contain no other, so that it need not be visible.
+ * @property {number} policies How many policies the process has, ours included.
+ * @property {boolean} [again] Whether somebody has repeated lately, so that first attempts enter async context.
  */
 
 /** @type {Company[]} */
 const companies = [
-  { text: '', second: false, innermost: false },
-  { text: ', a second policy exists', second: true, innermost: false },
-  { text: ', a second policy exists, ours is innermost', second: true, innermost: true },
+  { text: 'one policy', policies: 1 },
+  { text: 'twenty policies', policies: 20 },
 ]
+/** What the ten seconds after a repeat cost. @type {Company} */
+const afterRepeat = { text: 'twenty policies, after a repeat', policies: 20, again: true }
 
 /** @param {Company} company */
-async function ourRetry({ second, innermost }) {
-  const { fullJitter, readOnly, retryPolicy } = await ownCopy()
-  const policy = retryPolicy({ attempts, backoff: fullJitter({ baseMs }), innermost })
-  if (second) retryPolicy({ attempts })
+async function ourRetry({ policies, again }) {
+  const { fullJitter, readOnly, retryPolicy, watchKeys } = await ownCopy()
+  const policy = retryPolicy({ attempts, backoff: fullJitter({ baseMs }) })
+  for (let count = 1; count < policies; count++) retryPolicy({ attempts })
+  // As after a repeat, for longer than ten seconds.
+  if (again) watchKeys()
   const guard = readOnly()
   return (/** @type {Work} */ work) => () => policy.run(guard, work)
 }
 
 /** @param {Company} company */
-async function ourTrio({ second, innermost }) {
-  const { consecutiveBreaker, fullJitter, readOnly, retryPolicy } = await ownCopy()
+async function ourTrio({ policies, again }) {
+  const { consecutiveBreaker, fullJitter, readOnly, retryPolicy, watchKeys } = await ownCopy()
   const breaker = consecutiveBreaker({ failures: 5 })
   const backoff = fullJitter({ baseMs })
-  const policy = retryPolicy({ attempts, backoff, breaker, attemptTimeout: timeoutMs, innermost })
-  if (second) retryPolicy({ attempts })
+  const policy = retryPolicy({ attempts, backoff, breaker, attemptTimeout: timeoutMs })
+  for (let count = 1; count < policies; count++) retryPolicy({ attempts })
+  if (again) watchKeys()
   const guard = readOnly()
   return (/** @type {Work} */ work) => () => policy.run(guard, work)
 }
@@ -157,9 +161,9 @@ const trioTargets = [{ against: wrap, limit: 0.1 }]
  * What keeps a case from its target, in one line.
  * @param {Company} company
  */
-function limitOf({ second, innermost }) {
-  return second && !innermost
-    ? 'what limits it: a second policy means that each call enters async context, see docs/decisions/0012-layers.md'
+function limitOf({ again }) {
+  return again
+    ? 'what limits it: after a repeat each call enters async context, see docs/decisions/0012-layers.md'
     : 'what limits it: one more promise and two closures for each call, see the list of a lone call'
 }
 
@@ -173,18 +177,20 @@ export async function* cases() {
   yield lone
   // Idle comes first: a storage that was once in use leaves its traces in the compiled code of the process.
   for (const active of [false, true]) {
-    for (const company of companies) {
-      const surroundings = `AsyncLocalStorage ${active ? 'active' : 'idle'}${company.text}`
+    for (const company of [...companies, afterRepeat]) {
+      const surroundings = `${company.text}, context ${active ? 'active' : 'idle'}`
       const storage = active ? new AsyncLocalStorage() : undefined
       const explained = (/** @type {Parameters<typeof lines>[0]} */ measured) => {
         const isMissed = measured.ratios.some(({ met }) => met === false)
         return [...lines(measured), ...(isMissed ? [`  ${limitOf(company)}`] : [])]
       }
-      const retryCase = await made(`retry, ${surroundings}`, await ourRetry(company), retryWays, retryTargets, storage)
+      // For scale only: nobody is promised a price for the seconds after a repeat.
+      const targets = company.again ? [] : retryTargets
+      const retryCase = await made(`retry, ${surroundings}`, await ourRetry(company), retryWays, targets, storage)
       yield { ...retryCase, lines: explained }
-      const trio = await ourTrio(company)
       const trioName = `retry + breaker + time-out, ${surroundings}`
-      yield { ...(await made(trioName, trio, trioWays, trioTargets, storage)), lines: explained }
+      const trio = await made(trioName, await ourTrio(company), trioWays, company.again ? [] : trioTargets, storage)
+      yield { ...trio, lines: explained }
       storage?.disable()
     }
   }
@@ -212,6 +218,11 @@ async function made(name, way, others, targets, storage) {
   const ways = { [ours]: way, ...others }
   for (const [who, one] of Object.entries(ways))
     await check(`${name}: ${who}`, one, neverRepeats.has(who) || Object.hasOwn(parts, who) ? 1 : attempts)
+  // The check has made ours repeat. What is measured is a call that nobody repeated for ten seconds before.
+  const { now } = performance
+  performance.now = () => now.call(performance) + 10_001
+  await way(answer)()
+  performance.now = now
   const subjects = Object.entries(ways).map(([who, one]) => ({ name: who, run: one(answer), waits: true }))
   return {
     name,

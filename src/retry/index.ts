@@ -70,8 +70,8 @@ export {
   type OpenLayer,
   ownedByCaller,
   repeatsLeft,
-  sameLayer,
   spendRepeat,
+  watchKeys,
 } from './run/layers.js'
 export { cancelBody } from './run/returned.js'
 export { markSpent, type Spending } from './run/spent.js'

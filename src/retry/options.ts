@@ -78,9 +78,9 @@ export interface RetryPolicyOptions {
    */
   readonly foreignLayers?: readonly ForeignLayer[]
   /**
-   * Declares that its bodies call no other policy. Then calls need not be seen from inside, and enter no async context,
-   * which is most of what a second policy in the process costs. A policy that is called inside all the same is seen
-   * where the body calls it at once, and in repeats. Default false.
+   * Declares that its bodies call no other policy. Then first attempts need not be seen from inside, and never enter
+   * async context, also not after a repeat. A policy that is called inside all the same is seen where the body calls
+   * it at once, and in repeats. Default false.
    */
   readonly innermost?: boolean
   /** Default the system's clock. */

@@ -28,7 +28,7 @@ import {
 import { Call } from './run/call.js'
 import type { PolicySettings } from './run/call-state.js'
 import { hedged } from './run/hedge.js'
-import { isOwnedBy, layerAround, registerLayer, sameLayer } from './run/layers.js'
+import { isOwnedBy, layerAround } from './run/layers.js'
 import { deadlineExceeded, Timeouts } from './run/timeouts.js'
 import { belongsTo, breakerFrom } from './target/breaker.js'
 import { budgetFrom, tokenBudget } from './target/budget.js'
@@ -113,7 +113,6 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
     discards: 0,
   }
   if (options.breaker !== undefined) belongsTo(options.breaker, name)
-  if (attempts > 1) registerLayer()
   return new Policy(settings)
 }
 
@@ -280,9 +279,6 @@ export function policyFrom(data: PolicyData, live: LiveOptions = {}): RetryPolic
   })
 }
 
-// All one-line retries together are one layer.
-let known = false
-
 /**
  * Calls the body under a policy made for this call. For one-off work: a budget that is not shared cannot stop a storm.
  */
@@ -305,9 +301,6 @@ function oneOff<Result>(
 ): Promise<Result> {
   demandObject(options, 'options')
   const { signal, deadline, history, onDiscard, resolve, ...policy } = options
-  // They may stand inside one another before a second one could make itself known, so the first counts for two.
-  if (!known) registerLayer(2)
-  known = true
   const call = { signal, deadline, history, onDiscard, resolve } as RunOptions<Result>
-  return sameLayer(() => retryPolicy(policy)).run(guard, body, call)
+  return retryPolicy(policy).run(guard, body, call)
 }

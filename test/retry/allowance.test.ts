@@ -32,7 +32,12 @@ describe('four layers of three attempts', () => {
   let client: typeof Client
   let fetched = 0
   const events: RetryLayersEvent[] = []
-  const listen = (event: unknown) => void events.push(event as RetryLayersEvent)
+  const hear = (event: unknown) => void events.push(event as RetryLayersEvent)
+  // Whoever listens has every layer be seen from the start, also in the first call of a process.
+  const listen = () => {
+    diagnostics.unsubscribe('reprise.retry.layers', hear)
+    diagnostics.subscribe('reprise.retry.layers', hear)
+  }
 
   beforeEach(async () => {
     vi.resetModules()
@@ -41,9 +46,8 @@ describe('four layers of three attempts', () => {
     client = await import('../../src/http/client/index.js')
     fetched = 0
     events.length = 0
-    diagnostics.subscribe('reprise.retry.layers', listen)
   })
-  afterEach(() => void diagnostics.unsubscribe('reprise.retry.layers', listen))
+  afterEach(() => void diagnostics.unsubscribe('reprise.retry.layers', hear))
 
   const counted: typeof fetch = (...args) => {
     fetched += 1
@@ -99,6 +103,7 @@ describe('four layers of three attempts', () => {
 
   describe.each(Object.entries(sinks))('around a sink that %s', (_name, sink) => {
     it('make three calls: policies, a gRPC policy and the HTTP client', async () => {
+      listen()
       const outer = [policy(), fromServiceConfig(), policy()]
       let work = sending(await sink())
       for (const layer of outer) work = layer(behindAnAwait(work))
@@ -107,21 +112,25 @@ describe('four layers of three attempts', () => {
       expect(Math.max(...events.map(({ declared }) => declared))).toBe(81)
     })
 
-    it('make three calls in the first call of a process, where each is made by the one around it', async () => {
-      const url = await sink()
-      const lazily =
-        (work: Work): Work =>
-        async () => {
-          await eventLoopTurn()
-          return policy()(work)()
-        }
-      let work: Work = () => plainly(url)
-      for (let layers = 1; layers <= 4; layers += 1) work = lazily(work)
-      await work().catch(() => undefined)
-      expect(fetched).toBe(3)
-      // The outermost hears of the others by the error that came of them.
-      expect(Math.max(...events.map(({ declared }) => declared))).toBe(81)
-    })
+    it.each([true, false])(
+      'make three calls in the first call of a process, where each is made by the one around it (heard: %s)',
+      async (isHeard) => {
+        if (isHeard) listen()
+        const url = await sink()
+        const lazily =
+          (work: Work): Work =>
+          async () => {
+            await eventLoopTurn()
+            return policy()(work)()
+          }
+        let work: Work = () => plainly(url)
+        for (let layers = 1; layers <= 4; layers += 1) work = lazily(work)
+        await work().catch(() => undefined)
+        expect(fetched).toBe(3)
+        // Where nobody listens, each hears of the one inside by the error that came of it.
+        if (isHeard) expect(Math.max(...events.map(({ declared }) => declared))).toBe(81)
+      },
+    )
 
     it('make three calls in the first call of a process, where one policy is four layers', async () => {
       const url = await sink()

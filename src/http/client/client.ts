@@ -21,9 +21,9 @@ import {
   perTarget,
   type RetryPolicy,
   retryPolicy,
-  sameLayer,
   tokenBudget,
   type Verdict,
+  watchKeys,
 } from '../../retry/index.js'
 import type { Answer, Reader } from './answer.js'
 import { demandSendable } from './blocked-urls.js'
@@ -140,6 +140,7 @@ class Client {
     }
     // Refuses a policy that cannot be, here and not at the first call.
     const { attempts, deadlineMs } = retryPolicy({ ...policy, budget: false }).toJSON()
+    watchKeys()
     this.#attempts = attempts
     this.#deadline = deadlineMs
     const { breaker, ...withoutBreaker } = options
@@ -221,13 +222,10 @@ function targetFor(origin: string, options: HttpClientOptions, judged: WeakMap<o
       (budget === false || budget.level(nowMs) >= levelAtFirst) && (breaker === undefined || isSound(breaker, nowMs))
     )
   }
-  // The client is one layer, which made itself known; its origins are not more.
   const { hedge, ...calm } = shared
-  return sameLayer(() => {
-    const unhedged = retryPolicy(calm)
-    const repeating = hedge === undefined ? unhedged : retryPolicy(shared)
-    return { repeating, unhedged, single: retryPolicy({ ...calm, attempts: 1 }), isLikeNew }
-  })
+  const unhedged = retryPolicy(calm)
+  const repeating = hedge === undefined ? unhedged : retryPolicy(shared)
+  return { repeating, unhedged, single: retryPolicy({ ...calm, attempts: 1 }), isLikeNew }
 }
 
 // Closed, and with no failure in its evidence, which is pairs of calls and failures.

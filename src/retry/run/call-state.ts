@@ -8,7 +8,7 @@ import type { Guard } from '../guard.js'
 import type { AttemptRecord } from '../history.js'
 import type { Attempt, Body } from '../options.js'
 import type { Breaker } from '../target/breaker.js'
-import type { Classifier, Verdict } from '../verdict.js'
+import type { Classifier, ReturnedVerdict, Verdict } from '../verdict.js'
 import type { Allowance, Layer, OpenLayer } from './layers.js'
 import type { AttemptFailure } from './returned.js'
 import type { SentKeys } from './sent-keys.js'
@@ -68,6 +68,8 @@ export interface CallState<Result> extends LimitedCall, OpenLayer {
   /** Which call of a policy it is, counted over the process. */
   readonly number: number
   readonly failures: Failures<Result>
+  /** Calls the body for an attempt, as a layer to what it calls. */
+  callBody(attempt: Attempt): Promise<Result | ReturnedVerdict<Result>>
   /** Lets go of the answers that failed attempts returned, but for one that is kept. */
   letGo(kept: AttemptFailure<Result> | undefined): void
 }

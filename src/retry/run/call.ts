@@ -17,11 +17,11 @@ import { endCall, endCompared, leaveCall } from './end-of-call.js'
 import {
   type Allowance,
   callAtOnce,
-  callInScope,
+  callInContext,
   entersContext,
   isOwnedBy,
+  noteRepeat,
   type OpenLayer,
-  openLayer,
   repeatsLeft,
 } from './layers.js'
 import { inTime } from './limits.js'
@@ -184,36 +184,25 @@ export class Call<Result> implements CallState<Result> {
 
   /** Makes attempts, from the one of that number on, until one succeeds or no other may follow. */
   attempt(number: number): Promise<Result> {
-    const { settings, guard, deadline } = this
+    const { settings, deadline } = this
     const pass = this.enter()
     if (pass === 0) return Promise.resolve(this.breakerOpen())
-    const attempt = new RunningAttempt(number, guard?.key, deadline)
-    // What makes one attempt multiplies nothing, and is no layer to what it calls.
-    const isLayer = settings.attempts > 1
+    const attempt = new RunningAttempt(number, this.guard?.key, deadline)
     const isLimited = settings.attemptTimeoutMs !== undefined || deadline !== undefined || this.signal !== undefined
-    if (isLimited || (isLayer && entersContext(settings.innermost, number)))
-      return this.watched(attempt, !isLimited, pass)
-    return callAtOnce(isLayer ? this : undefined, this.body, attempt).then(
-      (result) => this.answered(number, result, pass),
+    const result = isLimited ? inTime(this, attempt) : this.callBody(attempt)
+    return result.then(
+      (value) => this.answered(number, value, pass),
       (error: unknown) => this.next(number, { returned: false, error }, pass),
     )
   }
 
-  // The same with limits, or in a scope. Apart, since a function keeps a place for all that its closures use.
-  private watched(attempt: RunningAttempt, isUnlimited: boolean, pass: number): Promise<Result> {
-    const { number } = attempt
-    const scope = isUnlimited ? openLayer(this) : undefined
-    const result = scope === undefined ? inTime(this, attempt) : callInScope(scope, this.body, attempt)
-    return result.then(
-      (value) => {
-        scope?.end()
-        return this.answered(number, value, pass)
-      },
-      (error: unknown) => {
-        scope?.end()
-        return this.next(number, { returned: false, error }, pass)
-      },
-    )
+  callBody(attempt: RunningAttempt): Promise<Result | ReturnedVerdict<Result>> {
+    const { attempts, innermost } = this.settings
+    // What makes one attempt multiplies nothing, and is no layer to what it calls.
+    if (attempts === 1) return callAtOnce(undefined, this.body, attempt)
+    return entersContext(innermost, attempt.number)
+      ? callInContext(this, this.body, attempt)
+      : callAtOnce(this, this.body, attempt)
   }
 
   private answered(number: number, result: Result | ReturnedVerdict<Result>, pass: number): Result | Promise<Result> {
@@ -378,9 +367,11 @@ export class Call<Result> implements CallState<Result> {
       isPaid: failures.isPaid || (this.isHedged && verdict.inFlight === true),
     }
     const decision = decideRepeat(rules, facts, random)
+    if (!decision.again) return decision
+    noteRepeat()
     // A hedge is counted when it is sent.
-    if (decision.again && !this.isHedged) allowance.spent += 1
-    if (decision.again && this.isHedged && !verdict.inFlight) failures.isPaid = true
+    if (!this.isHedged) allowance.spent += 1
+    else if (!verdict.inFlight) failures.isPaid = true
     return decision
   }
 

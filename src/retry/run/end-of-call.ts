@@ -69,7 +69,8 @@ function markCallSpent(call: CallState<unknown>, ended: unknown): void {
   const { name, attempts, layer } = call.settings
   // An intent of its own takes nothing from the one around it.
   if (layer === 'own') allowance.spent = 0
-  markSpent(ended, { name, kind: 'policy', attempts, depth, declared, allowance, call: call.number })
+  const key = call.guard?.key
+  markSpent(ended, { name, kind: 'policy', attempts, depth, declared, allowance, key, call: call.number })
 }
 
 // Said once, since it is how most people begin: `if (!response.ok) throw new Error(…)`.

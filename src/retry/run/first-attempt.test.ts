@@ -1,12 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import diagnostics from 'node:diagnostics_channel'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { eventLoopTurn } from '../../kernel/index.js'
 import { manualClock, seededRandom } from '../../testing/index.js'
 import type * as Retry from '../index.js'
 import type { Attempt, RetryPolicyOptions } from '../options.js'
 
-// A process with a single policy, in which layers need not see each other: the module is loaded anew for each test.
-describe('a policy that is the only one of its process', () => {
+// While nobody repeats, layers need not see each other: the module is loaded anew for each test, as in a new process.
+describe('a first attempt', () => {
   let retry: typeof Retry
   let enteredContext: ReturnType<typeof vi.spyOn>
   beforeEach(async () => {
@@ -121,12 +122,60 @@ describe('a policy that is the only one of its process', () => {
     expect(enteredContext).not.toHaveBeenCalled()
   })
 
-  it('enters context once there is another one, unless it is declared to be innermost', async () => {
-    const { policy, guard } = setup()
-    const innermost = setup({ innermost: true })
-    expect(await innermost.policy.run(guard, async () => 1)).toBe(1)
+  it('enters no context while nobody repeats, however many policies there are', async () => {
+    const policies = Array.from({ length: 100 }, () => setup())
+    for (const { policy, guard } of policies) {
+      const nested = policy.run(guard, async () => {
+        await null
+        return (policies.at(-1) ?? policies[0])?.policy.run(guard, async () => 'inner')
+      })
+      expect(await nested).toBe('inner')
+      await expect(policy.run(guard, () => Promise.reject(new Error('permanent')))).rejects.toThrow('permanent')
+    }
     expect(enteredContext).not.toHaveBeenCalled()
-    expect(await policy.run(guard, async () => 1)).toBe(1)
+  })
+
+  it.each<[string, (again: boolean) => RetryPolicyOptions]>([
+    ['a repeat', () => ({})],
+    ['a hedge', () => ({ hedge: { after: 10 } })],
+  ])('enters context for ten seconds after %s anywhere in the process', async (_what, options) => {
+    vi.useFakeTimers({ toFake: ['performance'] })
+    try {
+      const failing = setup(options(true))
+      const others = Array.from({ length: 20 }, (_, index) => setup({ innermost: index === 0 }))
+      const entered = async () => {
+        enteredContext.mockClear()
+        for (const { policy, guard } of others) await policy.run(guard, async () => 1)
+        return enteredContext.mock.calls.length
+      }
+      expect(await entered()).toBe(0)
+      const body = ({ number }: Attempt) => (number === 1 ? Promise.reject(new Error('flaky')) : 'second')
+      expect(await failing.settle(failing.policy.run(failing.guard, body))).toBe('second')
+      // One of them is declared to be innermost.
+      expect(await entered()).toBe(19)
+      vi.advanceTimersByTime(9_999)
+      expect(await entered()).toBe(19)
+      vi.advanceTimersByTime(1)
+      expect(await entered()).toBe(0)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('enters context where somebody listens to meetings of layers', async () => {
+    const { policy, guard } = setup()
+    const listen = () => undefined
+    diagnostics.subscribe('reprise.retry.layers', listen)
+    await policy.run(guard, async () => 1)
+    diagnostics.unsubscribe('reprise.retry.layers', listen)
+    await policy.run(guard, async () => 2)
+    expect(enteredContext).toHaveBeenCalledTimes(1)
+  })
+
+  it('enters context where a client compares the keys of attempts', async () => {
+    const { policy, guard } = setup()
+    retry.watchKeys()
+    await policy.run(guard, async () => 1)
     expect(enteredContext).toHaveBeenCalledTimes(1)
   })
 
@@ -134,7 +183,7 @@ describe('a policy that is the only one of its process', () => {
     'leaves context once for each attempt that entered it, so that it can rest: %o',
     async (options) => {
       const { policy, guard } = setup({ ...options, attempts: 2, backoff: retry.constantDelay(0) })
-      retry.retryPolicy()
+      retry.watchKeys()
       const rested = vi.spyOn(AsyncLocalStorage.prototype, 'disable')
       for (let turn = 1; turn <= 3; turn++) {
         const failed = policy.run(guard, () => Promise.reject(new Error('mine')))

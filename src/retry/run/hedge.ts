@@ -6,7 +6,7 @@ import { type RetryHedgeEvent, retryHedge } from '../../telemetry/index.js'
 import type { StopReason } from '../decide-repeat.js'
 import { type Call, RunningAttempt } from './call.js'
 import { endCall, leaveCall } from './end-of-call.js'
-import { repeatsLeft } from './layers.js'
+import { noteRepeat, repeatsLeft } from './layers.js'
 import { inTime } from './limits.js'
 import { type AttemptFailure, failureIn, letGoOf } from './returned.js'
 
@@ -65,6 +65,7 @@ class Hedges<Result> {
     if (this.#sent > 0) {
       this.#tell()
       call.allowance.spent += 1
+      noteRepeat()
     }
     this.#sent += 1
     const number = this.#sent

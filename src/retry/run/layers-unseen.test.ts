@@ -1,22 +1,28 @@
 import diagnostics from 'node:diagnostics_channel'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { mintKey } from '../../identity/index.js'
 import { eventLoopTurn } from '../../kernel/index.js'
 import type { RetryLayersEvent } from '../../telemetry/index.js'
 import type * as Retry from '../index.js'
 import type { RetryPolicyOptions } from '../options.js'
 
-// A process in which one policy was alone when a call began: what it calls is seen as far as that costs nothing.
-describe('a policy that was alone when its call began', () => {
+// A process in which nobody has repeated anything yet: what a first attempt calls is seen as far as that costs nothing.
+describe.each([0, 20])('the first failure of a process with %i policies beside', (beside) => {
   let retry: typeof Retry
   const events: RetryLayersEvent[] = []
-  const listen = (event: unknown) => void events.push(event as RetryLayersEvent)
+  const hear = (event: unknown) => void events.push(event as RetryLayersEvent)
+  // Whoever listens has every attempt enter context, so that listening begins when the first attempt has begun.
+  const listen = () => {
+    diagnostics.unsubscribe('reprise.retry.layers', hear)
+    diagnostics.subscribe('reprise.retry.layers', hear)
+  }
   beforeEach(async () => {
     vi.resetModules()
     retry = await import('../index.js')
+    for (let count = 0; count < beside; count += 1) retry.retryPolicy()
     events.length = 0
-    diagnostics.subscribe('reprise.retry.layers', listen)
   })
-  afterEach(() => void diagnostics.unsubscribe('reprise.retry.layers', listen))
+  afterEach(() => void diagnostics.unsubscribe('reprise.retry.layers', hear))
 
   const policyOf = (name: string, options: RetryPolicyOptions = {}) =>
     retry.retryPolicy({
@@ -37,7 +43,10 @@ describe('a policy that was alone when its call began', () => {
       calls += 1
       return Promise.reject(new Error('flaky'))
     }
-    const atOnce = () => inner().run(retry.readOnly(), sink)
+    const atOnce = () => {
+      if (calls === 0) listen()
+      return inner().run(retry.readOnly(), sink)
+    }
     const later = async () => {
       await eventLoopTurn()
       return atOnce()
@@ -68,7 +77,7 @@ describe('a policy that was alone when its call began', () => {
     expect(calls).toBe(3)
   })
 
-  it('hears of itself behind an await by the error that came of it, and then sees itself always', async () => {
+  it('hears of itself behind an await by the error that came of it, and then sees itself', async () => {
     const policy = policyOf('alone')
     // The first attempt is not seen, so the inner call repeats; nothing is left to the outer one.
     expect(await callsOf(policy, () => policy, 'behind an await')).toBe(3)
@@ -89,6 +98,7 @@ describe('a policy that was alone when its call began', () => {
     let calls = 0
     const sink = () => {
       calls += 1
+      listen()
       const failed = new Error('flaky')
       return how === 'as a value'
         ? retry.failedBecause(retry.transient('flaky', 'maybe'), failed)
@@ -108,6 +118,7 @@ describe('a policy that was alone when its call began', () => {
     const policy = policyOf('alone')
     const same = new Error('flaky')
     const calls = { first: 0, second: 0 }
+    listen()
     const call = (name: keyof typeof calls) =>
       policy.run(retry.readOnly(), () => {
         calls[name] += 1
@@ -126,7 +137,7 @@ describe('a policy that was alone when its call began', () => {
     expect(events).toMatchObject(Array(3).fill({ policy: 'inner', depth: 2, declared: 9, allowed: 1 }))
   })
 
-  it('hears of a policy that is made inside it behind an await, and then sees it always', async () => {
+  it('hears of a policy that is made inside it behind an await, and then sees it', async () => {
     let inner: Retry.RetryPolicy | undefined
     const lazily = () => (inner ??= policyOf('inner'))
     const outer = policyOf('outer')
@@ -141,6 +152,65 @@ describe('a policy that was alone when its call began', () => {
     expect(await callsOf(outer, () => inner, 'behind an await')).toBe(3)
     // It is owned by what is around it like any other.
     expect(await callsOf(inner, () => outer, 'behind an await')).toBe(3)
+  })
+
+  it('makes five calls of three by three where the error was replaced, and three from then on', async () => {
+    const inner = policyOf('inner')
+    const outer = policyOf('outer')
+    let calls = 0
+    const sink = () => {
+      calls += 1
+      return Promise.reject(new Error('flaky'))
+    }
+    const body = async () => {
+      await eventLoopTurn()
+      await inner.run(retry.readOnly(), sink).catch(() => {
+        throw new Error('flaky, and nobody says why')
+      })
+    }
+    await expect(outer.run(retry.readOnly(), body)).rejects.toThrow('nobody says why')
+    expect(calls).toBe(3 + 1 + 1)
+    calls = 0
+    await expect(outer.run(retry.readOnly(), body)).rejects.toThrow('nobody says why')
+    expect(calls).toBe(3)
+  })
+
+  it('keeps every call that is in flight to its allowance, also three layers deep', async () => {
+    const [one, two, three] = [policyOf('one'), policyOf('two'), policyOf('three')] as const
+    let calls = 0
+    const sink = () => {
+      calls += 1
+      return Promise.reject(new Error('flaky'))
+    }
+    const later = (inner: () => Promise<unknown>) => () => eventLoopTurn().then(inner)
+    const nested = () =>
+      one.run(
+        retry.readOnly(),
+        later(() =>
+          two.run(
+            retry.readOnly(),
+            later(() => three.run(retry.readOnly(), sink)),
+          ),
+        ),
+      )
+    const ended = await Promise.allSettled(Array.from({ length: 16 }, nested))
+    expect(ended.every(({ status }) => status === 'rejected')).toBe(true)
+    expect(calls).toBe(16 * 3)
+  })
+
+  it('hears of the key of a call that it did not see, and refuses another one in its repeat', async () => {
+    const inner = policyOf('inner', { attempts: 1 })
+    const outer = policyOf('outer')
+    let calls = 0
+    const body = async () => {
+      await eventLoopTurn()
+      return inner.run(retry.keyed(mintKey()), () => {
+        calls += 1
+        return Promise.reject(new Error('flaky'))
+      })
+    }
+    await expect(outer.run(retry.readOnly(), body)).rejects.toMatchObject({ code: 'KEY_PER_ATTEMPT' })
+    expect(calls).toBe(1)
   })
 
   it('is no layer to what runs beside it, nor after it', async () => {

@@ -1,11 +1,12 @@
 import fc from 'fast-check'
-import { expect } from 'vitest'
+import { afterAll, beforeAll, expect, vi } from 'vitest'
 import { property } from '../../../test/property.js'
 import type { Clock } from '../../kernel/index.js'
 import { constantDelay } from '../backoff.js'
 import { readOnly } from '../guard.js'
 import { type RetryPolicy, retryPolicy } from '../policy.js'
 import { type Happened, transient } from '../verdict.js'
+import { noteRepeat } from './layers.js'
 
 // Time stands still and every wait is over in the next microtask.
 const clock: Clock = {
@@ -28,9 +29,10 @@ const level = fc.record({
 })
 type Level = typeof level extends fc.Arbitrary<infer Drawn> ? Drawn : never
 
-// Any policy that repeats, so that every attempt is visible: what a lone policy does not see is tested elsewhere.
-retryPolicy({ attempts: 2 })
-retryPolicy({ attempts: 2 })
+// Whether first attempts are in async context: always, or as in a process in which nobody has repeated for ten seconds.
+let isSeen = true
+beforeAll(() => void vi.useFakeTimers({ toFake: ['performance'] }))
+afterAll(() => void vi.useRealTimers())
 
 /** The calls that reach the innermost function when it may have happened; the outermost level first. */
 function expected(levels: readonly Level[]): number {
@@ -46,6 +48,8 @@ function expected(levels: readonly Level[]): number {
 /** The calls that were made. */
 async function made(levels: readonly Level[], happened: Happened): Promise<number> {
   let calls = 0
+  if (isSeen) noteRepeat()
+  else vi.advanceTimersByTime(10_000)
   const classify = () => transient('flaky', happened)
   let work = (): Promise<unknown> => {
     calls += 1
@@ -103,6 +107,16 @@ property(
   'layers: what provably did not happen is repeated as often as the largest layer may, guarded or not',
   [fc.array(level, { minLength: 1, maxLength: 4 })],
   async (levels) => {
+    expect(await made(levels, 'no')).toBe(allowed(levels))
+  },
+  { cases: 1_000 },
+)
+
+property(
+  'layers: the same in a process in which nobody has repeated lately, whatever is found only along causes',
+  [fc.array(level, { minLength: 1, maxLength: 4 })],
+  async (levels) => {
+    isSeen = false
     expect(await made(levels, 'no')).toBe(allowed(levels))
   },
   { cases: 1_000 },

@@ -2,7 +2,7 @@
 // provably did not happen may be repeated where it happened, but it is load all the same: an intent has one allowance,
 // the largest `attempts` on its way, and whoever repeats spends of it.
 
-import { type OpenScope, type ScopeValue, scopeKind } from '../../kernel/index.js'
+import { type ScopeValue, scopeKind, systemClock } from '../../kernel/index.js'
 import { type RetryLayersEvent, retryLayers } from '../../telemetry/index.js'
 
 /** How often one intent may be tried, and how often it was repeated: one object for all layers around it. */
@@ -49,32 +49,36 @@ export interface Layer {
 
 const layers = /* @__PURE__ */ scopeKind<OpenLayer>('reprise.retry')
 
-/** The layer at work around this code, as async context knows it. */
-export const currentLayer: () => OpenLayer | undefined = layers.current
-
 /** A layer, to be opened as a scope together with others; for runners. */
 export const layerScope: (layer: OpenLayer) => ScopeValue = layers.with
 
-// Entering async context has a price, so first attempts do without it in a process with a single policy, and in
-// policies that are declared to be innermost. What they call at once is seen all the same, through a variable; what was
-// repeated elsewhere is found along the causes of the error; and repeats, which are rare and slow anyway, enter context
-// in any case.
-let known = 0
+// Entering async context has a price, and layers multiply only where somebody repeats. So first attempts enter it only
+// for a while after a repeat anywhere in the process, and where somebody has another use for it: listens to meetings of
+// layers, or compares keys. Otherwise what a body calls at once sees the layer through a variable, and what was
+// repeated elsewhere is found along the causes of the error. Repeats, which are rare and slow anyway, always enter.
+const latelyMs = 10_000
+let seenUntilMs = 0
 let aroundAtOnce: OpenLayer | undefined
 
-/** Makes layers known: policies that repeat, or a caller that does. */
-export function registerLayer(layers = 1): void {
-  known += layers
+/** The layer at work around this code, as async context knows it. */
+export const currentLayer: () => OpenLayer | undefined = layers.current
+
+// The same, and the one whose body is being called at once.
+function nearestLayer(): OpenLayer | undefined {
+  return layers.current() ?? aroundAtOnce
 }
 
-/** Runs a function that makes policies of one layer, so that together they count as one that is already known. */
-export function sameLayer<Made>(make: () => Made): Made {
-  const before = known
-  try {
-    return make()
-  } finally {
-    known = before
-  }
+/** Somebody repeats: for ten seconds from now on every attempt of the process is to be seen by what it calls. */
+export function noteRepeat(): void {
+  seenUntilMs = Math.max(seenUntilMs, systemClock.monotonicMs() + latelyMs)
+}
+
+/**
+ * From now on every attempt is to be seen by what it calls, first ones too; for clients that compare the keys of
+ * attempts with {@link demandSameKey}, when they are made.
+ */
+export function watchKeys(): void {
+  seenUntilMs = Number.POSITIVE_INFINITY
 }
 
 /**
@@ -83,10 +87,8 @@ export function sameLayer<Made>(make: () => Made): Made {
  * @param key The key of the call, which must be the same in every attempt of the layer around it.
  */
 export function layerAround(layer: Layer, key: string | undefined): OpenLayer | undefined {
-  const around = layers.current() ?? aroundAtOnce
+  const around = nearestLayer()
   if (around === undefined) return undefined
-  // A policy inside itself, or one made inside another: from now on every attempt is to be seen.
-  if (around.owns) seen()
   meet(around, layer, 'policy')
   if (key !== undefined) around.sends?.(undefined, key)
   return around
@@ -97,8 +99,7 @@ export function layerAround(layer: Layer, key: string | undefined): OpenLayer | 
  * for clients, before they send.
  */
 export function demandSameKey(target: string, key: string): void {
-  const around = layers.current() ?? aroundAtOnce
-  around?.sends?.(target, key)
+  nearestLayer()?.sends?.(target, key)
 }
 
 /**
@@ -146,31 +147,29 @@ export function spendRepeat(around: OpenLayer | undefined, rounds: number): bool
   return true
 }
 
-/** Whether an attempt has to be in a scope, to be seen by others. Repeats always are. */
+/** Whether an attempt has to be in async context, to be seen by what it calls later. */
 export function entersContext(innermost: boolean, attempt: number): boolean {
-  return attempt > 1 || (known > 1 && !innermost)
+  if (attempt > 1) return true
+  return !innermost && (retryLayers.hasSubscribers || (seenUntilMs > 0 && isLately()))
 }
 
-/** A scope for an attempt of a layer, until its end. */
-export function openLayer(layer: OpenLayer): OpenScope {
-  return layers.open(layer)
+function isLately(): boolean {
+  if (systemClock.monotonicMs() < seenUntilMs) return true
+  seenUntilMs = 0
+  return false
 }
 
-/** Calls the body of a policy in its scope. What it throws at once comes back as a rejection. */
-export function callInScope<Given, Result>(
-  scope: OpenScope,
+/** Calls the body of a policy in async context, until it has ended. */
+export function callInContext<Given, Result>(
+  layer: OpenLayer,
   body: (given: Given) => PromiseLike<Result> | Result,
   given: Given,
 ): Promise<Result> {
-  try {
-    // Resolved inside, since some work (a query, a lazy promise) starts only when it is awaited.
-    return scope.call(() => Promise.resolve(body(given)))
-  } catch (error) {
-    return Promise.reject(error)
-  }
+  // Async, since some work (a query, a lazy promise) starts only when it is awaited.
+  return layers.run(layer, async () => body(given))
 }
 
-/** Calls the body of a policy without a scope: what it calls at once sees the layer, if it is one. */
+/** Calls the body of a policy without context: what it calls at once sees the layer, if it is one. */
 export function callAtOnce<Given, Result>(
   layer: OpenLayer | undefined,
   body: (given: Given) => PromiseLike<Result> | Result,
@@ -187,11 +186,6 @@ export function callAtOnce<Given, Result>(
   }
 }
 
-/** From now on every attempt is to be seen by what it calls. */
-export function seen(): void {
-  if (known < 2) known = 2
-}
-
 /**
  * Runs work whose repeats belong to a caller in another process: policies inside make one attempt, except for failures
  * that provably had no effect. For servers that were told so (`Reprise-Retry-Owner: caller`) by a caller they trust.
@@ -199,8 +193,7 @@ export function seen(): void {
  * @param declared How many calls the caller makes at most, if it said so. Default 1: not known.
  */
 export function ownedByCaller<Result>(work: () => Result, declared = 1): Result {
-  seen()
-  const around = layers.current() ?? aroundAtOnce
+  const around = nearestLayer()
   const caller: OpenLayer = {
     depth: (around?.depth ?? 0) + 1,
     declared: (around?.declared ?? 1) * declared,

@@ -2,7 +2,6 @@
 
 import type { ReturnedVerdict } from '../verdict.js'
 import type { CallState, LimitedAttempt } from './call-state.js'
-import { callAtOnce, callInScope, entersContext, openLayer } from './layers.js'
 import { Wait } from './timeouts.js'
 
 /**
@@ -15,9 +14,8 @@ export function inTime<Result>(
   call: CallState<Result>,
   attempt: LimitedAttempt,
 ): Promise<Result | ReturnedVerdict<Result>> {
-  const { settings, body, signal } = call
+  const { settings, signal } = call
   if (signal?.aborted) return Promise.reject(signal.reason)
-  const isLayer = settings.attempts > 1
   return new Promise((resolve, reject) => {
     const giveUp = (reason: unknown): void => {
       attempt.abort(reason)
@@ -26,16 +24,11 @@ export function inTime<Result>(
     const wait = new Wait(settings.timeouts, call, settings.attemptTimeoutMs, giveUp)
     attempt.limit(wait)
     // A body that goes on after its time is over is still a layer to what it calls, until it has ended.
-    const scope = isLayer && entersContext(settings.innermost, attempt.number) ? openLayer(call) : undefined
-    const around = isLayer ? call : undefined
-    const result = scope === undefined ? callAtOnce(around, body, attempt) : callInScope(scope, body, attempt)
-    result.then(
+    call.callBody(attempt).then(
       (value) => {
-        scope?.end()
         if (wait.end()) resolve(value)
       },
       (error: unknown) => {
-        scope?.end()
         if (wait.end()) reject(error)
       },
     )

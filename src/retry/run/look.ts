@@ -3,7 +3,6 @@
 import { inTime } from '../../kernel/index.js'
 import { type Comparison, comparisonOf } from '../guard.js'
 import type { CallState } from './call-state.js'
-import { callAtOnce } from './layers.js'
 import { deadlineExceeded, timedOut } from './timeouts.js'
 
 // How long somebody may look where the call has no deadline.
@@ -21,12 +20,13 @@ export async function lookFor<Found>(
   const { clock } = settings
   if (signal?.aborted) return undefined
   const controller = new AbortController()
+  const looking = async (): Promise<Found> => look(controller.signal)
   const limits =
     deadline === undefined
       ? { limitMs: maxLookMs, expired: () => timedOut('Looking whether it happened', maxLookMs) }
       : { limitMs: Math.max(0, deadline.expiresAtMs - clock.monotonicMs()), expired: deadlineExceeded }
   try {
-    return await inTime({ clock, signal, ...limits }, callAtOnce(undefined, look, controller.signal))
+    return await inTime({ clock, signal, ...limits }, looking())
   } catch (error) {
     controller.abort(error)
     failures.suppressed = [...failures.suppressed, error]

@@ -24,6 +24,14 @@ describe('keys of one call', () => {
     expect(() => keys.demandSame(undefined, 'c1', 2)).not.toThrow()
   })
 
+  it('follow one that is known where the target is not, as in a policy inside another one', () => {
+    const keys = new SentKeys()
+    keys.demandSame(undefined, 'first', 1)
+    keys.demandSame(undefined, 'first', 2)
+    expect(() => keys.demandSame(undefined, 'second', 2)).not.toThrow()
+    expect(() => keys.demandSame(undefined, 'third', 3)).toThrow(expect.objectContaining({ code: 'KEY_PER_ATTEMPT' }))
+  })
+
   it('are looked at up to a limit', () => {
     const keys = new SentKeys()
     for (let index = 0; index < 2_000; index += 1) keys.demandSame('POST /a', `a${index}`, 1)

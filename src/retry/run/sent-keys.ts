@@ -26,10 +26,10 @@ export class SentKeys {
    * @param target Undefined: not known. Then a key that is sent to any target is as good.
    */
   demandSame(target: string | undefined, key: string, attempt: number): void {
-    if (target === undefined && this.#all.has(key)) return
     const name = target ?? ''
     const sent = this.#targets.get(name)
-    if (sent === undefined) {
+    if (target === undefined && this.#all.has(key)) sent?.attempts.add(attempt)
+    else if (sent === undefined) {
       if (this.#targets.size < mostTargets)
         this.#targets.set(name, { keys: new Set([key]), attempts: new Set([attempt]) })
     } else if (sent.keys.has(key)) sent.attempts.add(attempt)

@@ -1,10 +1,10 @@
-// Repeats that a layer made out of sight of the one around it. They are found through what came of them: the error that
-// the inner layer threw, or an error that names it as its cause.
+// What a layer did out of sight of the one around it: the repeats it made, and its key. It is found through what came
+// of it: the error that the inner layer threw, or an error that names it as its cause.
 
 import { type RetryLayersEvent, retryLayers } from '../../telemetry/index.js'
-import { type Allowance, type OpenLayer, seen } from './layers.js'
+import { type Allowance, noteRepeat, type OpenLayer } from './layers.js'
 
-/** What a layer had spent when it ended. */
+/** What a layer had spent when it ended, and under which key. */
 export interface Spending {
   /** The name of the layer in events. */
   readonly name: string
@@ -14,13 +14,15 @@ export interface Spending {
   readonly depth: number
   readonly declared: number
   readonly allowance: Allowance
+  /** The key of its call, which must be the same in every attempt of a layer around it; absent: it has none. */
+  readonly key?: string | undefined
   /** Which call of a policy it was, counted over the process; `Infinity`: its errors are never thrown twice. */
   readonly call: number
 }
 
 const spendings = new WeakMap<object, Spending>()
 
-/** Whether any layer has spent something so far: until then no failure need be searched for it. */
+/** Whether anything is kept so far: until then no failure need be searched for it. */
 export const spentSoFar: { any: boolean } = { any: false }
 
 // An error is input: its chain of causes may be a circle, and its members may have members.
@@ -28,7 +30,7 @@ const mostErrors = 64
 
 /** Keeps what was spent beside the error, or the value, that a layer ended with. */
 export function markSpent(ended: unknown, spending: Spending): void {
-  if (spending.allowance.spent === 0 || !isObject(ended)) return
+  if ((spending.allowance.spent === 0 && spending.key === undefined) || !isObject(ended)) return
   spentSoFar.any = true
   // Layers that see each other hand the error outwards: the innermost one knows the product of all of them.
   if (spendings.get(ended)?.allowance !== spending.allowance) spendings.set(ended, spending)
@@ -44,12 +46,14 @@ export function joinSpent(ended: unknown, outer: OpenLayer, call: number): void 
   const { allowance } = outer
   for (const inner of spendingsAlong(ended)) {
     const { spent } = inner.allowance
-    if (spent === 0 || inner.allowance === allowance || inner.call < call) continue
+    if (inner.allowance === allowance || inner.call < call) continue
+    if (inner.key !== undefined) outer.sends?.(undefined, inner.key)
+    if (spent === 0) continue
     allowance.spent += spent
     allowance.attempts = Math.max(allowance.attempts, inner.allowance.attempts)
     // Counted once, however often the error comes by.
     inner.allowance.spent = 0
-    seen()
+    noteRepeat()
     if (!retryLayers.hasSubscribers) continue
     retryLayers.publish({
       policy: inner.name,
