@@ -21,6 +21,9 @@ const runner =
 
 // Limits for what builds, installs and checks whole copies of the repository: minutes, and on a busy machine many.
 const slow = { testTimeout: 1_800_000, hookTimeout: 1_800_000 }
+// Limits for all others, which only end what hangs. They say nothing of how long a test takes: a machine on which
+// others work may need ten times as long.
+const patient = { testTimeout: 300_000, hookTimeout: 300_000 }
 
 export default defineConfig({
   test: {
@@ -28,8 +31,9 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/fixtures/**'],
     // Left to itself vitest keeps a core free, which on two of them is half of the time.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    ...patient,
+    // What is polled comes about; the second that vitest waits by default is short on a busy machine.
+    expect: { poll: { timeout: 60_000 } },
     projects: [
       {
         extends: true,
@@ -64,8 +68,6 @@ export default defineConfig({
           globalSetup: ['test/servers/shared-postgres.ts'],
           sequence: { groupOrder: 1 },
           maxWorkers: 2,
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
         },
       },
       {

@@ -54,7 +54,7 @@ beforeAll(() => {
   const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' })
   expect(stdout).toBe('')
   expect(status).toBe(0)
-}, 120_000)
+})
 
 describe('snippets in the documentation', () => {
   it('exist', () => {

@@ -34,7 +34,7 @@ async function run(script: string, flags: readonly string[] = []): Promise<strin
   scripts += 1
   const file = join(folder, `script-${scripts}.js`)
   await writeFile(file, script)
-  const { stdout } = await promisify(execFile)(process.execPath, [...flags, file], { timeout: 25_000 })
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, file], { timeout: 240_000 })
   return stdout
 }
 

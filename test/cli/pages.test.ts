@@ -46,7 +46,7 @@ describe.each(pagesWithCommands)('%s', (page) => {
     return info === 'sh' ? [{ line, text, prints: next?.info === 'text' ? next.text : '' }] : []
   })
 
-  it('shows what its commands print', { timeout: 120_000 }, () => {
+  it('shows what its commands print', () => {
     expect(shown.length).toBeGreaterThan(0)
     prepared()
     for (const { line, text, prints } of shown) {

@@ -53,7 +53,7 @@ beforeAll(async () => {
   await writeFile(project, JSON.stringify(settings))
   const built = await node(tsc, '-p', project)
   expect(built.out + built.err).toBe('')
-}, 120_000)
+})
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 

@@ -13,7 +13,12 @@ let lane: Lane
 let failures: TransactionAttemptEvent[] = []
 const note = (event: unknown): void => void failures.push(event as TransactionAttemptEvent)
 beforeAll(async () => {
-  world = await openLanes(inject('postgresUrl'), 1, { connectionWait: '1s', lockWait: '200ms', deadline: '6s' })
+  world = await openLanes(inject('postgresUrl'), 1, {
+    connectionWait: '2s',
+    lockWait: '200ms',
+    attempts: 3,
+    deadline: '12s',
+  })
   lane = world.lanes[0] as Lane
 })
 beforeEach(async () => {
@@ -59,7 +64,7 @@ describe('a BEGIN that is swallowed', () => {
   it('with the claim of a key is sent again too', async () => {
     const armed = lane.proxy.arm({ statement: begins, at: 'before-forward', action: 'black-hole' })
     const tried = new Tried(lane, true)
-    expect(await tried.call(lane.db, '6s')).toBe('committed')
+    expect(await tried.call(lane.db, '12s')).toBe('committed')
     expect(armed.fired).toMatchObject([{ texts: [expect.stringContaining('reprise_marker')] }])
     expect(failures).toMatchObject([unanswered])
     expect(await world.ledger()).toHaveLength(2)
@@ -68,7 +73,7 @@ describe('a BEGIN that is swallowed', () => {
   it('with a claim that arrived has its key until the server gives it up: refused, never done twice, and the next call does it', async () => {
     const armed = lane.proxy.arm({ statement: begins, at: 'after-forward', action: 'black-hole' })
     const tried = new Tried(lane, true)
-    expect(await tried.call(lane.db, '6s')).toBe('aborted')
+    expect(await tried.call(lane.db, '12s')).toBe('aborted')
     expect(armed.fired).toHaveLength(1)
     const [first, ...others] = failures
     expect(first).toMatchObject(unanswered)

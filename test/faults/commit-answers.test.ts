@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
 import { mintKey } from '../../src/identity/index.js'
-import { type PostgresDomain, postgres } from '../../src/stores/postgres/index.js'
+import { type PostgresDomain, type PostgresTransaction, postgres } from '../../src/stores/postgres/index.js'
 import { type FaultPoints, faultPoints } from '../../src/testing/index.js'
-import { transactionHistoryOf, UnknownCommitError } from '../../src/transaction/index.js'
+import { type TransactionDefaults, transactionHistoryOf, UnknownCommitError } from '../../src/transaction/index.js'
 import { until } from '../servers/server-process.js'
 import { effectOf, type Lanes, openLanes, tests } from './lanes.js'
 import { committing, letGo, park, parkedEffect, preparePark } from './parked.js'
@@ -27,12 +27,16 @@ afterAll(async () => {
 })
 
 /** A domain on a pool of its own, and the connections that the pool has made. */
-function domain(config: pg.PoolConfig = {}): { db: PostgresDomain<pg.PoolClient>; clients: pg.PoolClient[] } {
+function domain(
+  config: pg.PoolConfig = {},
+  limits: Partial<TransactionDefaults> = {},
+): { db: PostgresDomain<pg.PoolClient>; clients: pg.PoolClient[] } {
   const pool = new pg.Pool({ connectionString: world.url, max: 3, ...config })
   pools.push(pool)
   const clients: pg.PoolClient[] = []
   pool.on('connect', (client) => clients.push(client))
-  return { db: postgres({ pool, name: 'traps' }), clients }
+  const patient = { connectionWait: '20s', bodyLimit: '30s', lockWait: '20s' } as const
+  return { db: postgres({ pool, name: 'traps', ...patient, ...limits }), clients }
 }
 
 const effects = async (intent: string): Promise<number> =>
@@ -122,7 +126,7 @@ describe('COMMIT outside of a transaction', () => {
 
 describe('query time-out of the driver on COMMIT', () => {
   it.each(['with a key', 'without a key'])('%s: the server goes on, and the outcome is resolved', async (kind) => {
-    const { db } = domain({ query_timeout: 250 })
+    const { db, clients } = domain({ max: 3 }, { deadline: '60s' })
     const intent = randomUUID()
     const key = { scope: tests, key: mintKey() }
     await park(world.raw)
@@ -131,9 +135,18 @@ describe('query time-out of the driver on COMMIT', () => {
       // It stands still on the server, while the driver has given up.
       await committing(world.raw)
       seen.push('parked')
-      setTimeout(() => letGo(world.raw).then(() => seen.push('let go')), 100)
+      setTimeout(() => letGo(world.raw).then(() => seen.push('let go')), 20)
     })
-    const result = await db.transact(parkedEffect(intent), kind === 'with a key' ? { key, content: 'none' } : {})
+    const body = async (tx: PostgresTransaction<pg.PoolClient>): Promise<string> => {
+      const made = await parkedEffect(intent)(tx)
+      // For COMMIT alone, which is all that this connection still has to do: a statement may take longer.
+      for (const client of clients) {
+        const { connectionParameters } = client as unknown as { connectionParameters: { query_timeout: number } }
+        connectionParameters.query_timeout = 250
+      }
+      return made
+    }
+    const result = await db.transact(body, kind === 'with a key' ? { key, content: 'none' } : {})
     expect(seen).toEqual(['parked', 'let go'])
     const ledger = (await world.ledger()).filter((effect) => effect.intent === intent)
     expect(ledger.map((effect) => effect.result)).toEqual([result, result])
@@ -143,15 +156,17 @@ describe('query time-out of the driver on COMMIT', () => {
 describe('COMMIT time-out with a parked commit', () => {
   it.each(['with a key', 'without a key'])('%s: resolution waits for it, and finds it committed', async (kind) => {
     const { db } = domain()
+    await db.transact((tx) => tx.query('select 1'))
     const intent = randomUUID()
     const key = { scope: tests, key: mintKey() }
     await park(world.raw)
     const seen: number[] = []
     points.at('transaction.resolving', async () => {
       seen.push(...(await committing(world.raw)))
-      setTimeout(() => letGo(world.raw), 100)
+      setTimeout(() => letGo(world.raw), 20)
     })
-    const limits = { deadline: '3s' } as const
+    // A quarter of it is left to find out.
+    const limits = { deadline: '8s' } as const
     const result = await db.transact(
       parkedEffect(intent),
       kind === 'with a key' ? { key, content: 'none', ...limits } : limits,
@@ -162,11 +177,12 @@ describe('COMMIT time-out with a parked commit', () => {
   })
 
   it('parked beyond the deadline: an honest unknown, and the next call with the key settles it', async () => {
-    const { db } = domain()
+    const { db } = domain({}, { deadline: '120s' })
+    await db.transact((tx) => tx.query('select 1'))
     const intent = randomUUID()
     const key = { scope: tests, key: mintKey() }
     await park(world.raw)
-    const error = await caught(db.transact(parkedEffect(intent), { content: 'none', key, deadline: '1s' }))
+    const error = await caught(db.transact(parkedEffect(intent), { content: 'none', key, deadline: '3s' }))
     expect(error).toBeInstanceOf(UnknownCommitError)
     expect(error).toMatchObject({ transactions: [{ ruling: { sign: 'commit-timeout' }, resolved: 'unknown' }] })
     expect(await committing(world.raw)).toHaveLength(1)

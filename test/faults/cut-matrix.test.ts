@@ -9,11 +9,10 @@ import { connectionsOf } from '../../src/stores/postgres/connection/connections.
 import { postgresEngine } from '../../src/stores/postgres/engine.js'
 import type { PostgresTransaction } from '../../src/stores/postgres/index.js'
 import { postgresSchema } from '../../src/stores/postgres/migrations.js'
-import { type ArmedFault, type CheckReport, checkEffects, commits, type IntentRecord } from '../../src/testing/index.js'
+import { type CheckReport, checkEffects, commits, type IntentRecord } from '../../src/testing/index.js'
 import { type Domain, domainOf, UnknownCommitError } from '../../src/transaction/index.js'
-import { until } from '../servers/server-process.js'
-import { type Cell, callLimit, cells, lateOnlyBefore, refusedCells } from './commit-cells.js'
-import { inLanes, type Lane, type Lanes, openLanes, parts, Tried, table } from './lanes.js'
+import { type Cell, cells, lateOnlyBefore, refusedCells, type Struck, strike } from './commit-cells.js'
+import { inLanes, type Lane, type Lanes, openLanes, parts, table } from './lanes.js'
 
 const rounds = 14
 const leastAmbiguous = 500
@@ -33,7 +32,7 @@ interface Tally {
 
 let world: Lanes
 beforeAll(async () => {
-  world = await openLanes(inject('postgresUrl'), 8, { lockWait: '2s', connectionWait: '800ms' })
+  world = await openLanes(inject('postgresUrl'), 8, { lockWait: '2s', connectionWait: '20s' })
 })
 
 const tallyOf = (cell: Cell): Tally => ({
@@ -45,25 +44,12 @@ const tallyOf = (cell: Cell): Tally => ({
   unknownCalls: 0,
 })
 
-function count(tally: Tally, lane: Lane, tried: Tried, armed: ArmedFault): void {
+function count(tally: Tally, { tried, fired, resolved }: Struck): void {
   tally.runs += 1
-  const struck = armed.fired.filter(({ texts }) => texts.some(commits)).length
-  tally.fired += struck
-  if (struck > 0 && lane.resolved.length > 0) tally.ambiguous += 1
-  for (const { outcome } of lane.resolved) tally.found[outcome] += 1
+  tally.fired += fired
+  if (fired > 0 && resolved.length > 0) tally.ambiguous += 1
+  for (const { outcome } of resolved) tally.found[outcome] += 1
   tally.unknownCalls += tried.verdicts.filter((verdict) => verdict === 'unknown').length
-}
-
-/** Calls until the fault has struck a COMMIT: a machine that is busy may let a short deadline pass before. */
-async function strike(lane: Lane, cell: Cell, tried: Tried, db: Domain<PostgresTransaction<PoolClient>>) {
-  const armed = lane.proxy.arm({ statement: commits, ...cell.fault })
-  for (let calls = 0; calls < 5 && armed.fired.length === 0; calls += 1) {
-    const verdict = await tried.call(db, callLimit)
-    // After the whole answer has been passed on, the caller may be told before the fault strikes.
-    if (verdict === 'committed') await until(() => armed.fired.length > 0, 'the fault strikes', 5_000)
-  }
-  armed.disarm()
-  return armed
 }
 
 function print(title: string, tallies: readonly Tally[]): void {
@@ -104,19 +90,21 @@ describe('COMMIT, cut in every way', () => {
   })
 
   it('with a key: one effect and its result, or an honest unknown that the next call settles', {
-    timeout: 240_000,
+    timeout: 900_000,
   }, async () => {
     const tallies = cells.map(tallyOf)
     const intents: IntentRecord[] = []
     const work = Array.from({ length: rounds }, () => tallies).flat()
     await inLanes(world.lanes, work, async (lane, tally) => {
-      const tried = new Tried(lane, true)
-      const armed = await strike(lane, tally.cell, tried, lane.db)
-      count(tally, lane, tried, armed)
-      // No fault is healed before: the next call must settle it while the old transaction may still be open.
-      if (tried.last !== 'committed') await tried.call(lane.db, '10s')
-      intents.push(tried.record())
-      await lane.proxy.heal()
+      const struck = await strike(lane, tally.cell, {
+        keyed: true,
+        call: (tried, deadline) => tried.call(lane.db, deadline),
+        async settle(tried) {
+          if (tried.last !== 'committed') await tried.settle(lane.db)
+          intents.push(tried.record())
+        },
+      })
+      count(tally, struck)
     })
     print('COMMIT of a transaction with a key', tallies)
     const { findings, endedAs, unknownCalls } = await judge(intents)
@@ -140,15 +128,16 @@ describe('COMMIT, cut in every way', () => {
     const tallies = cells.filter(({ ambiguous }) => ambiguous === 'always').map(tallyOf)
     const intents: IntentRecord[] = []
     await inLanes(world.lanes, tallies, async (lane, tally) => {
-      const tried = new Tried(lane, true)
-      const armed = lane.proxy.arm({ statement: commits, ...tally.cell.fault })
-      // Whoever comes first is struck; the other one waits for the key, and so does the resolver.
-      await Promise.all([tried.call(lane.db, callLimit), tried.call(lane.db, callLimit)])
-      armed.disarm()
-      count(tally, lane, tried, armed)
-      if (tried.verdicts.some((verdict) => verdict !== 'committed')) await tried.call(lane.db, '10s')
-      intents.push(tried.record())
-      await lane.proxy.heal()
+      const struck = await strike(lane, tally.cell, {
+        keyed: true,
+        // Whoever comes first is struck; the other one waits for the key, and so does the resolver.
+        call: (tried, deadline) => Promise.all([tried.call(lane.db, deadline), tried.call(lane.db, deadline)]),
+        async settle(tried) {
+          if (tried.verdicts.some((verdict) => verdict !== 'committed')) await tried.settle(lane.db)
+          intents.push(tried.record())
+        },
+      })
+      count(tally, struck)
     })
     const { findings, endedAs } = await judge(intents)
     expect(findings).toEqual([])
@@ -162,16 +151,19 @@ describe('COMMIT, cut in every way', () => {
     const tallies = cells.map(tallyOf)
     const intents: IntentRecord[] = []
     await inLanes(world.lanes, [...tallies, ...tallies], async (lane, tally) => {
-      const tried = new Tried(lane, false)
-      const armed = await strike(lane, tally.cell, tried, lane.db)
-      count(tally, lane, tried, armed)
-      if (tried.error instanceof UnknownCommitError && tried.last === 'unknown') {
-        const { outcome } = await lane.db.resolve(tried.error.resolveToken ?? '', '10s')
-        tried.verdicts.splice(-1, 1, outcome)
-      }
-      if (tried.last === 'aborted') await tried.call(lane.db, '10s')
-      intents.push(tried.record())
-      await lane.proxy.heal()
+      const struck = await strike(lane, tally.cell, {
+        keyed: false,
+        call: (tried, deadline) => tried.call(lane.db, deadline),
+        async settle(tried) {
+          if (tried.error instanceof UnknownCommitError && tried.last === 'unknown') {
+            const { outcome } = await lane.db.resolve(tried.error.resolveToken ?? '', '120s')
+            tried.verdicts.splice(-1, 1, outcome)
+          }
+          if (tried.last === 'aborted') await tried.settle(lane.db)
+          intents.push(tried.record())
+        },
+      })
+      count(tally, struck)
     })
     print('COMMIT of a transaction without a key', tallies)
     const { findings, endedAs } = await judge(intents)
@@ -211,15 +203,18 @@ describe('the same cells without a key, with the resolver replaced by a guess', 
     const intents: IntentRecord[] = []
     const domains = new Map(world.lanes.map((lane) => [lane, guessing(lane, guess)]))
     await inLanes(world.lanes, [...tallies, ...tallies], async (lane, tally) => {
-      const tried = new Tried(lane, false)
       const db = domains.get(lane) ?? lane.db
-      const armed = await strike(lane, tally.cell, tried, db)
-      count(tally, lane, tried, armed)
-      // On a busy machine the short deadline may end before the guess; it is made all the same.
-      if (tried.last === 'unknown') tried.verdicts.splice(-1, 1, await guess(lane))
-      if (tried.last === 'aborted') await tried.call(db, '10s')
-      intents.push(tried.record())
-      await lane.proxy.heal()
+      const struck = await strike(lane, tally.cell, {
+        keyed: false,
+        call: (tried, deadline) => tried.call(db, deadline),
+        async settle(tried) {
+          // On a busy machine the short deadline may end before the guess; it is made all the same.
+          if (tried.last === 'unknown') tried.verdicts.splice(-1, 1, await guess(lane))
+          if (tried.last === 'aborted') await tried.settle(db)
+          intents.push(tried.record())
+        },
+      })
+      count(tally, struck)
     })
     const { findings, endedAs } = await judge(intents)
     const duplicates = findings.filter(({ kind }) => kind === 'duplicate')

@@ -79,7 +79,7 @@ const systemOf = (server: Postgres): Promise<string> =>
 async function transactThroughFailover(options: OptimisticOptions) {
   const world = await pair()
   const { primary, standby, proxy, pool } = world
-  const db = postgres({ pool, name: 'failover', deadline: '60s' })
+  const db = postgres({ pool, name: 'failover', deadline: '120s', connectionWait: '20s', bodyLimit: '30s' })
   await db.migrate()
   await standby.caughtUp()
   await standby.detach()

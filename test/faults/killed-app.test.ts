@@ -121,7 +121,7 @@ describe('the application killed -9', () => {
     const [intent, key] = [randomUUID(), mintKey()]
     const [lane] = world.lanes
     if (lane === undefined) return expect.unreachable()
-    const armed = lane.proxy.arm({ statement: commits, at: 'before-forward', action: 'late', delayMs: 2_000 })
+    const armed = lane.proxy.arm({ statement: commits, at: 'before-forward', action: 'late', delayMs: 3_000 })
     const first = transact(through(lane), [key, intent])
     await armed.first
     for (const child of children) child.kill('SIGKILL')

@@ -29,7 +29,7 @@ function domain(synchronousCommit: 'on' | 'local'): PostgresDomain<pg.PoolClient
   pool.on('connect', (client) => {
     client.on('notice', ({ code }) => notices.push(code ?? ''))
   })
-  return postgres({ pool, name: synchronousCommit, deadline: '40s', bodyLimit: '20s' })
+  return postgres({ pool, name: synchronousCommit, deadline: '60s', bodyLimit: '20s', connectionWait: '10s' })
 }
 
 beforeAll(async () => {
@@ -86,6 +86,7 @@ async function during(
   place: 'before its record' | 'after its record',
   keying: (typeof keyings)[number],
   strike: (pid: number) => unknown,
+  limits: { readonly deadline?: '8s' } = {},
 ): Promise<{ readonly intent: string; readonly result: string; readonly runs: number; readonly resolutions: number }> {
   const intent = randomUUID()
   const before = points.count('transaction.resolving')
@@ -95,7 +96,8 @@ async function during(
     runs += 1
     return effect(tx)
   }
-  const options = keying === 'with a key' ? ({ key: { scope: tests, key: mintKey() }, content: 'none' } as const) : {}
+  const options =
+    keying === 'with a key' ? ({ key: { scope: tests, key: mintKey() }, content: 'none', ...limits } as const) : limits
   const holder = new pg.Client(server.url)
   holder.on('error', () => undefined)
   await holder.connect()
@@ -134,7 +136,9 @@ describe('COMMIT that waits for a replica', () => {
   })
 
   it('terminated, without a key: 57P01 as a warning, and unknown, since no standby has it', async () => {
-    await expect(during('after its record', 'without a key', terminate)).rejects.toBeInstanceOf(UnknownCommitError)
+    // The server is asked until the deadline.
+    const told = during('after its record', 'without a key', terminate, { deadline: '8s' })
+    await expect(told).rejects.toBeInstanceOf(UnknownCommitError)
     expect(notices).toContain('57P01')
   })
 })

@@ -70,7 +70,8 @@ export async function openLanes(
   const lanes = await Promise.all(
     Array.from({ length: count }, (_, index) => openLane(database.url, `lane ${index + 1}`, defaults, pooler)),
   )
-  await lanes[0]?.db.migrate()
+  const [first] = lanes
+  if (first !== undefined) await postgres({ pool: first.pool, name: 'maker', connectionWait: '60s' }).migrate()
   const onResolved = (message: unknown): void => {
     const event = message as TransactionResolvedEvent
     lanes.find(({ name }) => name === event.domain)?.resolved.push(event)
@@ -144,12 +145,20 @@ export class Tried implements IntentRecord {
   }
 
   /** Calls once, with the key if it has one. */
-  async call(db: Domain<PostgresTransaction<pg.PoolClient>>, deadline: `${number}s`): Promise<CallVerdict> {
+  async call(
+    db: Domain<PostgresTransaction<pg.PoolClient>>,
+    deadline: `${number}s`,
+    limits: CallLimits = {},
+  ): Promise<CallVerdict> {
     const key = { scope: tests, key: this.minted }
     try {
       const body = effectOf(this.id)
       this.results.push(
-        await db.transact(body, this.keyed ? { key, content: { value: this.id }, deadline } : { deadline }),
+        await db.transact(body, {
+          ...(this.keyed ? { key, content: { value: this.id } } : {}),
+          deadline,
+          ...limits,
+        }),
       )
       this.verdicts.push('committed')
     } catch (error) {
@@ -158,7 +167,14 @@ export class Tried implements IntentRecord {
     }
     return this.last
   }
+
+  /** Calls with limits that nothing comes to, however busy the machine is: what is not cut has to succeed. */
+  settle(db: Domain<PostgresTransaction<pg.PoolClient>>): Promise<CallVerdict> {
+    return this.call(db, '120s', { bodyLimit: '60s', connectionWait: '30s', lockWait: '30s' })
+  }
 }
+
+type CallLimits = Pick<TransactionDefaults, 'bodyLimit' | 'connectionWait' | 'lockWait'>
 
 /** Hands out pieces of work to lanes: each takes the next one when it is through with the last. */
 export async function inLanes<Item extends object>(

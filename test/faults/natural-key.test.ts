@@ -12,7 +12,7 @@ let world: Lanes
 let lane: Lane
 const pools: pg.Pool[] = []
 beforeAll(async () => {
-  world = await openLanes(inject('postgresUrl'), 1, { deadline: '6s' })
+  world = await openLanes(inject('postgresUrl'), 1, { deadline: '60s', connectionWait: '20s', bodyLimit: '30s' })
   lane = world.lanes[0] as Lane
   await world.raw.query('create table payment (number text primary key, amount int not null)')
   await lane.db.transact((tx) => tx.query('select 1'))
@@ -54,7 +54,7 @@ describe('a COMMIT that was cut', () => {
   it('where nothing proves that it ended, is unknown, and nothing is read', async () => {
     const pool = new pg.Pool({ ...lane.pool.options, max: 2 })
     pools.push(pool)
-    const db = postgres({ pool, name: 'untraced', resolvesUnkeyed: false, deadline: '2s' })
+    const db = postgres({ pool, name: 'untraced', resolvesUnkeyed: false, deadline: '20s', connectionWait: '10s' })
     // The first transaction of a connection is traced all the same.
     await db.transact((tx) => tx.query('select 1'))
     const armed = lane.proxy.arm({ statement: commits, at: 'before-answer', action: 'rst' })

@@ -6,12 +6,14 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hold, leased, type Operations } from '../../src/idempotency/index.js'
 import { mintKey } from '../../src/identity/index.js'
+import { constantDelay } from '../../src/retry/index.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import type { TransactionAttemptEvent } from '../../src/telemetry/index.js'
 import { commits, postgresProxy } from '../../src/testing/index.js'
 import { transactionHistoryOf } from '../../src/transaction/index.js'
 import { type Postgres, startPostgres, withClient } from '../servers/postgres.js'
+import { until } from '../servers/server-process.js'
 import { identity, type Order } from '../stores/operations/worlds.js'
 import { freshFile } from '../stores/sqlite/files.js'
 
@@ -39,7 +41,7 @@ function charging(store: Operations<never> & Parameters<typeof leased>[1]['store
 describe('a server that is not up', () => {
   it('is asked until the deadline, and then named, with what the driver said', async () => {
     const pool = new pg.Pool({ connectionString: server.url })
-    const db = postgres({ pool, name: 'payments' })
+    const db = postgres({ pool, name: 'payments', backoff: constantDelay(50) })
     await db.migrate()
     await server.stop('fast')
     const error = await caught(db.transact(async () => 1, { deadline: '6s' }))
@@ -48,13 +50,14 @@ describe('a server that is not up', () => {
     expect(transactionHistoryOf(error)).toMatchObject({ because: 'deadline' })
     // Eight transactions may be tried; none was begun.
     expect(transactionHistoryOf(error)?.attempts.length).toBeGreaterThan(8)
-    expect(await caught(charging(db)({ key: mintKey(), amount: 5 }, { deadline: '500ms' }))).toMatchObject({
+    expect(await caught(charging(db)({ key: mintKey(), amount: 5 }, { deadline: '2s' }))).toMatchObject({
       code: 'STORE_UNREACHABLE',
       cause: { code: 'ECONNREFUSED' },
     })
     // It comes back within the deadline of a call.
     const patient = db.transact(async (tx) => (await tx.query('select 1 as one')).rows, { deadline: '60s' })
-    await new Promise((resolve) => setTimeout(resolve, 3_000))
+    const failed = events.length
+    await until(() => events.length > failed + 2, 'it has been tried in vain')
     await server.restart()
     expect(await patient).toEqual([{ one: 1 }])
     // No body failed, so nothing was taken from the budget.
@@ -68,9 +71,11 @@ describe('COMMIT that is not answered', () => {
     const proxy = await postgresProxy({ upstream: { host: server.host, port: server.port } })
     const pool = new pg.Pool({ host: proxy.host, port: proxy.port, user: 'postgres', database: 'postgres' })
     const db = postgres({ pool, name: 'silent' })
+    // So that a connection is there.
+    await db.transact((tx) => tx.query('select 1'), { connectionWait: '20s', deadline: '60s' })
     const armed = proxy.arm({ statement: commits, at: 'before-answer', action: 'black-hole' })
     const error = await caught(
-      db.transact(async (tx) => (await tx.query('select 1')).rows, { readOnly: true, deadline: '1s' }),
+      db.transact(async (tx) => (await tx.query('select 1')).rows, { readOnly: true, deadline: '2s' }),
     )
     expect(armed.fired).toHaveLength(1)
     expect(error).toMatchObject({ code: 'DEADLINE_EXCEEDED', cause: { code: 'COMMIT_TIMEOUT' } })
@@ -103,7 +108,7 @@ describe('a full disk', () => {
         create trigger no_room before update on reprise_marker for each row execute function no_room()`),
     )
     events.length = 0
-    await caught(charging(postgres({ pool, name: 'full' }))({ key: mintKey(), amount: 5 }, { deadline: '2s' }))
+    await caught(charging(postgres({ pool, name: 'full' }))({ key: mintKey(), amount: 5 }, { deadline: '4s' }))
     expect(events[0]).toMatchObject({ ...named, sign: '53100', alarm: true })
     await pool.end()
   })

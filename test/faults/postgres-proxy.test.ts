@@ -177,7 +177,7 @@ describe('a COMMIT struck by', () => {
 
   it('late delivery: the client is told at once, the row appears afterwards', async () => {
     const client = await through()
-    const armed = proxy.arm({ statement: commits, at: 'before-forward', action: 'late', delayMs: 400 })
+    const armed = proxy.arm({ statement: commits, at: 'before-forward', action: 'late', delayMs: 2_000 })
     expect(await insertAndCommit(client)).toBe(lost)
     expect(await rows()).toBe(0)
     expect(await openTransactions()).toBe(1)

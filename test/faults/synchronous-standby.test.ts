@@ -46,7 +46,7 @@ async function waiters(): Promise<number[]> {
 async function migrated(max: number) {
   await waitFor('')
   const pool = new pg.Pool({ connectionString: server.url, max, application_name: 'pool' })
-  const db = postgres({ pool, name: 'standby', deadline: '2s', connectionWait: '200ms' })
+  const db = postgres({ pool, name: 'standby', deadline: '4s', connectionWait: '1s' })
   await db.migrate()
   return { pool, db }
 }
@@ -68,7 +68,7 @@ describe('a COMMIT without a key that waits for a standby', () => {
     expect(await db.resolve(token, '1s')).toEqual({ outcome: 'unknown' })
     expect(await waiters()).toHaveLength(1)
     await waitFor('')
-    expect(await db.resolve(token, '20s')).toEqual({ outcome: 'committed' })
+    expect(await db.resolve(token, '120s')).toEqual({ outcome: 'committed' })
     await pool.end()
   })
 
@@ -81,14 +81,14 @@ describe('a COMMIT without a key that waits for a standby', () => {
     await until(async () => (await raw.query("select 1 from item where id = 'ended'")).rowCount === 1, 'it is visible')
     expect(await db.resolve(token, '1s')).toEqual({ outcome: 'unknown' })
     await waitFor('')
-    expect(await db.resolve(token, '20s')).toEqual({ outcome: 'committed' })
+    expect(await db.resolve(token, '120s')).toEqual({ outcome: 'committed' })
     await pool.end()
   })
 
   it('is not told as a success that the promoted standby lacks', async () => {
     const primary = await startPostgres({ fsync: false, settings })
     const pool = new pg.Pool({ connectionString: primary.url })
-    const db = postgres({ pool, name: 'promoted', deadline: '2s' })
+    const db = postgres({ pool, name: 'promoted', deadline: '60s', connectionWait: '20s', bodyLimit: '30s' })
     await db.migrate()
     await withClient(primary.url, (client) => client.query('create table item (id text primary key)'))
     const standby = await startStandby(primary)
@@ -96,10 +96,12 @@ describe('a COMMIT without a key that waits for a standby', () => {
       await withClient(primary.url, async (client) => {
         await client.query("alter system set synchronous_standby_names = 'standby'")
         await client.query('select pg_reload_conf()')
+        const read = "select 1 from pg_stat_replication where application_name = 'standby' and sync_state = 'sync'"
+        await until(async () => (await client.query(read)).rowCount === 1, 'COMMIT waits for the standby')
       })
       expect(await db.transact(insert('before'))).toBe('before')
       await standby.detach()
-      const told = await db.transact(insert('lost')).catch((error: unknown) => error)
+      const told = await db.transact(insert('lost'), { deadline: '4s' }).catch((error: unknown) => error)
       expect(told).toBeInstanceOf(UnknownCommitError)
       await primary.kill9()
       await standby.promote()
@@ -150,7 +152,7 @@ describe('COMMITs that nobody waits for any more', () => {
     // They count no longer than they are there.
     await waitFor('')
     await until(async () => (await waiters()).length === 0, 'all commits are through')
-    const patient = { deadline: '60s', connectionWait: '30s' } as const
+    const patient = { deadline: '120s', connectionWait: '60s', bodyLimit: '60s' } as const
     const after = await Promise.all(
       Array.from({ length: 2 * max }, (_, n) => db.transact(insert(`after ${n}`), patient)),
     )
@@ -174,7 +176,7 @@ describe('a leased claim whose wait is cancelled by an administrator', () => {
       },
     })
     await waitFor('nosuch')
-    const charging = charge({ key: mintKey(), amount: 5 }, { deadline: '60s' })
+    const charging = charge({ key: mintKey(), amount: 5 }, { deadline: '120s' })
     const cancelled = new Set<number>()
     // The claim, and then whatever waits in its place.
     for (let round = 1; round <= 3; round += 1) {
@@ -206,7 +208,7 @@ describe('a pool that reaches two primaries', () => {
     }
     const proxy = await postgresProxy({ upstream })
     const pool = new pg.Pool({ host: proxy.host, port: proxy.port, user: 'postgres', database: 'postgres', max: 3 })
-    const db = postgres({ pool, name: 'two', deadline: '10s' })
+    const db = postgres({ pool, name: 'two', deadline: '60s', connectionWait: '20s', bodyLimit: '30s' })
     await db.migrate()
     await withClient(primary.url, (client) => client.query('create table item (id text primary key)'))
     const standby = await startStandby(primary)

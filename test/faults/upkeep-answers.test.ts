@@ -17,7 +17,7 @@ let world: Lanes
 let lane: Lane
 let url: string
 beforeAll(async () => {
-  world = await openLanes(inject('postgresUrl'), 1, { deadline: '10s' })
+  world = await openLanes(inject('postgresUrl'), 1, { deadline: '60s', connectionWait: '20s', bodyLimit: '30s' })
   lane = world.lanes[0] as Lane
   const through = new URL(world.url)
   through.host = `${lane.proxy.host}:${lane.proxy.port}`
@@ -150,7 +150,7 @@ describe('a settlement on a connection that falls silent', () => {
           }),
         )
       expect(['DEADLINE_EXCEEDED', 'CONNECT_TIMEOUT', 'POOL_EXHAUSTED', 'COMMITS_UNANSWERED']).toContain(
-        await settle(id, '2s', postgres({ pool, name: 'single' })),
+        await settle(id, '4s', postgres({ pool, name: 'single' })),
       )
       expect((asked === 'who was left behind' ? silent.slice(-1) : silent).some(({ fired }) => fired.length > 0)).toBe(
         true,
@@ -159,7 +159,7 @@ describe('a settlement on a connection that falls silent', () => {
       await lane.proxy.heal()
       await pool.end()
       expect(await lane.db.lookup({ id })).toMatchObject({ state: 'unknown', notes: [] })
-      expect(await settle(id, '20s')).toBe('settled')
+      expect(await settle(id, '60s')).toBe('settled')
     },
   )
 })

@@ -14,7 +14,7 @@ let lane: Lane
 let told: TransactionAttemptEvent[] = []
 const note = (event: unknown): void => void told.push(event as TransactionAttemptEvent)
 beforeAll(async () => {
-  world = await openLanes(inject('postgresUrl'), 1, { deadline: '4s' })
+  world = await openLanes(inject('postgresUrl'), 1, { deadline: '60s', connectionWait: '20s' })
   lane = world.lanes[0] as Lane
   await preparePark(world.raw)
   await lane.db.transact((tx) => tx.query('select 1'))
@@ -48,10 +48,10 @@ describe('a body that keeps the event loop busy beyond the deadline', () => {
         await effectOf('late')(tx)
         // Else the server's own limit may be told first.
         await tx.query('set local idle_in_transaction_session_timeout = 0')
-        const endMs = systemClock.monotonicMs() + 1_000
+        const endMs = systemClock.monotonicMs() + 2_000
         while (systemClock.monotonicMs() < endMs);
       },
-      { deadline: '1s' },
+      { deadline: '2s' },
     )
     const reason = await error(late)
     expect(reason).toMatchObject({ code: 'DEADLINE_EXCEEDED' })
@@ -64,7 +64,7 @@ describe('a body that keeps the event loop busy beyond the deadline', () => {
 describe('an outcome that stayed unknown', () => {
   it('alarms', async () => {
     await park(world.raw)
-    const reason = await error(lane.db.transact(parkedEffect('parked'), { deadline: '1s', attempts: 1 }))
+    const reason = await error(lane.db.transact(parkedEffect('parked'), { deadline: '3s', attempts: 1 }))
     expect(reason).toBeInstanceOf(UnknownCommitError)
     expect(told).toMatchObject([{ phase: 'committing', stop: 'unknown', alarm: true }])
   })

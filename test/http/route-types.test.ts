@@ -78,7 +78,7 @@ it('knows how many names a principal has, and gives them to the handler', () => 
   expect(db.operations().length).toBe(4)
 })
 
-it('says in a readable line that a handler returns no answer', { timeout: 120_000 }, () => {
+it('says in a readable line that a handler returns no answer', () => {
   const text = `import { atomicRoute } from '../../src/http/core/index.js'
 import { memory } from '../../src/stores/memory/index.js'
 atomicRoute(memory({ name: 'shop' }), { name: 'a', principal: () => 'ada' }, async () => ({ paid: true }))

@@ -4,7 +4,7 @@
 import http from 'node:http'
 import http2 from 'node:http2'
 import { connect } from 'node:net'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { httpClient } from '../../src/http/client/index.js'
 import {
   didNotHappen,
@@ -168,7 +168,7 @@ describe.each(Object.entries(recoveries))('a leased operation under %s', (_name,
     const heard: unknown[] = []
     for (let call = 0; call < 3; call += 1) heard.push(codeOf(await rejection(charge(key))))
     expect(heard).toEqual(['OPERATION_UNKNOWN', 'OPERATION_UNKNOWN', 'OPERATION_UNKNOWN'])
-    await vi.waitFor(() => expect(where.gateway.effects).toHaveLength(1))
+    await expect.poll(() => where.gateway.effects).toHaveLength(1)
   })
 })
 
@@ -273,7 +273,7 @@ describe('an unguarded call of a policy', () => {
     const where = await place(script)
     const error = await rejection(policy().once(() => effect(where)))
     expect(error).toMatchObject({ code: 'UNKNOWN_OUTCOME' })
-    await vi.waitFor(() => expect(where.gateway.effects).toHaveLength(1))
+    await expect.poll(() => where.gateway.effects).toHaveLength(1)
   })
 
   it('is repeated where nothing left, and where the one request that did was refused', async () => {

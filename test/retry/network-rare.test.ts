@@ -191,7 +191,7 @@ async function told(program: string, before = 'true'): Promise<Facts> {
   const shell = ['sh', '-c', `${before} && exec "$0" "$@"`]
   const node = [process.execPath, '--input-type=module', '-e', tell + program]
   const { stdout } = await promisify(execFile)('unshare', [...(namespaceOptions ?? []), ...shell, ...node], {
-    timeout: 20_000,
+    timeout: 240_000,
   })
   return JSON.parse(stdout) as Facts
 }

@@ -258,7 +258,7 @@ class OwnPostgres implements Postgres {
 
   async restart(): Promise<void> {
     await this.stop('fast')
-    const untilMs = Date.now() + 30_000
+    const untilMs = Date.now() + 120_000
     for (;;) {
       const said = this.log().length
       try {

@@ -34,7 +34,7 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
 /** Runs a program of a server to its end, as the given user; an error shows what it wrote. */
 export async function runAs(user: string, program: string, args: readonly string[]): Promise<string> {
   const [first = program, ...rest] = [...wrapper(user, false), program, ...args]
-  const { stdout } = await execute(first, rest, { env: cleanEnvironment(), cwd: '/', timeout: 120_000 }).catch(
+  const { stdout } = await execute(first, rest, { env: cleanEnvironment(), cwd: '/', timeout: 240_000 }).catch(
     (error) => {
       throw new Error(`${program} failed.\n${error.stdout ?? ''}${error.stderr ?? error.message}`)
     },
@@ -63,7 +63,7 @@ export interface ServerProcess {
   readonly end: Promise<void>
   /** Sends a signal to this process and to no other; does nothing when it has ended. */
   signal(name: NodeJS.Signals): void
-  /** Waits until `isReady` says so; an end before that, or 60 s, is an error that shows the log. */
+  /** Waits until `isReady` says so; an end before that, or 3 minutes, is an error that shows the log. */
   ready(isReady: () => boolean | Promise<boolean>): Promise<void>
 }
 
@@ -95,7 +95,7 @@ export function startServer(user: string, program: string, args: readonly string
       child.kill(name)
     },
     async ready(isReady) {
-      const untilMs = Date.now() + 60_000
+      const untilMs = Date.now() + 180_000
       while (!(await isReady())) {
         if (!isOver() && Date.now() < untilMs) {
           await wait(20)
@@ -114,7 +114,7 @@ export function startServer(user: string, program: string, args: readonly string
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
-  limitMs = 30_000,
+  limitMs = 120_000,
 ): Promise<void> {
   const endMs = Date.now() + limitMs
   while (!(await condition())) {

@@ -64,7 +64,7 @@ export async function startStandby(primary: Postgres, name = 'standby'): Promise
       await until(async () => (await ask<{ n: number }>(server.url, receivers)).n === 0, 'the standby lets go')
     },
     async promote() {
-      const { done } = await ask<{ done: boolean }>(server.url, 'select pg_promote(true, 30) as done')
+      const { done } = await ask<{ done: boolean }>(server.url, 'select pg_promote(true, 120) as done')
       if (!done) throw new Error(`The standby was not promoted.\n${server.log()}`)
     },
     async dispose() {

@@ -75,10 +75,12 @@ describe('bodies', () => {
       }
     }
     const { origin, requests } = await server(actsThenIsSilent)
-    const impatient = client({ policy: { attemptTimeout: 400 } })
-    await expect(impatient.fetch(origin, { method: 'PUT', body: stream() })).rejects.toMatchObject({
-      code: 'ATTEMPT_TIMEOUT',
-    })
+    const clock = manualClock()
+    const sent = client({ policy: { attemptTimeout: '1h', clock } }).fetch(origin, { method: 'PUT', body: stream() })
+    const failed = expect(sent).rejects.toMatchObject({ code: 'ATTEMPT_TIMEOUT' })
+    await expect.poll(() => requests.length).toBe(1)
+    await clock.advance('1h')
+    await failed
     expect(requests).toHaveLength(1)
   })
 

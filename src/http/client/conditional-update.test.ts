@@ -341,10 +341,10 @@ describe('conditionalUpdate', () => {
   it('has one deadline for all its requests', async () => {
     const { url, requests } = await account(Array.from({ length: 9 }, () => 'none' as const))
     const slow = async ({ balance }: Account) => {
-      await new Promise((resolve) => setTimeout(resolve, 600))
+      await new Promise((resolve) => setTimeout(resolve, 1_700))
       return { balance: balance + 10 }
     }
-    const asked = client().conditionalUpdate<Account>(url, { change: slow, init: { deadline: 500 } })
+    const asked = client().conditionalUpdate<Account>(url, { change: slow, init: { deadline: 1_500 } })
     await expect(asked).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
     expect(requests.map(({ method }) => method)).toEqual(['GET'])
   })

@@ -12,6 +12,7 @@ import {
   serversOfTest,
 } from '../../../test/retry/sockets.js'
 import { atomic, forCodes, readOnly, transient, UnknownOutcomeError } from '../../retry/index.js'
+import { manualClock } from '../../testing/index.js'
 
 const server = serversOfTest()
 const post = { method: 'POST', body: 'charge 4711' }
@@ -93,12 +94,15 @@ describe('redirects', () => {
     for (const step of [actsThenResets, answers(503), actsThenIsSilent]) {
       const elsewhere = await server(step)
       const { origin } = await server(answers(307, { headers: { location: elsewhere.origin }, acts: false }))
-      const careful = client({ honoursKeys: [origin], policy: { attemptTimeout: 500 } })
-      const outcome = await careful.fetch(origin, post).then(
+      const clock = manualClock()
+      const careful = client({ honoursKeys: [origin], policy: { attemptTimeout: '1h', clock } })
+      const outcome = careful.fetch(origin, post).then(
         ({ status }) => status,
         (error: unknown) => (error as { code?: string }).code ?? (error as Error).message,
       )
-      expect(outcome).toBe(
+      await expect.poll(() => elsewhere.requests.length).toBe(1)
+      if (step === actsThenIsSilent) await clock.advance('1h')
+      expect(await outcome).toBe(
         step === actsThenIsSilent ? 'ATTEMPT_TIMEOUT' : step === actsThenResets ? 'fetch failed' : 503,
       )
       expect(elsewhere.requests).toHaveLength(1)

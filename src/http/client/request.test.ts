@@ -1,7 +1,7 @@
 // On real sockets: what guards a request, and which key it carries. Effects are counted at the server.
 
 import { describe, expect, it } from 'vitest'
-import { impatientClient as client } from '../../../test/http/impatient-client.js'
+import { impatientClient as client, passUntil } from '../../../test/http/impatient-client.js'
 import {
   actsThenEnds,
   actsThenResets,
@@ -13,6 +13,7 @@ import {
 } from '../../../test/retry/sockets.js'
 import { mintKey, parseKey, withIntent } from '../../identity/index.js'
 import { type AttemptRecord, keyed, repeatable, UnknownOutcomeError } from '../../retry/index.js'
+import { manualClock } from '../../testing/index.js'
 
 const server = serversOfTest()
 const post = { method: 'POST', body: 'charge 4711' }
@@ -217,8 +218,12 @@ describe('409 where keys are honoured', () => {
     const { origin } = await server(
       answersWith(() => [{ status: 201, lateMs: 5_000 }, { status: 409 }][count++] ?? { status: 201 }),
     )
-    const impatient = client({ honoursKeys: [origin], policy: { attemptTimeout: 300 } })
-    expect((await impatient.fetch(origin, post)).status).toBe(201)
+    const clock = manualClock()
+    const sent = client({ honoursKeys: [origin], policy: { attemptTimeout: '1h', clock } }).fetch(origin, post)
+    await expect.poll(() => count).toBe(1)
+    await clock.advance('1h')
+    await passUntil(clock, () => count === 3)
+    expect((await sent).status).toBe(201)
     expect(count).toBe(3)
   })
 

@@ -39,13 +39,13 @@ describe('a signal that outlives its calls', () => {
     }
     await run(calls)
     // One call's own, or the runtime's, may come and go.
-    await expect.poll(() => hanging(signal), { timeout: 20_000 }).toBeLessThan(5)
+    await expect.poll(() => hanging(signal)).toBeLessThan(5)
     // All calls share one listener, which goes with the last of them.
     const listeners = async () => {
       await hanging(signal)
       return getEventListeners(signal, 'abort')
     }
-    await expect.poll(listeners, { timeout: 20_000 }).toEqual([])
+    await expect.poll(listeners).toEqual([])
   })
 
   it('still ends the body of an answer that was handed over, however long ago, and is then left', async () => {

@@ -29,7 +29,7 @@ describe('eventLoopTurn', () => {
     void manyPromises(done)
     await copy.eventLoopTurn()
     expect(done).toHaveBeenCalledOnce()
-    await vi.waitFor(() => expect(ports()).toBeLessThanOrEqual(before))
+    await expect.poll(ports).toBeLessThanOrEqual(before)
   })
 
   it('does not wait for fake timers', async () => {

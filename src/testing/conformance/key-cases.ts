@@ -69,7 +69,7 @@ export const keyCases: readonly ConformanceCase[] = [
           await meet()
           return ++runs
         }
-        const options = { ...keyed('one'), connectionWait: '5s', lockWait: '5s' } as const
+        const options = { ...keyed('one'), connectionWait: '30s', lockWait: '30s' } as const
         return call(() => (domains[number % 2] ?? db).transact((tx) => body(() => pay(tx)), options))
       })
       same([results.length, new Set(results).size, await effectsOf('a')], [callers, 1, 1], 'callers, results, effects')
@@ -80,7 +80,7 @@ export const keyCases: readonly ConformanceCase[] = [
     title: 'MUST let exactly one waiting caller run when the first one rolls back',
     async run({ db, second, effect, effectsOf }) {
       const inside = gate(2)
-      const options = { ...keyed('one'), connectionWait: '5s', lockWait: '5s' } as const
+      const options = { ...keyed('one'), connectionWait: '30s', lockWait: '30s' } as const
       const first = failing(
         db.transact(async (tx) => {
           await effect(tx, 'a')

@@ -19,7 +19,7 @@ import { failing, same } from './expectations.js'
 export const id = (name: string): StoredKey => `sha256:${name}` as StoredKey
 
 /** Time enough. */
-export const limits = (): RecordLimits => ({ deadline: deadlineAfter('20s') })
+export const limits = (): RecordLimits => ({ deadline: deadlineAfter('60s') })
 
 /** A claim under a lease, with every member that a claim can have. */
 export function leasedDraft(token: string, leaseMs = 60_000, operation = 'charge'): RecordDraft {

@@ -252,7 +252,7 @@ export const transactionCases: readonly ConformanceCase[] = [
     async run({ db, connections, effect, effectsOf }) {
       const inside = gate(connections + 1)
       const holders = Array.from({ length: connections }, () =>
-        db.transact(() => inside.arrive(), { connectionWait: '5s' }),
+        db.transact(() => inside.arrive(), { connectionWait: '30s' }),
       )
       await inside.waiting(connections)
       await failing(

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { scripted } from '../../../test/transaction/scripted-engine.js'
 import { key } from '../../../test/transaction/scripted-world.js'
 import { armFaultPoints, deadlineAfter, seededRandom } from '../../kernel/index.js'
@@ -76,7 +76,7 @@ describe('a step that is still under way when the caller gives up', () => {
     const controller = new AbortController()
     const settings = settingsReader(engine.manifest, { clock })({ content: 'none', key, signal: controller.signal })
     const run = runTransaction(engine, settings, () => 1)
-    await vi.waitUntil(() => engine.log.at(-1) === step)
+    await expect.poll(() => engine.log.at(-1)).toBe(step)
     controller.abort(new Error('gave up'))
     await expect(run).rejects.toThrow('gave up')
     expect(engine.log.slice(-2)).toEqual([step, 'discard'])
@@ -88,7 +88,7 @@ describe('a step that is still under way when the caller gives up', () => {
     const engine = scripted({ begin: never, rollback: never })
     const run = runTransaction(engine, settingsReader(engine.manifest, { clock })({ deadline: '4s' }), () => 1)
     run.catch(() => undefined)
-    await vi.waitUntil(() => engine.log.at(-1) === 'begin')
+    await expect.poll(() => engine.log.at(-1)).toBe('begin')
     await clock.advance(3_000)
     await expect(run).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
     expect(engine.log).toEqual(['acquire', 'begin', 'discard'])

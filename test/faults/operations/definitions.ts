@@ -94,11 +94,11 @@ export function define(store: Store, definition: Definition): Defined {
     content: ({ intent }: Order) => ({ value: intent }),
     window: '1h',
     failures: ['declined'],
-    wait: '15s',
+    wait: '100s',
   } as const
   const book = db.operation(named('book'), {
     ...shared,
-    lockWait: '15s',
+    lockWait: '30s',
     ...(patienceMs === undefined ? {} : { bodyLimit: patienceMs, connectionWait: patienceMs }),
     terminal: (error: unknown) => (error instanceof Declined ? fail('declined') : undefined),
     run: async (tx: BookTransaction, { intent }: Order) => {

@@ -69,7 +69,7 @@ let proxy: PostgresProxy
 beforeAll(async () => {
   // Only the processes that are killed need a claim that ends soon. This one takes up what they left: on a busy machine
   // it would lose a short lease itself, and find nothing to settle.
-  stage = await openStage(inject('postgresUrl'), 30_000)
+  stage = await openStage(inject('postgresUrl'), 60_000)
   const { hostname, port } = new URL(inject('postgresUrl'))
   proxy = await postgresProxy({ upstream: { host: hostname, port: Number(port) } })
   return () => proxy.close()
@@ -86,23 +86,23 @@ function cutCommit({ address }: StagedStore): { readonly address: StagedStore['a
   }
 }
 
-/** Runs a cell until its process dies there: on a machine that is busy a lease may be lost before. */
+/** Runs a cell until its process dies there: a machine that is busy may lose a lease before, and the next is longer. */
 async function run(cell: Cell): Promise<Ran> {
-  for (let tries = 0; tries < 5; tries += 1) {
-    const ran = await runOnce(cell)
+  for (let leaseMs = 1_000; leaseMs <= 64_000; leaseMs *= 2) {
+    const ran = await runOnce(cell, leaseMs)
     if (ran !== undefined) return ran
   }
   throw new Error(`The lease was lost each time: ${JSON.stringify(cell)}`)
 }
 
-async function runOnce(cell: Cell): Promise<Ran | undefined> {
+async function runOnce(cell: Cell, leaseMs: number): Promise<Ran | undefined> {
   const store = stage.stores[cell.store]
   const tried = wanted(cell.operation)
   const { point } = cell
   const told: 'unknown'[] = ['unknown']
   if (onlyAsking.has(point)) {
     // Somebody asks only after somebody else has left something.
-    const first = await stage.run(store, tried, { fault: killAt('leased.after-effect') }).end
+    const first = await stage.run(store, tried, { fault: killAt('leased.after-effect'), leaseMs }).end
     if (first.signal === null && first.ended.some((end) => 'lost' in end)) return undefined
     expect(first.signal).toBe('SIGKILL')
     told.push('unknown')
@@ -110,6 +110,7 @@ async function runOnce(cell: Cell): Promise<Ran | undefined> {
   const { address, cut } = resolving.has(point) ? cutCommit(store) : { address: store.address, cut: undefined }
   const { signal, stderr, ended } = await stage.run(store, tried, {
     store: address,
+    leaseMs,
     fault: killAt(point),
     way: ways[point] ?? 'plain',
     // The record is looked at without a transaction by a second call.
@@ -128,7 +129,7 @@ async function runOnce(cell: Cell): Promise<Ran | undefined> {
 
 describe('the process killed -9', () => {
   it('at every fault point of both runners: the effect is there once, after another process took it up', {
-    timeout: 180_000,
+    timeout: 900_000,
   }, async () => {
     const ran = new Map<Cell, Ran>()
     // Cells behind the proxy one after the other, so that each meets its own cut.

@@ -14,7 +14,7 @@ import { effectsOf } from './taking-up.js'
 
 const callLimitMs = 4_000
 /** Beyond its deadline a call may take a lease, and what a busy machine takes. */
-const slackMs = 4_000
+const slackMs = 30_000
 
 let server: Postgres
 let stage: Stage
@@ -79,7 +79,7 @@ class Callers {
   /** Waits until some more intents are through. */
   async more(count: number): Promise<void> {
     const from = this.done
-    await until(() => this.done >= from + count, `${count} more intents are through`, 40_000)
+    await until(() => this.done >= from + count, `${count} more intents are through`)
   }
 
   async stop(): Promise<void> {
@@ -151,9 +151,14 @@ describe('a store that goes away in the middle of work', () => {
     await through(store, `file locked by another process (BEGIN ${lock}) for 2.5 s`, async (callers) => {
       const holder = await lockFile(store, lock)
       // What was committed just before is heard of first.
-      await new Promise((resolve) => setTimeout(resolve, 300))
-      const before = callers.done
-      await new Promise((resolve) => setTimeout(resolve, 2_200))
+      let before = -1
+      await until(async () => {
+        const heard = callers.done === before
+        before = callers.done
+        await new Promise((resolve) => setTimeout(resolve, 200))
+        return heard
+      }, 'nobody hears of anything any more')
+      await new Promise((resolve) => setTimeout(resolve, 2_000))
       expect(callers.done).toBe(before)
       expect(callers.underWay).toBeGreaterThan(0)
       holder.stdin?.write('\n')

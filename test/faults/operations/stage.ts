@@ -98,7 +98,7 @@ export async function recordOf(
   { operation, suffix, key }: Tried,
 ): Promise<StoredRecord | undefined> {
   const id = operationId(storedName(operation, suffix), tests, key)
-  return (await db.records.read(id, { deadline: { expiresAtMs: performance.now() + 10_000 } })).record
+  return (await db.records.read(id, { deadline: { expiresAtMs: performance.now() + 60_000 } })).record
 }
 
 /** The state of a process, by /proc: `T` is stopped. */
@@ -164,7 +164,7 @@ function watch(child: ChildProcess, onEnd: () => void): Running {
   return { child, said, end }
 }
 
-const limits = { deadline: '20s', connectionWait: '10s' } as const
+const limits = { deadline: '60s', connectionWait: '30s', bodyLimit: '30s', lockWait: '20s' } as const
 const ledgerTable = 'create table ledger (intent text not null, part text not null, result text not null)'
 const readLedger = 'select intent, part, result from ledger'
 

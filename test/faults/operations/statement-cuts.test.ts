@@ -85,7 +85,8 @@ let stage: Stage
 let store: StagedStore
 let lanes: readonly CutLane[]
 beforeAll(async () => {
-  stage = await openStage(inject('postgresUrl'))
+  // What is cut has leases of its own; who settles it must not lose its own on a busy machine.
+  stage = await openStage(inject('postgresUrl'), 60_000)
   store = stage.stores.PostgreSQL
   lanes = await openCutLanes(store, 8)
 })
@@ -96,7 +97,7 @@ async function leaveClaim(tried: Tried): Promise<void> {
   const input = JSON.stringify({ intent, key })
   const owner = { scope: tests, token: 'dead', leaseMs: 200, input }
   const draft = { mode: 'leased', operation: storedName(operation, suffix), ...owner } as const
-  const { written } = await store.db.records.insert(recordName(tried), draft, { deadline: within(10_000) })
+  const { written } = await store.db.records.insert(recordName(tried), draft, { deadline: within(60_000) })
   expect(written).toBe(true)
 }
 
@@ -104,6 +105,8 @@ const recordName = ({ operation, suffix, key }: Tried) => operationId(storedName
 
 /** Lets a read fall silent, and gives it up: its connection is left behind, and nobody knows what it did. */
 async function leaveSilent(lane: CutLane, tried: Tried): Promise<void> {
+  // On a connection that is there: within its time the read has to be sent.
+  await lane.db.lookup({ id: recordName(tried) }, { deadline: '60s' })
   const hole = lane.proxy.arm({ statement: isKind('read'), at: 'before-forward', action: 'black-hole' })
   const looking = lane.db.lookup({ id: recordName(tried) }, { deadline: '1s' })
   await expect(looking).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
@@ -111,7 +114,7 @@ async function leaveSilent(lane: CutLane, tried: Tried): Promise<void> {
 }
 
 const leaseIsOver = async (tried: Tried): Promise<boolean> => {
-  const { record, nowMs } = await store.db.records.read(recordName(tried), { deadline: within(10_000) })
+  const { record, nowMs } = await store.db.records.read(recordName(tried), { deadline: within(60_000) })
   return nowMs > (record?.dueAtMs ?? 0) + marginMs
 }
 
@@ -192,10 +195,10 @@ async function runOnce(lane: CutLane, cell: Cell): Promise<Ran & { readonly stru
   const beganMs = performance.now()
   const { said, result } = await work(tried)
   // Nobody hangs: not longer than the call may take, and a lease on top of it.
-  expect(performance.now() - beganMs, name).toBeLessThan(30_000)
+  expect(performance.now() - beganMs, name).toBeLessThan(60_000)
   // After the whole answer has been passed on, the caller may be told before the fault strikes.
   const fired = (): boolean => armed.fired.length > 0
-  const struck = await until(fired, 'the fault strikes', 1_000).then(
+  const struck = await until(fired, 'the fault strikes', 2_000).then(
     () => true,
     () => false,
   )
@@ -259,7 +262,7 @@ function rowsOf(scene: Scene, ran: ReadonlyMap<Cell, Ran>): string[][] {
 }
 
 describe('a statement of a runner', () => {
-  it('cut at every moment in every way: one effect, or an unknown that is settled', { timeout: 180_000 }, async () => {
+  it('cut at every moment in every way: one effect, or an unknown that is settled', { timeout: 900_000 }, async () => {
     const ran = new Map<Cell, Ran>()
     const free = [...lanes]
     await atOnce(lanes.length, cells, async (cell) => {

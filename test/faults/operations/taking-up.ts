@@ -36,7 +36,7 @@ const codeOf = (error: unknown): string => String((error as { readonly code?: un
 export async function call(store: StagedStore, tried: Tried): Promise<{ result?: string; said: string }> {
   const { intent, key } = tried
   return store
-    .operationOf(tried)({ intent, key }, { deadline: '20s' })
+    .operationOf(tried)({ intent, key }, { deadline: '120s' })
     .then(
       (result) => ({ result, said: 'result' }),
       (error: unknown) => ({ said: codeOf(error) }),
@@ -54,11 +54,11 @@ async function sweepUntilOver(store: StagedStore, tried: Tried): Promise<void> {
       margin: marginMs,
       baseDelay: 20,
       capDelay: 200,
-      limit: '20s',
+      limit: '120s',
     })
     return false
   }
-  await until(over, 'the sweep is through with it', 20_000)
+  await until(over, 'the sweep is through with it')
 }
 
 /** A person asks the receiver, and says what it said. */

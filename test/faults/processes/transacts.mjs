@@ -20,7 +20,14 @@ if (dies === 'dies-when-commit-is-written') {
     }
   })
 }
-const db = postgres({ pool, name: 'process' })
+const db = postgres({
+  pool,
+  name: 'process',
+  deadline: '60s',
+  connectionWait: '20s',
+  bodyLimit: '30s',
+  lockWait: '20s',
+})
 const body = async (/** @type {any} */ tx) => {
   const result = `by ${process.pid}`
   for (const part of ['debit', 'credit'])

@@ -68,7 +68,7 @@ export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>,
     const database = fresh?.url ?? `sqlite:${join(folder, `${adapter}.db`)}`
     const played = await serve({ adapter, database, sink: join(folder, name.replace(' ', '-')) })
     try {
-      const client = httpCaseClient({ urls: played.urls, limitMs: 60_000 })
+      const client = httpCaseClient({ urls: played.urls, limitMs: 120_000 })
       const runner = httpCaseRunner(client)
       for (const one of httpCases) outcomes.set(`${one.id} ${name}`, await outcomeOf(one, again, runner))
     } finally {
@@ -79,7 +79,7 @@ export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>,
 
   // What is not played at the moment holds no database and no process.
   let [inPlay, wake] = [0, (): void => undefined]
-  it.concurrent.each(columns)('$name', { timeout: 900_000 }, async (column) => {
+  it.concurrent.each(columns)('$name', { timeout: 1_800_000 }, async (column) => {
     while (inPlay >= atOnce) {
       await new Promise<void>((go) => {
         const others = wake

@@ -101,7 +101,7 @@ export async function openStage(program: string, played: PlayedOn): Promise<Stag
       child.once('exit', () => running.delete(started))
       return started
     },
-    client: (...processes) => httpCaseClient({ urls: processes.map(({ url }) => url), limitMs: 40_000 }),
+    client: (...processes) => httpCaseClient({ urls: processes.map(({ url }) => url), limitMs: 120_000 }),
     lock: () => (store === 'SQLite' ? lockFile(database.slice('sqlite:'.length)) : lockTables(database)),
     atRest: () => (store === 'SQLite' ? rowsOfFile(database.slice('sqlite:'.length)) : rowsOfTables(database)),
     async close() {
@@ -166,7 +166,7 @@ async function rowsOfTables(url: string): Promise<string> {
 export async function insist(
   user: SubjectUser,
   send: () => Promise<SubjectAnswer>,
-  limitMs = 30_000,
+  limitMs = 120_000,
 ): Promise<{ readonly last: SubjectAnswer; readonly before: readonly SubjectAnswer[] }> {
   const endMs = performance.now() + limitMs
   const before: SubjectAnswer[] = []

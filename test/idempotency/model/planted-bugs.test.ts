@@ -9,7 +9,7 @@ const seed = Number(process.env['REPRISE_SEED'])
 const commands = fc.array(fc.noBias(fc.nat(commandLimit - 1)), { minLength: 1, maxLength: 60, size: 'max' })
 
 describe('is found by the model:', () => {
-  it.each(plantedBugs.map((bug) => [bug.name, bug] as const))('%s', { timeout: 60_000 }, (name, bug) => {
+  it.each(plantedBugs.map((bug) => [bug.name, bug] as const))('%s', (name, bug) => {
     const { setting = {} } = bug
     const options = { subject: withBug(bug), setting }
     const whole = fc.property(commands, (sequence) => runSequence(sequence, options))

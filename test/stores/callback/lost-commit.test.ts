@@ -28,7 +28,7 @@ async function pay(intent: string, key?: Key): Promise<{ readonly run: number }>
       await tx.db.getRepository(paymentEntity).insert({ id: randomUUID(), intent })
       return { run: runs }
     },
-    { deadline: '4s', ...(key === undefined ? {} : { key: { scope: tests, key }, content: { value: intent } }) },
+    { deadline: '20s', ...(key === undefined ? {} : { key: { scope: tests, key }, content: { value: intent } }) },
   )
 }
 
@@ -71,14 +71,14 @@ it('the connection lost under the last statement is a definite abort: COMMIT was
 it('without an answer to the last statement, the work is not let return after the time is over', async () => {
   const intent = randomUUID()
   const key = mintKey()
-  proxy.arm({ at: 'before-answer', action: 'delay', delayMs: 1_500, statement: isLast })
+  proxy.arm({ at: 'before-answer', action: 'delay', delayMs: 3_600, statement: isLast })
   const error = await caught(
     typeorm.db.transact(
       async (tx) => {
         await tx.db.getRepository(paymentEntity).insert({ id: randomUUID(), intent })
         return 'late'
       },
-      { content: 'none', deadline: '1200ms', key: { scope: tests, key } },
+      { content: 'none', deadline: '3s', key: { scope: tests, key } },
     ),
   )
   expect(transactionHistoryOf(error)?.attempts[0]?.phase).toBe('committing')

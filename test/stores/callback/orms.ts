@@ -19,6 +19,9 @@ export const paymentEntity: EntitySchema<Payment> = new EntitySchema<Payment>({
   columns: { id: { type: 'text', primary: true }, intent: { type: 'text' } },
 })
 
+// Limits that no machine is too busy for; whoever is about a limit sets its own.
+const patient = { deadline: '120s', connectionWait: '60s', bodyLimit: '60s', lockWait: '30s' } as const
+
 const levels = {
   'read-committed': 'READ COMMITTED',
   'repeatable-read': 'REPEATABLE READ',
@@ -50,6 +53,7 @@ export async function typeormStack(
   await source.initialize()
   const db = callback<EntityManager>({
     name: 'typeorm',
+    ...patient,
     dialect: 'postgres',
     connections: poolSize,
     transaction: (work, { isolation }) => source.transaction(levels[isolation], work),
@@ -99,6 +103,7 @@ export function pgStack(
   pool.on('error', ignore)
   const db = callback<pg.PoolClient>({
     name: 'pg',
+    ...patient,
     dialect: 'postgres',
     connections: max,
     transaction: (work, { isolation }) => inTransaction(pool, levels[isolation], work),

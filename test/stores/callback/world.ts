@@ -27,7 +27,7 @@ export async function callbackWorld(): Promise<World> {
   raw.on('error', () => undefined)
   await raw.connect()
   const maker = new pg.Pool({ connectionString: url, max: 1 })
-  await postgres({ name: 'maker', pool: maker }).migrate()
+  await postgres({ name: 'maker', pool: maker, connectionWait: '60s' }).migrate()
   await maker.end()
   await raw.query(`
     create table payment (id text primary key, intent text not null);

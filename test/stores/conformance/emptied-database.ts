@@ -19,7 +19,7 @@ export async function emptyDatabase(serverUrl: string): Promise<FreshDatabase> {
 async function newDatabase(serverUrl: string): Promise<FreshDatabase> {
   const database = await createDatabase(serverUrl)
   const pool = new pg.Pool({ connectionString: database.url, max: 1 })
-  await postgres({ name: 'maker', pool }).migrate()
+  await postgres({ name: 'maker', pool, connectionWait: '60s' }).migrate()
   await pool.query(makeTables)
   await pool.end()
   return database
@@ -29,7 +29,7 @@ async function newDatabase(serverUrl: string): Promise<FreshDatabase> {
 export async function giveBack(database: FreshDatabase): Promise<void> {
   await withClient(database.url, async (client) => {
     const others = 'from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()'
-    await client.query(`select pg_terminate_backend(pid, 5000) ${others}`)
+    await client.query(`select pg_terminate_backend(pid, 60000) ${others}`)
     const { rows } = await client.query<{ names: string }>(
       "select string_agg(quote_ident(tablename), ', ') as names from pg_tables where schemaname = 'public' and tablename <> 'reprise_migration'",
     )

@@ -13,7 +13,7 @@ import type { StoreUnderTest } from './store-under-test.js'
 const root = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '')
 
 /** How long all cases may take; less than a test may, so that the test says which case did not end. */
-const limitMs = 50_000
+const limitMs = 250_000
 
 /** What the other process says: first what it runs on, then a line for each case. */
 type Line =

@@ -35,12 +35,12 @@ beforeAll(async () => {
 const pools: pg.Pool[] = []
 afterAll(() => Promise.all(pools.map((pool) => pool.end())))
 
-function shopWith(password: string): PostgresDomain<pg.PoolClient> {
+function shopWith(password: string, deadline: '2s' | '60s'): PostgresDomain<pg.PoolClient> {
   const { host, port } = server
   const pool = new pg.Pool({ host, port, user: 'shop', password, database: 'postgres', max: 2 })
   pool.on('error', () => undefined)
   pools.push(pool)
-  return postgres({ pool, name: 'shop', deadline: '2s' })
+  return postgres({ pool, name: 'shop', deadline, connectionWait: '20s' })
 }
 
 const handler = () => reply(201)
@@ -53,7 +53,7 @@ async function toldTwice(route: Route<Native>): Promise<void> {
 
 it('a wrong password is told, and not to the client', async () => {
   const causes: RefusalCause[] = []
-  const db = shopWith('wrong')
+  const db = shopWith('wrong', '60s')
   const log = (cause: RefusalCause): void => void causes.push(cause)
   await toldTwice(atomicRoute(db, { ...usual, log }, handler))
   expect(causes).toHaveLength(1)
@@ -69,8 +69,9 @@ it('a stopped server is told by both modes, and a process that has no log gets a
   const hear = (warning: Error): void => void warnings.push(warning)
   process.on('warning', hear)
   try {
-    const db = shopWith('right')
-    await db.migrate()
+    await shopWith('right', '60s').migrate()
+    const db = shopWith('right', '2s')
+    await db.transact((tx) => tx.query('select 1'), { deadline: '60s' })
     const [atomic, leased, silent] = [
       atomicRoute(db, { ...usual, name: 'atomic', log }, handler),
       leasedRoute(db, { ...usual, name: 'leased', log: (cause) => log(cause), recover: hold() }, handler),
@@ -101,7 +102,7 @@ it('a file that is no database is told', async () => {
   const file = freshFile()
   writeFileSync(file, 'this is not a database, and long enough to be taken for one'.repeat(100))
   const causes: RefusalCause[] = []
-  const db = sqlite({ name: 'shop', open: () => new Database(file) as unknown as SqliteHandle, deadline: '1s' })
+  const db = sqlite({ name: 'shop', open: () => new Database(file) as unknown as SqliteHandle, deadline: '60s' })
   const route = atomicRoute(db, { ...usual, log: (cause) => void causes.push(cause) }, handler)
   const { status } = await send(route)
   expect(status).toBe(503)

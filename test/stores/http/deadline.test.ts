@@ -31,14 +31,14 @@ it.each([
       try {
         await tx.query('select 1')
         // Idle for longer than the limit from here on.
-        await passes(400)
+        await passes(1_600)
       } catch (error) {
         codes.push((error as { code?: unknown }).code)
         throw swallows ? new Error('my own') : error
       }
     }
   })
-  const answer = await send(route, { headers: { 'reprise-deadline-ms': '200' } })
+  const answer = await send(route, { headers: { 'reprise-deadline-ms': '1000' } })
   expect(answer).toMatchObject({ status: 503, problem: 'deadline-exceeded' })
   // It was the server that ended it.
   expect(codes).toEqual(['25P03'])
@@ -50,10 +50,10 @@ it('a transaction whose session ended so fails with DEADLINE_EXCEEDED, and the s
   const work = db.transact(
     async (tx) => {
       await tx.query('select 1')
-      await passes(400)
+      await passes(1_600)
       await tx.query('select 1')
     },
-    { deadline: 200 },
+    { deadline: 1_000 },
   )
   const error: unknown = await work.catch((thrown: unknown) => thrown)
   expect(isRepriseError(error, 'DEADLINE_EXCEEDED')).toBe(true)

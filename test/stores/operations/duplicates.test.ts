@@ -19,8 +19,8 @@ describe.each(engines)('a thousand duplicates on %s', (_name, open) => {
     let [runs, atOnce, mostAtOnce] = [0, 0, 0]
     const pay = world.db.operation(name, {
       ...identity,
-      bodyLimit: '20s',
-      wait: '30s',
+      bodyLimit: '100s',
+      wait: '100s',
       run: async (tx: Handle, { key }: Order) => {
         const run = ++runs
         mostAtOnce = Math.max(mostAtOnce, ++atOnce)
@@ -49,7 +49,7 @@ describe.each(engines)('a thousand duplicates on %s', (_name, open) => {
     const bystand = async (): Promise<void> => {
       for (let n = 0; n < bystanders; n += 1) {
         const read = async (tx: Handle) => void (await tx.readRow('ledger', { intent: 'nobody' }))
-        await world.db.transact(read, { readOnly, attempts: 1, connectionWait: '5s' })
+        await world.db.transact(read, { readOnly, attempts: 1, connectionWait: '60s' })
         seen += 1
         look()
       }
@@ -61,7 +61,7 @@ describe.each(engines)('a thousand duplicates on %s', (_name, open) => {
       duringBody = seen
     })
     const one = order()
-    const calls = Array.from({ length: many }, () => pay.outcome(one, { deadline: '40s' }))
+    const calls = Array.from({ length: many }, () => pay.outcome(one, { deadline: '200s' }))
     await inside.waiting(1)
     look()
     await bystand()
@@ -83,7 +83,7 @@ describe.each(engines)('a thousand duplicates on %s', (_name, open) => {
       if (run === 1) throw new Error('not this time')
     })
     const one = order()
-    const ends = await Promise.allSettled(Array.from({ length: many }, () => pay(one, { deadline: '40s' })))
+    const ends = await Promise.allSettled(Array.from({ length: many }, () => pay(one, { deadline: '200s' })))
     const failed = ends.filter(({ status }) => status === 'rejected')
     expect(failed).toMatchObject([{ reason: { message: 'not this time' } }])
     const answers = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value.run] : []))
@@ -96,7 +96,7 @@ describe.each(engines)('a thousand duplicates on %s', (_name, open) => {
     const orders = Array.from({ length: 200 }, order)
     const work = async (): Promise<void> => {
       for (let one = orders.pop(); one !== undefined; one = orders.pop()) {
-        const copies = Array.from({ length: 5 }, () => pay(one as Order, { deadline: '40s' }))
+        const copies = Array.from({ length: 5 }, () => pay(one as Order, { deadline: '200s' }))
         expect(new Set((await Promise.all(copies)).map(({ run }) => run)).size).toBe(1)
       }
     }

@@ -11,7 +11,7 @@ import { identity, type Order } from './worlds.js'
 let world: Lanes
 let lane: Lane
 beforeAll(async () => {
-  world = await openLanes(inject('postgresUrl'), 1, { deadline: '10s' })
+  world = await openLanes(inject('postgresUrl'), 1, { deadline: '60s', connectionWait: '20s', bodyLimit: '30s' })
   lane = world.lanes[0] as Lane
 })
 
@@ -76,7 +76,7 @@ it('a COMMIT that nobody can ask about any more is unknown, and the next call wi
   const one = order()
   const armed = lane.proxy.arm({ statement: isCommit, at: 'after-forward', action: 'rst' })
   const refused = lane.proxy.arm({ statement: 'startup', at: 'before-forward', action: 'rst', times: 1_000 })
-  const error = await pay(one, { deadline: '1500ms' }).catch((error: unknown) => error)
+  const error = await pay(one, { deadline: '3s' }).catch((error: unknown) => error)
   expect([armed.fired.length, refused.fired.length > 0]).toEqual([1, true])
   refused.disarm()
   expect(error).toMatchObject({ code: 'UNKNOWN_OUTCOME' })

@@ -20,7 +20,9 @@ describe('PostgreSQL', () => {
   ) {
     const database = await createDatabase(inject('postgresUrl'))
     const pools = [0, 1].map(() => new pg.Pool({ connectionString: database.url, max: 8 }))
-    const domains = pools.map((pool) => postgres({ name: 'refuse', pool, connectionWait: '20s' }))
+    const domains = pools.map((pool) =>
+      postgres({ name: 'refuse', pool, connectionWait: '100s', deadline: '200s', bodyLimit: '60s', lockWait: '30s' }),
+    )
     await domains[0]?.migrate()
     const operations = domains.map((db) => paying(db, body))
     await work((place) => operations[place] as ReturnType<typeof paying>)
@@ -48,7 +50,7 @@ describe('PostgreSQL', () => {
       async (payOf) => {
         const orders = Array.from({ length: 600 }, () => order())
         const results = await Promise.all(
-          orders.map((one, place) => payOf(place % 2 === 0 ? 0 : 1)(one, { deadline: '50s' })),
+          orders.map((one, place) => payOf(place % 2 === 0 ? 0 : 1)(one, { deadline: '200s' })),
         )
         expect(new Set(results).size).toBe(orders.length)
       },

@@ -49,6 +49,9 @@ export const engines: readonly (readonly [name: string, open: () => Promise<Ledg
   ['SQLite', onSqlite],
 ]
 
+// Limits that no machine is too busy for; whoever is about a limit sets its own.
+const patient = { deadline: '120s', connectionWait: '60s', bodyLimit: '60s', lockWait: '30s' } as const
+
 const counts = (rows: readonly { intent: string; n: number }[]): Record<string, number> =>
   Object.fromEntries(rows.map(({ intent, n }) => [intent, Number(n)]))
 const count = 'select intent, count(*) as n from ledger group by intent order by intent'
@@ -58,7 +61,7 @@ async function onPostgres(): Promise<LedgerWorld> {
   const pool = new pg.Pool({ connectionString: database.url, max: 10 })
   const raw = new pg.Client({ connectionString: database.url })
   await raw.connect()
-  const db = postgres({ name: 'operations', pool })
+  const db = postgres({ name: 'operations', pool, ...patient })
   await db.migrate()
   await raw.query('create table ledger (intent text not null, number text)')
   afterAll(async () => {
@@ -79,7 +82,7 @@ async function onPostgres(): Promise<LedgerWorld> {
 async function onSqlite(): Promise<LedgerWorld> {
   const folder = mkdtempSync(join(tmpdir(), 'reprise-operations-'))
   const file = join(folder, 'store.db')
-  const db = sqlite({ name: 'operations', open: () => new Database(file) })
+  const db = sqlite({ name: 'operations', open: () => new Database(file), ...patient })
   await db.migrate()
   const raw = new Database(file)
   raw.exec('create table ledger (intent text not null, number text)')

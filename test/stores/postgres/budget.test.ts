@@ -9,7 +9,7 @@ import { postgres } from '../../../src/stores/postgres/index.js'
 import type { TransactionAttemptEvent } from '../../../src/telemetry/index.js'
 import { gate } from '../../../src/testing/conformance/gate.js'
 import { transactionHistoryOf } from '../../../src/transaction/index.js'
-import { postgresWorld, type World } from './world.js'
+import { patient, postgresWorld, type World } from './world.js'
 
 let world: World
 const failures: TransactionAttemptEvent[] = []
@@ -33,7 +33,7 @@ const rejection = (work: Promise<unknown>): Promise<unknown> =>
 
 it.each(['repeatable-read', 'serializable'] as const)('lets 16 writers of one row end: %s', async (isolation) => {
   // Only the budget and the deadline may end them: by chance one in a hundred has more than eight conflicts.
-  const db = postgres({ pool: world.pool, name: 'hot', attempts: 50, deadline: '60s', connectionWait: '20s' })
+  const db = postgres({ pool: world.pool, name: 'hot', attempts: 50, ...patient })
   await world.raw.query(`update item set amount = 0 where id = 'hot'`)
   const writer = async (): Promise<void> => {
     for (let round = 0; round < 10; round += 1) {
@@ -59,8 +59,7 @@ it('holds many callers that fail without end to the budget, transactions and ope
     pool: world.pool,
     name: 'livelock',
     backoff: constantDelay(1),
-    deadline: '60s',
-    connectionWait: '30s',
+    ...patient,
   })
   const shop = scope('budget')
   let bodies = 0
@@ -102,11 +101,11 @@ it('is switched off by a word, and the doctor says so', async () => {
 
 it('is not spent by duplicates that wait for a key that another process works for', async () => {
   const { pool } = world
-  const ours = postgres({ pool, name: 'duplicates', backoff: constantDelay(1), deadline: '20s' })
-  const theirs = postgres({ pool, name: 'duplicates', deadline: '20s' })
+  const ours = postgres({ pool, name: 'duplicates', ...patient, backoff: constantDelay(1) })
+  const theirs = postgres({ pool, name: 'duplicates', ...patient })
   const key = { scope: scope('budget'), key: mintKey() }
   const works = gate(2)
-  const holding = theirs.transact(() => works.arrive(), { key, content: 'none', bodyLimit: '15s' })
+  const holding = theirs.transact(() => works.arrive(), { key, content: 'none' })
   await works.waiting(1)
   const duplicate = ours.transact(() => 'never', { key, content: 'none', lockWait: '50ms' })
   await expect(duplicate).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' })

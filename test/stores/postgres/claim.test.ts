@@ -8,7 +8,7 @@ import type { BeginSettings, RecordDraft, RecordOutcome } from '../../../src/ato
 import type { StoredKey } from '../../../src/identity/index.js'
 import { mintKey, scope } from '../../../src/identity/index.js'
 import { type TransactionAttemptEvent, transactionAttempt } from '../../../src/telemetry/index.js'
-import { begun, codeOf, engineOn, postgresWorld, until, untilWaiting, type World } from './world.js'
+import { begun, codeOf, engineOn, postgresWorld, until, untilWaiting, type World, warm } from './world.js'
 
 let world: World
 beforeAll(async () => {
@@ -165,7 +165,8 @@ describe('a claim that goes out with BEGIN', () => {
   it('tells a lock that was not granted as a claim does, with who held it', async () => {
     const first = await begun(world.engine)
     await first.session.claim(key('m4'), draft())
-    const { session, tx, claim } = await begunWith('m4', { lockWaitMs: 1_000 })
+    await warm(world.pool)
+    const { session, tx, claim } = await begunWith('m4', { lockWaitMs: 2_000 })
     const error = await session.claim(claim.id, claim.draft).catch((error: unknown) => error)
     expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', cause: { code: '55P03' }, blockers: [{}] })
     expect(world.engine.classify(error, 'body')).toMatchObject({ help: 'transient', connection: 'keep' })
@@ -180,7 +181,8 @@ describe('a claim that goes out with BEGIN', () => {
   it('waits only as long as the claim may, and then as long as others do', async () => {
     const first = await begun(world.engine)
     await first.session.claim(key('m5'), draft())
-    const waitMs = 1_000
+    const waitMs = 2_000
+    await warm(world.pool)
     const short = await begunWith('m5', { lockWaitMs: 60_000, claim: { id: key('m5'), draft: draft(), waitMs } })
     const error = await short.session.claim(key('m5'), draft()).catch((error: unknown) => error)
     expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', blockers: [{}] })
@@ -231,7 +233,7 @@ describe('a claim that goes out with BEGIN', () => {
       const signs: string[] = []
       const onAttempt = (message: unknown) => signs.push((message as TransactionAttemptEvent).sign)
       subscribe(transactionAttempt.name, onAttempt)
-      const call = () => world.db.transact(body, { content: 'none', key: minted, isolation, lockWait: '5s' })
+      const call = () => world.db.transact(body, { content: 'none', key: minted, isolation })
       const [one, two] = await Promise.all([call(), call()])
       expect([one, two, bodies]).toEqual([1, 1, 1])
       unsubscribe(transactionAttempt.name, onAttempt)

@@ -56,7 +56,7 @@ const atCommit =
 
 /** An error of the server on the way to a transaction. */
 const connecting =
-  (config: pg.PoolConfig, waitMs = 5_000): Trigger =>
+  (config: pg.PoolConfig, waitMs = 60_000): Trigger =>
   async () => {
     const pool = new pg.Pool(config)
     const error = await caught(begunOn(pool, waitMs))
@@ -192,7 +192,7 @@ const triggers: Readonly<Record<string, Trigger | readonly Trigger[]>> = {
     client.release(true)
     return [error, 'body']
   },
-  'triggers 25P03': () => poisonedBy({ idleMs: 30 }, async () => undefined),
+  'triggers 25P03': () => poisonedBy({ idleMs: 1_000 }, async () => undefined),
   'triggers 25P04, raised by a function': [raise('25P04'), atCommit('25P04')],
   'triggers 25006': inBody((tx) =>
     tx.query("select set_config('transaction_read_only', 'on', true)").then(() => tx.query('delete from item')),
@@ -210,8 +210,16 @@ const triggers: Readonly<Record<string, Trigger | readonly Trigger[]>> = {
   'triggers 53300': async () => {
     const clients = await Promise.all(
       Array.from({ length: 6 }, async () => {
-        const client = new pg.Client(small.url)
-        await client.connect()
+        let client = new pg.Client(small.url)
+        // Those that were there before may not have gone yet.
+        await until('there is a place', async () => {
+          client = new pg.Client(small.url)
+          client.on('error', () => undefined)
+          return client.connect().then(
+            () => true,
+            () => false,
+          )
+        })
         return client
       }),
     )
@@ -262,8 +270,14 @@ const triggers: Readonly<Record<string, Trigger | readonly Trigger[]>> = {
   'triggers connection-lost': brokenSocket,
   'triggers connection-refused': () => connecting({ host: '127.0.0.1', port: 1 })(),
   'triggers query-timeout': async () => {
-    const pool = new pg.Pool({ connectionString: world.url, query_timeout: 100 })
+    const pool = new pg.Pool({ connectionString: world.url, max: 1 })
+    let settings: { query_timeout?: number } = {}
+    pool.on('acquire', (client) => {
+      settings = (client as unknown as { connectionParameters: typeof settings }).connectionParameters
+    })
     const { session, tx } = await begun(engineOn(pool))
+    // For the one statement, since BEGIN may take longer.
+    settings.query_timeout = 100
     const error = await caught(tx.query('select pg_sleep(60)'))
     expect(session.poisoned?.error).toBe(error)
     session.release('discard')
@@ -292,7 +306,7 @@ const triggers: Readonly<Record<string, Trigger | readonly Trigger[]>> = {
   'triggers pool-ended': async () => {
     const pool = new pg.Pool({ connectionString: world.url })
     await pool.end()
-    return [await caught(begunOn(pool, 1_000)), 'waiting']
+    return [await caught(begunOn(pool, 60_000)), 'waiting']
   },
   'triggers STORE_CLOSED': async () => {
     const pool = new pg.Pool({ connectionString: world.url })

@@ -85,11 +85,12 @@ describe('COMMIT that waits for a replica', () => {
     session.release('discard')
     const resolve = (waitMs: number) => engine.resolve?.(session.trace ?? {}, { waitMs, readOnly: false })
     // It is here alone, and counts when a replica has it, or none is waited for any more.
-    await expect(resolve(500)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    await pool.query('select 1') // so that a connection is there
+    await expect(resolve(1_500)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
     expect(await stored('terminated')).toBe(1)
     await raw.query('alter system reset synchronous_standby_names')
     await raw.query('select pg_reload_conf()')
-    expect(await resolve(10_000)).toBe('committed')
+    expect(await resolve(60_000)).toBe('committed')
     await waitForReplicas()
   })
 
@@ -115,7 +116,7 @@ describe('COMMIT that waits for a replica', () => {
       )
     })
     // After a crash the number may belong to somebody else, so without a key nobody knows.
-    expect(await engine.resolve?.(session.trace ?? {}, { waitMs: 10_000, readOnly: false })).toBe('unknown')
+    expect(await engine.resolve?.(session.trace ?? {}, { waitMs: 60_000, readOnly: false })).toBe('unknown')
     expect(await stored('neighbour')).toBe(1)
   })
 })

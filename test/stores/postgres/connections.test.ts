@@ -45,10 +45,12 @@ describe('a pool that is exhausted', () => {
   })
 
   it('is recognised by the pool’s own time-out too', async () => {
-    const pool = poolOf({ max: 1, connectionTimeoutMillis: 30 })
+    const pool = poolOf({ max: 1 })
     const held = await pool.connect()
+    // From now on: that the one connection is made may take longer.
+    pool.options.connectionTimeoutMillis = 30
     const engine = engineOn(pool)
-    const error = await engine.acquire({ waitMs: 5_000, readOnly: false }).catch((error: unknown) => error)
+    const error = await engine.acquire({ waitMs: 60_000, readOnly: false }).catch((error: unknown) => error)
     expect(engine.classify(error, 'waiting')).toMatchObject({ sign: 'POOL_EXHAUSTED', help: 'permanent' })
     held.release()
     await pool.end()
@@ -154,7 +156,7 @@ describe('a connection', () => {
     pool.on('connect', (client) => {
       Object.defineProperty(client, 'getTransactionStatus', { value: undefined })
     })
-    expect(await codeOf(engineOn(pool).acquire({ waitMs: 1_000, readOnly: false }))).toBe('RUNTIME_UNSUPPORTED')
+    expect(await codeOf(engineOn(pool).acquire({ waitMs: 60_000, readOnly: false }))).toBe('RUNTIME_UNSUPPORTED')
     expect(pool.idleCount).toBe(1)
     await pool.end()
   })

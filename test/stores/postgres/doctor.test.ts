@@ -11,7 +11,7 @@ import { type Pgbouncer, startPgbouncer } from '../../servers/pgbouncer.js'
 import { type Postgres, startPostgres, withClient } from '../../servers/postgres.js'
 import { until } from '../../servers/server-process.js'
 import { startStandby } from '../../servers/standby.js'
-import { codeOf } from './world.js'
+import { codeOf, patient } from './world.js'
 
 const sound = {
   tcp_keepalives_idle: '60',
@@ -189,7 +189,7 @@ describe('behind a pooler', () => {
 
   it('by the transaction everything holds, and traces follow the backend', async () => {
     await through('transaction', async (pool) => {
-      const db = postgres({ pool, name: 'transaction', connectionWait: '20s', deadline: '60s' })
+      const db = postgres({ pool, name: 'transaction', ...patient })
       expect(await db.migrate()).toEqual({ from: 2, to: 2 })
       expect(await db.doctor()).toEqual([])
       await pool.query('create table if not exists through (pid text, lock text)')
@@ -204,7 +204,7 @@ describe('behind a pooler', () => {
       const { rows } = await pool.query(
         'select count(*)::int as n, count(distinct pid)::int as backends, min(lock) as lock from through',
       )
-      expect(rows[0]).toMatchObject({ n: 40, lock: '2s' })
+      expect(rows[0]).toMatchObject({ n: 40, lock: '20s' })
       expect(rows[0].backends).toBeGreaterThan(1)
       expect((await pool.query("select current_setting('lock_timeout') as lock")).rows).toEqual([{ lock: '0' }])
     })
@@ -293,7 +293,9 @@ describe('the doctor looks at the tables', () => {
     // Shorter than what the doctor waits for a lock, which must not end it.
     const pool = new pg.Pool({ connectionString: server.url, options: '-c statement_timeout=1000' })
     const db = postgres({ pool, name: 'held', schema })
-    await db.migrate()
+    const maker = new pg.Pool({ connectionString: server.url })
+    await postgres({ pool: maker, name: 'maker', schema }).migrate()
+    await maker.end()
     await withClient(server.url, async (holder) => {
       await holder.query(`begin; lock table ${schema}.${table} in ${mode} mode`)
       const findings = await db.doctor()

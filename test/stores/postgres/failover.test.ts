@@ -39,7 +39,7 @@ it('does not believe a number on another timeline, nor a standby', async () => {
   session.release('keep')
   const trace = session.trace ?? {}
   const after = engineOn(poolOn(standby.server))
-  const limits = { waitMs: 2_000, readOnly: false }
+  const limits = { waitMs: 60_000, readOnly: false }
   expect(await after.resolve?.(trace, limits)).toBe('unknown')
   await standby.promote()
   const raw = poolOn(standby.server)

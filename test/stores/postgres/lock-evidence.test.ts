@@ -6,9 +6,10 @@ import pg from 'pg'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Blocker, RecordDraft } from '../../../src/atomicity/index.js'
 import type { StoredKey } from '../../../src/identity/index.js'
+import { type Clock, systemClock } from '../../../src/kernel/index.js'
 import { LockTimeoutError, type PostgresDomain, postgres } from '../../../src/stores/postgres/index.js'
 import { type TransactionAttemptEvent, transactionAttempt } from '../../../src/telemetry/index.js'
-import { begun, postgresWorld, until, untilWaiting, type World } from './world.js'
+import { begun, postgresWorld, until, untilWaiting, type World, warm } from './world.js'
 
 let world: World
 beforeAll(async () => {
@@ -24,7 +25,7 @@ afterEach(async () => {
 type Db = PostgresDomain<pg.PoolClient>
 
 /** A domain that has seen no time-out yet, and the statements that its connections send. */
-function domain({ config = {}, sends = (text) => text }: Domain = {}): { db: Db; texts: string[] } {
+async function domain({ config = {}, sends = (text) => text }: Domain = {}): Promise<{ db: Db; texts: string[] }> {
   const pool = new pg.Pool({ connectionString: world.url, max: 4, ...config })
   const texts: string[] = []
   pool.on('connect', (client) => {
@@ -38,7 +39,17 @@ function domain({ config = {}, sends = (text) => text }: Domain = {}): { db: Db;
     Object.assign(client, { query: sending })
   })
   ending.push(() => pool.end())
-  return { db: postgres({ pool, name: 'shop' }), texts }
+  // Whoever is asked beside the one who waits need not be connected first.
+  await warm(pool)
+  return { db: postgres({ pool, name: 'shop', clock: asksEarly }), texts }
+}
+// Who holds a lock is asked half-way through the wait for it: here after a third of it, so that most of the
+// wait is left for the answer of a busy machine.
+const lockWaitMs = 900 // less than the second after which the server looks for deadlocks
+const asksEarly: Clock = {
+  ...systemClock,
+  setTimer: (delayMs, fire, options) =>
+    systemClock.setTimer(delayMs === lockWaitMs / 2 ? lockWaitMs / 3 : delayMs, fire, options),
 }
 interface Domain {
   readonly config?: pg.PoolConfig
@@ -76,7 +87,7 @@ async function timedOut(db: Db, body: string | ((tx: { query(text: string): unkn
   const run = async (tx: { query(text: string): unknown }): Promise<void> => {
     await (typeof body === 'string' ? tx.query(body) : body(tx))
   }
-  const error = await db.transact(run, { attempts, lockWait: '1s', deadline: '20s' }).catch((reason) => reason)
+  const error = await db.transact(run, { attempts, lockWait: lockWaitMs, deadline: '120s' }).catch((reason) => reason)
   unsubscribe(transactionAttempt.name, note)
   expect(error).toBeInstanceOf(LockTimeoutError)
   const { evidence, blockers, message } = error as LockTimeoutError
@@ -89,7 +100,7 @@ describe('repeated lock time-outs name', () => {
   it('a long transaction', async () => {
     const holder = await stranger('begin', touch('a'))
     const session = await untilLong(holder)
-    const { evidence, message, events } = await timedOut(domain().db, touch('a'))
+    const { evidence, message, events } = await timedOut((await domain()).db, touch('a'))
     const said = new RegExp(
       `^The transaction of session ${session} has been open for \\d{4,} ms, idle for \\d+ ms of it\\.$`,
     )
@@ -110,7 +121,7 @@ describe('repeated lock time-outs name', () => {
     const read = `select coalesce(sum(seq_scan), 0) >= 3 as enough from pg_stat_user_tables where relname = 'big'`
     await until('it is counted', async () => (await world.raw.query(read)).rows[0].enough)
     await stranger('begin', pay)
-    const { evidence, causes } = await timedOut(domain().db, pay)
+    const { evidence, causes } = await timedOut((await domain()).db, pay)
     expect(causes).toContain('missing-index')
     expect(evidence.find(({ cause }) => cause === 'missing-index')?.sentence).toMatch(
       /^Table big, .* in full, (3[5-9]|4\d)\d\d rows each, and 0 times by an index\.$/,
@@ -121,7 +132,7 @@ describe('repeated lock time-outs name', () => {
     // It does not look for deadlocks itself, however long we take to come.
     const other = await stranger(`set deadlock_timeout = '60s'`)
     let waiting: Promise<unknown> = Promise.resolve()
-    const { evidence } = await timedOut(domain().db, async (tx) => {
+    const { evidence } = await timedOut((await domain()).db, async (tx) => {
       await waiting
       for (const text of ['rollback', 'begin', touch('b')]) await other.query(text)
       await tx.query(touch('a'))
@@ -135,7 +146,7 @@ describe('repeated lock time-outs name', () => {
   })
 
   it('the deadlocks that the server cut before', async () => {
-    const { db } = domain()
+    const { db } = await domain()
     let met = 0
     const crossing = (first: string, second: string) =>
       db.transact(
@@ -145,7 +156,7 @@ describe('repeated lock time-outs name', () => {
           await until('both have one', () => met >= 2)
           await tx.query(touch(second))
         },
-        { lockWait: '10s', deadline: '30s' },
+        { lockWait: '60s', deadline: '120s' },
       )
     await Promise.all([crossing('a', 'b'), crossing('b', 'a')])
     // One of the two ran again: there was a deadlock.
@@ -163,7 +174,7 @@ describe('repeated lock time-outs name', () => {
       other.query(touch(id)).catch(() => undefined)
     }
     await untilWaiting(world.raw, 2)
-    const { evidence } = await timedOut(domain().db, touch('a'))
+    const { evidence } = await timedOut((await domain()).db, touch('a'))
     expect(evidence).toContainEqual({
       cause: 'batch',
       sentence: expect.stringMatching(/^Others wait for 3 different rows until session \d+ ends\.$/),
@@ -172,14 +183,14 @@ describe('repeated lock time-outs name', () => {
 
   it('a batch beside the traffic: a whole table', async () => {
     await stranger('begin', 'lock item in share row exclusive mode')
-    const { evidence } = await timedOut(domain().db, touch('a'))
+    const { evidence } = await timedOut((await domain()).db, touch('a'))
     const said = /^Session \d+ has the whole table item locked \(ShareRowExclusiveLock\)\.$/
     expect(evidence).toContainEqual({ cause: 'batch', sentence: expect.stringMatching(said) })
   })
 
   it('a pool that is larger than the server bears', async () => {
     await stranger('begin', touch('a'))
-    const { evidence } = await timedOut(domain({ config: { max: 1_000 } }).db, touch('a'))
+    const { evidence } = await timedOut((await domain({ config: { max: 1_000 } })).db, touch('a'))
     expect(evidence).toContainEqual({
       cause: 'pool',
       sentence: expect.stringMatching(
@@ -194,7 +205,7 @@ describe('repeated lock time-outs name', () => {
     second.query(touch('a')).catch(() => undefined)
     await untilWaiting(world.raw)
     const session = await untilLong(holder)
-    const { evidence, blockers } = await timedOut(domain().db, touch('a'))
+    const { evidence, blockers } = await timedOut((await domain()).db, touch('a'))
     expect(blockers.map((blocker) => blocker.session)).not.toContain(session)
     expect(evidence.filter(({ sentence }) => sentence.includes(`session ${session} `))).not.toEqual([])
   })
@@ -207,7 +218,8 @@ describe('repeated lock time-outs name', () => {
     await untilLong({ query: (text) => holder.tx.query(text) })
     const blockers: Blocker[] = []
     const seen: unknown[] = []
-    for (const waitMs of [1_000, 1_000, 5]) {
+    await warm(world.pool)
+    for (const waitMs of [1_500, 1_500, 5]) {
       const { session } = await begun(world.engine, { claim: { id: key, draft, blockers, waitMs }, idleMs: 30_000 })
       seen.push(
         await session.claim(key, draft).catch((error: LockTimeoutError) => error.evidence.map(({ cause }) => cause)),
@@ -223,7 +235,7 @@ describe('repeated lock time-outs name', () => {
 
 describe('the server is asked for causes', () => {
   it('neither on the way of success nor at the first time-out, and once for many', async () => {
-    const { db, texts } = domain()
+    const { db, texts } = await domain()
     await db.transact((tx) => tx.query(touch('a')))
     expect(texts.filter((text) => text.includes('pg_blocking_pids'))).toEqual([])
     await stranger('begin', 'lock item in exclusive mode')
@@ -235,7 +247,7 @@ describe('the server is asked for causes', () => {
   })
 
   it('and what it said is not told of other locks', async () => {
-    const { db, texts } = domain()
+    const { db, texts } = await domain()
     const one = await stranger('begin', 'lock item in exclusive mode')
     expect((await timedOut(db, touch('a'))).causes).toContain('batch')
     await one.end()
@@ -253,7 +265,7 @@ describe('a call fails with its lock time-out all the same where', () => {
     ['the second question fails', (text: string) => (isLook(text) ? 'select 1/0' : text), 1],
   ])('%s', async (_what, sends, blockers) => {
     await stranger('begin', 'lock item in exclusive mode')
-    const found = await timedOut(domain({ sends }).db, touch('a'))
+    const found = await timedOut((await domain({ sends })).db, touch('a'))
     expect([found.evidence, found.blockers.length]).toEqual([[], blockers])
     // Sessions of ours that sleep would keep the database from being dropped in time.
     await world.raw.query(`select pg_terminate_backend(pid) from pg_stat_activity where query = '${asleep}'`)
@@ -266,13 +278,13 @@ describe('a call fails with its lock time-out all the same where', () => {
     await stranger('begin', 'lock item in exclusive mode')
     const config = { connectionString: undefined, ...partsOf(world.url), user: role }
     // Of sessions of others it sees that they are there, and their locks, and not since when.
-    const some = await timedOut(domain({ config }).db, touch('a'))
+    const some = await timedOut((await domain({ config })).db, touch('a'))
     expect(some.causes).toContain('batch')
     expect(some.causes).not.toContain('long-transaction')
     await world.raw.query('revoke select on pg_locks from public')
-    expect((await timedOut(domain({ config }).db, touch('a'))).evidence).toEqual([])
+    expect((await timedOut((await domain({ config })).db, touch('a'))).evidence).toEqual([])
     await world.raw.query('revoke execute on function pg_blocking_pids(integer) from public')
-    expect(await timedOut(domain({ config }).db, touch('a'))).toMatchObject({ evidence: [], blockers: [] })
+    expect(await timedOut((await domain({ config })).db, touch('a'))).toMatchObject({ evidence: [], blockers: [] })
   })
 })
 

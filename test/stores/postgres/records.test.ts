@@ -5,10 +5,11 @@ import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { RecordDraft, StoredRecord } from '../../../src/atomicity/index.js'
 import { type Key, type StoredKey, scope } from '../../../src/identity/index.js'
-import { deadlineAfter } from '../../../src/kernel/index.js'
+import { type Clock, deadlineAfter } from '../../../src/kernel/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
+import { manualClock } from '../../../src/testing/index.js'
 import { startPgbouncer } from '../../servers/pgbouncer.js'
-import { codeOf, postgresWorld, until, untilWaiting, type World } from './world.js'
+import { codeOf, patient, postgresWorld, until, untilWaiting, type World } from './world.js'
 
 let world: World
 beforeAll(async () => {
@@ -16,7 +17,9 @@ beforeAll(async () => {
 })
 
 const key = (name: string) => name as StoredKey
-const limits = (deadline: `${number}ms` | `${number}s` = '20s') => ({ deadline: deadlineAfter(deadline) })
+const limits = (deadline: `${number}ms` | `${number}s` = '60s', clock?: Clock) => ({
+  deadline: deadlineAfter(deadline, clock),
+})
 const asRead = async (id: StoredKey): Promise<StoredRecord> =>
   (await world.db.records.read(id, limits())).record as StoredRecord
 const draft: RecordDraft = { mode: 'leased', operation: 'charge', token: 'one', leaseMs: 60_000 }
@@ -27,8 +30,13 @@ describe('a call', () => {
     await records.insert(key('locked'), draft, limits())
     await world.raw.query("begin; select 1 from reprise_marker where id = 'locked' for update")
     const before = world.pool.totalCount
-    const swap = codeOf(records.swap(key('locked'), await asRead(key('locked')), { state: 'unknown' }, limits('300ms')))
+    const claimed = await asRead(key('locked'))
+    // Time passes when the call waits, and not before.
+    const clock = manualClock()
+    const hurried = postgres({ pool: world.pool, name: 'hurried', clock }).records
+    const swap = codeOf(hurried.swap(key('locked'), claimed, { state: 'unknown' }, limits('300ms', clock)))
     await untilWaiting(world.raw)
+    await clock.advance(300)
     expect(await swap).toBe('DEADLINE_EXCEEDED')
     await until('its connection is gone', () => world.pool.totalCount < Math.max(before, 1))
     expect(world.pool.idleCount).toBe(world.pool.totalCount)
@@ -104,7 +112,7 @@ describe('behind a pooler that hands out connections by the transaction', () => 
       poolSize: 3,
     })
     const pool = new pg.Pool({ connectionString: bouncer.url(pathname.slice(1)), max: 8 })
-    const db = postgres({ pool, name: 'bounced', connectionWait: '20s', deadline: '60s' })
+    const db = postgres({ pool, name: 'bounced', ...patient })
     const names = Array.from({ length: 60 }, (_, number) => `bounced ${number}`)
     const results = await Promise.all(
       names.map(async (name) => {
@@ -130,7 +138,7 @@ describe('on a server whose transactions are serializable by default', () => {
       max: 4,
       options: '-c default_transaction_isolation=serializable',
     })
-    const { records } = postgres({ pool, name: 'strict', connectionWait: '5s' })
+    const { records } = postgres({ pool, name: 'strict', connectionWait: '30s' })
     const names = Array.from({ length: 20 }, (_, number) => key(`strict ${number}`))
     for (const name of names) {
       const claims = [1, 2, 3, 4].map((n) => records.insert(name, { ...draft, token: `claim ${n}` }, limits()))

@@ -8,7 +8,7 @@ beforeAll(async () => {
   world = await postgresWorld()
 })
 
-const resolve = (trace: Readonly<Record<string, string>> | undefined, waitMs = 5_000) =>
+const resolve = (trace: Readonly<Record<string, string>> | undefined, waitMs = 60_000) =>
   world.engine.resolve?.(trace ?? {}, { waitMs, readOnly: false })
 
 async function ended(how: 'commit' | 'rollback') {
@@ -51,7 +51,7 @@ describe('a trace', () => {
     const { session, tx } = await begun(world.engine)
     await tx.query("insert into item (id) values ('innocent')")
     const trace = session.trace ?? {}
-    expect(await resolve({ ...trace, start: '1' }, 800)).toBe('unknown')
+    expect(await resolve({ ...trace, start: '1' }, 2_000)).toBe('unknown')
     expect(session.poisoned).toBeUndefined()
     await session.commit()
     session.release('keep')
@@ -68,7 +68,7 @@ describe('a trace', () => {
     await tx.query('insert into slow values (1)')
     const committing = session.commit()
     await untilWaiting(world.raw)
-    const resolving = resolve(session.trace, 20_000)
+    const resolving = resolve(session.trace, 60_000)
     await world.raw.query('select pg_advisory_unlock(7)')
     expect(await resolving).toBe('committed')
     await committing
@@ -78,7 +78,7 @@ describe('a trace', () => {
   it('asked on a connection that is lost meanwhile is an error, and does not end the process', async () => {
     const { session, tx } = await begun(world.engine)
     await tx.query("insert into item (id) values ('resolver killed')")
-    const resolving = resolve({ ...session.trace, start: '1' }, 20_000)?.catch((error: unknown) => error)
+    const resolving = resolve({ ...session.trace, start: '1' }, 60_000)?.catch((error: unknown) => error)
     await until('the one who asks is killed between two looks', async () => {
       const { rows } = await world.raw.query(
         "select pg_terminate_backend(pid) from pg_stat_activity where query like '%pg_xact_status($1%' and state = 'idle' and pid <> pg_backend_pid() and datname = current_database()",

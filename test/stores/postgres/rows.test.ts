@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { Isolation } from '../../../src/atomicity/index.js'
 import { systemClock } from '../../../src/kernel/index.js'
 import { LockTimeoutError } from '../../../src/stores/postgres/index.js'
-import { begun, codeOf, postgresWorld, untilWaiting, type World } from './world.js'
+import { begun, codeOf, postgresWorld, untilWaiting, type World, warm } from './world.js'
 
 let world: World
 beforeAll(async () => {
@@ -90,7 +90,8 @@ describe('a lock time-out', () => {
     await put('blocked')
     const holder = await begun(world.engine)
     await holder.tx.lockRow('item', { id: 'blocked' })
-    const waiter = await begun(world.engine, { lockWaitMs: 1_000 })
+    await warm(world.pool)
+    const waiter = await begun(world.engine, { lockWaitMs: 2_000 })
     const error = await waiter.tx.lockRow('item', { id: 'blocked' }).catch((error: unknown) => error)
     expect(error).toBeInstanceOf(LockTimeoutError)
     expect(error).toMatchObject({
@@ -117,10 +118,10 @@ describe('a lock time-out', () => {
     expect(await codeOf(tx.savepoint(() => tx.lockRow('item', { id: 'held' }, { wait: 30 })))).toBe('LOCK_TIMEOUT')
     const setting = async () =>
       (await tx.query<{ lock: string }>("select current_setting('lock_timeout') as lock")).rows
-    expect(await setting()).toEqual([{ lock: '2s' }])
+    expect(await setting()).toEqual([{ lock: '20s' }])
     await put('free')
     expect(await tx.lockRow('item', { id: 'free' }, { wait: 30 })).toMatchObject({ id: 'free' })
-    expect(await setting()).toEqual([{ lock: '2s' }])
+    expect(await setting()).toEqual([{ lock: '20s' }])
     expect(await tx.lockRow('item', { id: 'nobody' })).toBeUndefined()
     await session.commit()
     session.release('keep')
@@ -138,13 +139,13 @@ describe('locks that are asked for side by side', () => {
     const holder = await begun(world.engine)
     await holder.tx.lockRow('item', { id: 'side a' })
     const { session, tx } = await begun(world.engine)
-    const first = tx.lockRow('item', { id: 'side a' }, { wait: 1_500 })
+    const first = tx.lockRow('item', { id: 'side a' }, { wait: 20_000 })
     await untilWaiting(world.raw)
     const others = ['side b', 'side c'].map((id, place) => tx.lockRow('item', { id }, { wait: 50 + place }))
     await holder.session.commit()
     holder.session.release('keep')
     expect(await Promise.all([first, ...others])).toMatchObject([{ id: 'side a' }, { id: 'side b' }, { id: 'side c' }])
-    expect(await limit(tx)).toEqual([{ limit: '2s' }])
+    expect(await limit(tx)).toEqual([{ limit: '20s' }])
     await session.commit()
     session.release('keep')
   })
@@ -158,13 +159,13 @@ describe('locks that are asked for side by side', () => {
       .transact(
         async (tx) => {
           void tx.lockRow('item', { id: 'short' }, { wait: 60 })
-          void tx.lockRow('item', { id: 'long' }, { wait: 1_900 })
+          void tx.lockRow('item', { id: 'long' }, { wait: 19_000 })
         },
         { attempts: 1 },
       )
       .catch((error: unknown) => error)
     expect(error).toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: 'LOCK_TIMEOUT' } })
-    expect(systemClock.monotonicMs() - beganMs).toBeLessThan(1_500)
+    expect(systemClock.monotonicMs() - beganMs).toBeLessThan(15_000)
     await holder.session.rollback()
     holder.session.release('keep')
     await world.raw.query("select * from item where id = 'long' for update nowait")

@@ -17,7 +17,7 @@ describe('a transaction', () => {
       `select current_setting('transaction_isolation') as isolation, current_setting('lock_timeout') as lock,
        current_setting('idle_in_transaction_session_timeout') as idle, current_setting('statement_timeout') as statement`,
     )
-    expect(before.rows[0]).toEqual({ isolation: 'read committed', lock: '2s', idle: '10s', statement: '10s' })
+    expect(before.rows[0]).toEqual({ isolation: 'read committed', lock: '20s', idle: '50s', statement: '50s' })
     await tx.query('insert into item (id) values ($1)', ['committed'])
     expect(session.trace).toMatchObject({
       xid: expect.stringMatching(/^\d+$/),
@@ -58,7 +58,7 @@ describe('a transaction', () => {
         await tx.lockRow('item', { id: 'locked' })
         await tx.query('select pg_sleep(60) as left_behind')
       },
-      { deadline: '300ms', lockWait: '50ms' },
+      { deadline: '1s' },
     )
     expect(await codeOf(work)).not.toBe('no error')
     await until('the server ended it', async () => {
@@ -67,7 +67,12 @@ describe('a transaction', () => {
       )
       return rows.length === 0
     })
-    await world.raw.query("select * from item where id = 'locked' for update nowait")
+    const isFree = () =>
+      world.raw.query("select * from item where id = 'locked' for update nowait").then(
+        () => true,
+        () => false,
+      )
+    await until('its locks are gone', isFree)
   })
 
   it('rolls back', async () => {

@@ -22,6 +22,9 @@ export interface World {
   readonly engine: PostgresEngine<TransactionClient>
 }
 
+/** Limits that no test comes to, however busy the machine is. Those that are about a limit set their own. */
+export const patient = { deadline: '120s', connectionWait: '30s', bodyLimit: '60s', lockWait: '20s' } as const
+
 /** Makes a world; everything is ended after the tests of the file. */
 export async function postgresWorld(config: pg.PoolConfig = {}): Promise<World> {
   const { url } = await freshDatabase()
@@ -33,7 +36,7 @@ export async function postgresWorld(config: pg.PoolConfig = {}): Promise<World> 
     await pool.end()
     await raw.end()
   })
-  const db = postgres({ pool, name: 'test' })
+  const db = postgres({ pool, name: 'test', ...patient })
   await db.migrate()
   await raw.query(
     `create table item (id text primary key, state text not null default 'new', last_command text, amount int not null default 0)`,
@@ -65,8 +68,8 @@ export async function begun(
   settings: Partial<BeginSettings> = {},
 ): Promise<{ session: PostgresSession<TransactionClient>; tx: PostgresTransaction<TransactionClient> }> {
   const readOnly = settings.readOnly ?? false
-  const session = await engine.acquire({ waitMs: 5_000, readOnly })
-  const all = { isolation: 'read-committed' as const, readOnly, idleMs: 10_000, lockWaitMs: 2_000, ...settings }
+  const session = await engine.acquire({ waitMs: 30_000, readOnly })
+  const all = { isolation: 'read-committed' as const, readOnly, idleMs: 50_000, lockWaitMs: 20_000, ...settings }
   try {
     return { session, tx: await session.begin(all, controls) }
   } catch (error) {
@@ -75,9 +78,15 @@ export async function begun(
   }
 }
 
+/** Makes two connections, so that a question beside a transaction need not wait until one is made. */
+export async function warm(pool: pg.Pool): Promise<void> {
+  const clients = await Promise.all([pool.connect(), pool.connect()])
+  for (const client of clients) client.release()
+}
+
 /** Waits until something holds; a race is proven by what others can see of it. */
 export async function until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
-  const endMs = systemClock.monotonicMs() + 10_000
+  const endMs = systemClock.monotonicMs() + 60_000
   while (!(await holds())) {
     if (systemClock.monotonicMs() > endMs) throw new Error(`Waited in vain until ${what}.`)
     await new Promise((resolve) => setTimeout(resolve, 5))

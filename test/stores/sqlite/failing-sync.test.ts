@@ -18,7 +18,7 @@ const run = (file: string, then: string, failure?: string) => traced('failing-sy
 
 const failingSync = (number: number | undefined) => `fsync,fdatasync:error=EIO:when=${number}`
 
-describe('a sync that fails at COMMIT', { timeout: 120_000 }, () => {
+describe('a sync that fails at COMMIT', () => {
   const commitSync: Record<string, number> = {}
 
   // The same program without a failure tells which sync is the one of the COMMIT: the last.
@@ -63,7 +63,7 @@ describe('a sync that fails at COMMIT', { timeout: 120_000 }, () => {
   })
 })
 
-it('is stored once, wherever in its COMMIT the process is killed', { timeout: 120_000 }, async () => {
+it('is stored once, wherever in its COMMIT the process is killed', async () => {
   const left = new Set<unknown>()
   const killAtEach = async (calls: string): Promise<void> => {
     for (let number = 1; number < 40; number += 1) {

@@ -11,6 +11,7 @@ import {
   sqlite,
 } from '../../../src/stores/sqlite/index.js'
 import { transactionHistoryOf } from '../../../src/transaction/index.js'
+import { gate } from '../../gate.js'
 import { engineOn, freshFile, itemStore, rowsIn, stranger } from './files.js'
 
 const controls: TransactionControls = {
@@ -195,20 +196,23 @@ describe('COMMIT', () => {
     const file = freshFile()
     const db = await itemStore(file)
     let late: unknown
+    const [inside, ended] = [gate(), gate()]
     const error = await caught(
       db.transact(async (tx) => {
         const forgotten = tx.savepoint(async () => {
           await tx.query("INSERT INTO item (note) VALUES ('half')")
-          await new Promise((resolve) => setTimeout(resolve, 20))
+          inside.open()
+          await ended.opened
           await tx.query("INSERT INTO item (note) VALUES ('other half')")
         })
         forgotten.catch((thrown: unknown) => {
           late = thrown
         })
-        await new Promise((resolve) => setTimeout(resolve, 5))
+        await inside.opened
       }),
     )
     expect(error).toMatchObject({ code: 'SAVEPOINT_ORDER' })
+    ended.open()
     await expect.poll(() => late).toMatchObject({ code: 'TRANSACTION_OVER' })
     expect(notes(file)).toEqual([])
   })

@@ -13,7 +13,7 @@ const controls = {
   deadline: { expiresAtMs: Number.POSITIVE_INFINITY },
   afterCommit() {},
 }
-const writing = { isolation: 'serializable', readOnly: false, idleMs: 60_000, lockWaitMs: 5_000 } as const
+const writing = { isolation: 'serializable', readOnly: false, idleMs: 60_000, lockWaitMs: 120_000 } as const
 
 it('lets writers take turns, and gives up after the wait', async () => {
   const db = await itemStore()
@@ -21,7 +21,7 @@ it('lets writers take turns, and gives up after the wait', async () => {
   let end = () => {}
   const first = db.transact(() => new Promise<void>((resolve) => (end = resolve)))
   await eventLoopTurn()
-  const others = [1, 2, 3].map((number) => db.transact(async () => order.push(number), { connectionWait: '10s' }))
+  const others = [1, 2, 3].map((number) => db.transact(async () => order.push(number), { connectionWait: '60s' }))
   await expect(db.transact(async () => order.push(0), { connectionWait: '5ms' })).rejects.toMatchObject({
     code: 'POOL_EXHAUSTED',
   })
@@ -32,10 +32,10 @@ it('lets writers take turns, and gives up after the wait', async () => {
 
 it('refuses one more writer than may wait', async () => {
   const engine = engineOn(freshFile(), { queue: 1 })
-  const first = await engine.acquire({ waitMs: 1_000, readOnly: false })
-  const second = engine.acquire({ waitMs: 1_000, readOnly: false })
-  await expect(engine.acquire({ waitMs: 1_000, readOnly: false })).rejects.toMatchObject({ code: 'QUEUE_FULL' })
-  const reader = await engine.acquire({ waitMs: 1_000, readOnly: true })
+  const first = await engine.acquire({ waitMs: 60_000, readOnly: false })
+  const second = engine.acquire({ waitMs: 60_000, readOnly: false })
+  await expect(engine.acquire({ waitMs: 60_000, readOnly: false })).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+  const reader = await engine.acquire({ waitMs: 60_000, readOnly: true })
   reader.release('keep')
   first.release('keep')
   ;(await second).release('keep')
@@ -43,7 +43,7 @@ it('refuses one more writer than may wait', async () => {
 
 it('ends a wait with the signal of the one who waits', async () => {
   const engine = engineOn(freshFile())
-  const first = await engine.acquire({ waitMs: 1_000, readOnly: false })
+  const first = await engine.acquire({ waitMs: 60_000, readOnly: false })
   const controller = new AbortController()
   const second = engine.acquire({ waitMs: 60_000, readOnly: false, signal: controller.signal })
   controller.abort(new Error('gone'))
@@ -63,7 +63,10 @@ it('waits for the lock of another process, with the event loop running', async (
     ticks += 1
     if (ticks === 100) holder.tell('COMMIT')
   }, 1)
-  const seen = await db.transact(async (tx) => (await tx.query('SELECT note FROM item')).rows as never)
+  const seen = await db.transact(async (tx) => (await tx.query('SELECT note FROM item')).rows as never, {
+    lockWait: '60s',
+    deadline: '120s',
+  })
   clearInterval(ticking)
   // The body ran after the other's commit, and that came after a hundred turns of a timer here.
   expect(seen).toEqual([{ note: 'theirs' }])
@@ -110,7 +113,7 @@ it('begins nothing after somebody has given up on it', async () => {
   const other = stranger(file)
   other.exec('BEGIN IMMEDIATE')
   const engine = engineOn(file)
-  const session = await engine.acquire({ waitMs: 1_000, readOnly: false })
+  const session = await engine.acquire({ waitMs: 60_000, readOnly: false })
   const beginning = session.begin(writing, controls)
   session.poison(new Error('gave up'))
   await session.rollback()
@@ -181,7 +184,7 @@ it('sends COMMIT again while a reader holds it up, and does not run the body aga
   await db.close()
   reader.exec('BEGIN')
   reader.prepare('SELECT * FROM item').all([])
-  const session = await engine.acquire({ waitMs: 1_000, readOnly: false })
+  const session = await engine.acquire({ waitMs: 60_000, readOnly: false })
   onTestFinished(() => session.release('discard'))
   const tx = await session.begin(writing, controls)
   bodies += 1

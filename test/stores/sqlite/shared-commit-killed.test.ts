@@ -25,7 +25,7 @@ async function takeUp(file: string, count: number, there: number): Promise<void>
   expect(inOrder(effects(file))).toEqual(inOrder(effectsOf(count)))
 }
 
-describe.each([2, 16, 64])('a COMMIT that %i share', { timeout: 180_000 }, (count) => {
+describe.each([2, 16, 64])('a COMMIT that %i share', (count) => {
   let whole: Traced | undefined
   // The same program without a failure tells which calls there are; the last sync is the one of the COMMIT.
   const wholeRun = async (): Promise<Traced> => {

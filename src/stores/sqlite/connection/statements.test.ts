@@ -4,7 +4,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import Database from 'libsql'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { freshFile, itemStore, rowsIn } from '../../../../test/stores/sqlite/files.js'
 import { mintKey, scope } from '../../../identity/index.js'
 
@@ -82,10 +82,11 @@ it('lets go of all statements of a connection that is closed: the file is not he
   await db.close()
   setFlagsFromString('--expose_gc')
   const collect = runInNewContext('gc') as () => void
-  await vi.waitFor(() => {
+  const afterCollecting = () => {
     collect()
-    expect(descriptors()).toBe(0)
-  })
+    return descriptors()
+  }
+  await expect.poll(afterCollecting).toBe(0)
   // The connections themselves are still held here, and their statements would be with them.
   expect(handles).toHaveLength(1)
 })

@@ -19,7 +19,7 @@ import { identity, type Order, onEach, order, paying, type Receipt, tests } from
 async function underWay(world: StoreWorld, more: object) {
   const inside = gate(2)
   let first = true
-  const { pays, runs } = await paying(world, { ...more, connectionWait: '5s' }, async () => {
+  const { pays, runs } = await paying(world, { ...more, connectionWait: '30s' }, async () => {
     if (!first) return
     first = false
     await inside.arrive()
@@ -84,8 +84,8 @@ export const claimCases: readonly ConformanceCase[] = [
           domain.operation(`pay.${isolation}`, {
             ...identity,
             isolation,
-            connectionWait: '10s',
-            lockWait: '5s',
+            connectionWait: '30s',
+            lockWait: '30s',
             run: async (tx: Parameters<StoreWorld['effect']>[0]) => {
               await world.effect(tx, key)
               await meetNow()
@@ -96,7 +96,7 @@ export const claimCases: readonly ConformanceCase[] = [
         const { results } = await race(6, ({ number, call, body, meet }) => {
           meetNow = () => body(meet)
           const pay = operations[number % 2] as Operation<Order, number>
-          return call(() => pay(order(key), { deadline: '20s' }))
+          return call(() => pay(order(key), { deadline: '60s' }))
         })
         same([results, runs, await world.effectsOf(key)], [[1, 1, 1, 1, 1, 1], 1, 1], `at ${isolation}`)
       }
@@ -109,7 +109,7 @@ export const claimCases: readonly ConformanceCase[] = [
       const inside = gate(5)
       const own = new Error('of the body')
       let [attempts, atOnce, mostAtOnce] = [0, 0, 0]
-      const { pays, runs } = await paying(world, { connectionWait: '10s' }, async () => {
+      const { pays, runs } = await paying(world, { connectionWait: '30s' }, async () => {
         attempts += 1
         atOnce += 1
         mostAtOnce = Math.max(mostAtOnce, atOnce)
@@ -125,7 +125,7 @@ export const claimCases: readonly ConformanceCase[] = [
       await inside.waiting(1)
       const others = [0, 1, 0, 1].map((number) => {
         void inside.arrive()
-        return (pays[number] ?? pays[0])(order('a'), { deadline: '20s' })
+        return (pays[number] ?? pays[0])(order('a'), { deadline: '60s' })
       })
       holds((await first) === own, 'the first caller gets its own error')
       const receipts = await Promise.all(others)

@@ -64,7 +64,7 @@ export const leaseCases: readonly RecordCase[] = [
       const inside = gate(2)
       const define = (domain: typeof db) =>
         charging(domain, {
-          lease: '900ms',
+          lease: '2s',
           recover: hold(),
           duplicates: 'refuse',
           run: async () => {

@@ -71,7 +71,7 @@ export async function paying(
     return { run: ++runs }
   }
   const [first, second] = onEach([world.db, await world.second()], (domain) =>
-    domain.operation('pay', { ...identity, run, lockWait: '5s', ...more }),
+    domain.operation('pay', { ...identity, run, lockWait: '30s', ...more }),
   )
   return { pays: [first as Operation<Order, Receipt>, second as Operation<Order, Receipt>], runs: () => runs }
 }
@@ -88,8 +88,8 @@ export function charging(store: ConformanceStore, options: ChargeOptions): Lease
     lease: '2s',
     margin: 0,
     failures: ['declined'],
-    wait: '20s',
-    deadline: '20s',
+    wait: '60s',
+    deadline: '60s',
     ...options,
   })
 }
@@ -127,7 +127,7 @@ export async function abandoned(
 
 /** Asks until it holds. */
 export async function until(what: string, isSo: () => Promise<boolean> | boolean): Promise<void> {
-  const endMs = systemClock.monotonicMs() + 20_000
+  const endMs = systemClock.monotonicMs() + 60_000
   while (!(await isSo())) {
     if (systemClock.monotonicMs() > endMs) throw new ConformanceFailure(`waited in vain: ${what}`)
     await sleep(5)

@@ -18,7 +18,7 @@ async function raceOfTwo<Result>(
   second: Db,
   write: (tx: ConformanceHandle, number: number) => Promise<Result>,
 ): Promise<readonly Result[]> {
-  const options = { lockWait: '5s', connectionWait: '5s' } as const
+  const options = { lockWait: '30s', connectionWait: '30s' } as const
   const { results } = await race(
     2,
     ({ number, call, body, meet }) => {
@@ -180,7 +180,7 @@ export const rowCases: readonly ConformanceCase[] = [
         const decide = (row: Row): Match => ({ amount: Number(row['amount']) + 1 })
         const update = { table: 'items', where: { id }, rounds: 50, decide }
         const { results } = await race(racers, ({ number, call }) =>
-          call(() => (domains[number % 2] ?? db).optimistic(update, { connectionWait: '5s', lockWait: '5s' })),
+          call(() => (domains[number % 2] ?? db).optimistic(update, { connectionWait: '30s', lockWait: '30s' })),
         )
         mismatches += results.filter((ended) => ended.result === 'written' && ended.rounds > 1).length
         const row = await item(id)

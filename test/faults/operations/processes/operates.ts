@@ -63,7 +63,10 @@ const clock = told.clockStandsStill ? still : systemClock
 function openPostgres(url: string) {
   const pool = new pg.Pool({ connectionString: url })
   pool.on('error', () => undefined)
-  return { db: postgres({ pool, name: 'child', clock }), placeholders: ['$1', '$2', '$3'] as const }
+  return {
+    db: postgres({ pool, name: 'child', clock, connectionWait: '20s', bodyLimit: '30s' }),
+    placeholders: ['$1', '$2', '$3'] as const,
+  }
 }
 
 function openSqlite(file: string) {
@@ -86,7 +89,7 @@ async function main(): Promise<void> {
     if (what === 'lost') lost = why
   })
   for (let n = 0; n < calls; n += 1) {
-    const ended: Ended = await defined[operation]({ intent, key: parseKey(key) }, { deadline: '20s' }).then(
+    const ended: Ended = await defined[operation]({ intent, key: parseKey(key) }, { deadline: '60s' }).then(
       (result) => ({ result }),
       (error) => ({ error: String(error.code ?? error.message), ...(lost === undefined ? {} : { lost }) }),
     )

@@ -8,6 +8,8 @@ const [bundle = '', engine = '', place = ''] = process.argv.slice(2)
 const load = (/** @type {string} */ name) => import(pathToFileURL(`${bundle}/${name}.js`).href)
 const { scope } = await load('identity')
 
+const patient = { deadline: '120s', connectionWait: '60s', bodyLimit: '60s', lockWait: '30s' }
+
 /** @type {any} */
 let db
 /** @type {() => Promise<void>} */
@@ -18,13 +20,13 @@ if (engine === 'PostgreSQL') {
   const { default: pg } = await import('pg')
   const { postgres } = await load('postgres')
   const pool = new pg.Pool({ connectionString: place, max: 4 })
-  db = postgres({ name: 'operations', pool })
+  db = postgres({ name: 'operations', pool, ...patient })
   close = () => pool.end()
   insert = 'insert into ledger (intent, number) values ($1, $2)'
 } else {
   const { default: Database } = await import('libsql')
   const { sqlite } = await load('sqlite')
-  db = sqlite({ name: 'operations', open: () => new Database(place) })
+  db = sqlite({ name: 'operations', open: () => new Database(place), ...patient })
   close = () => db.close()
   insert = 'insert into ledger (intent, number) values (?, ?)'
 }
@@ -34,7 +36,7 @@ const pay = db.operation('pay', {
   scope: () => shop,
   key: (/** @type {{ key: string }} */ { key }) => key,
   window: '24h',
-  wait: '30s',
+  wait: '100s',
   attempts: 50,
   run: async (/** @type {any} */ tx, /** @type {{ key: string }} */ { key }) => {
     await tx.query(insert, [key, String(process.pid)])
@@ -47,7 +49,7 @@ const pay = db.operation('pay', {
 console.log('ready')
 for await (const key of createInterface({ input: process.stdin })) {
   const began = process.hrtime.bigint()
-  const calls = Array.from({ length: 3 }, () => pay.outcome({ key, amount: 5 }, { deadline: '40s' }))
+  const calls = Array.from({ length: 3 }, () => pay.outcome({ key, amount: 5 }, { deadline: '120s' }))
   const told = await Promise.all(calls)
   // One clock for all processes of the machine.
   const times = { began: String(began), ended: String(process.hrtime.bigint()) }
