@@ -109,7 +109,7 @@ export async function sendToNode(response: ServerResponse, answer: Answer): Prom
     return discardBody(answer)
   }
   if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
-    // Fields and text leave in one write, fields and bytes in two.
+    // Given with the end, all of it leaves in one write to the socket: Node holds the fields back until then.
     if (body === null || body.length === 0) response.end()
     else response.end(body)
     return
