@@ -38,6 +38,9 @@ export interface LedgerOptions {
   readonly deadline?: string
 }
 
+// For what comes before and after the requests: their limits are none of its business.
+const patient = { deadline: '120s', bodyLimit: '60s', connectionWait: '60s', lockWait: '60s' } as const
+
 type Limits = { readonly bodyLimit?: Duration; readonly deadline?: Duration }
 
 /** Opens the database at an address: `sqlite:<file>` or `postgres://…`. Makes its tables where they are missing. */
@@ -53,12 +56,12 @@ async function openSqlite(file: string, limits: Limits): Promise<Ledger> {
   await db.migrate()
   await db.transact(async (tx) => {
     for (const table of tables) await tx.query(table)
-  })
+  }, patient)
   const read = 'select count(*) as n from subject_effects where owner = ?'
   return {
     db: db as unknown as SubjectDomain,
     effects: async (user) => {
-      const { rows } = await db.transact((tx) => tx.query<{ n: number }>(read, [user]), { readOnly: true })
+      const { rows } = await db.transact((tx) => tx.query<{ n: number }>(read, [user]), { ...patient, readOnly: true })
       return Number(rows[0]?.n)
     },
     close: () => db.close(),
@@ -69,13 +72,13 @@ async function openPostgres(url: string, limits: Limits): Promise<Ledger> {
   const pool = new pg.Pool({ connectionString: url, max: 20 })
   pool.on('error', () => undefined)
   // On a machine that is busy with many tests a first connection takes its time.
-  const db = postgres({ ...limits, pool, name: 'subject', connectionWait: '5s' })
+  const db = postgres({ ...limits, pool, name: 'subject', connectionWait: '30s' })
   await db.migrate()
   // Two processes that start at once must not both make them.
   await db.transact(async (tx) => {
     await tx.query('select pg_advisory_xact_lock(4711)')
     for (const table of tables) await tx.query(table)
-  })
+  }, patient)
   return {
     db: db as unknown as SubjectDomain,
     effects: async (user) => {

@@ -89,7 +89,7 @@ it('is read also where no further attempt is left, and a row that is not there i
 it('is not asked while the transaction is not proven to have ended: the outcome stays unknown', async () => {
   const { db, stranger, pay, found, fail, counts } = await shop()
   fail('done', true)
-  await expect(db.transact(pay, { found, deadline: '400ms' })).rejects.toBeInstanceOf(UnknownCommitError)
+  await expect(db.transact(pay, { found, deadline: '1s' })).rejects.toBeInstanceOf(UnknownCommitError)
   stranger.exec('ROLLBACK')
   expect(counts()).toEqual({ runs: 1, asked: 0, payments: 1 })
 })
@@ -99,13 +99,13 @@ it('a marker that is missing after its window says nothing: the outcome stays un
   const key = { scope: scope('shop'), key: mintKey() }
   fail('done', true)
   const sentMs = systemClock.wallMs()
-  const options = { key, content: { value: 100 }, deadline: '400ms', window: '700ms' } as const
+  const options = { key, content: { value: 100 }, deadline: '1s', window: '3s' } as const
   const error: unknown = await db.transact(pay, options).catch((reason: unknown) => reason)
   if (!(error instanceof UnknownCommitError)) return expect.unreachable('the outcome was to be unknown')
   stranger.exec('ROLLBACK')
   const token = error.resolveToken ?? ''
   expect(await db.resolve(token)).toMatchObject({ outcome: 'committed' })
-  while (systemClock.wallMs() <= sentMs + 1_500) await new Promise((resolve) => setTimeout(resolve, 20))
+  while (systemClock.wallMs() <= sentMs + 4_400) await new Promise((resolve) => setTimeout(resolve, 20))
   expect(await db.purge()).toMatchObject({ finished: 1 })
   expect(await db.resolve(token)).toEqual({ outcome: 'unknown' })
 })
