@@ -136,7 +136,12 @@ export interface Session<Handle> {
   bodyThrew?(error: unknown): void
   /** The first thing that poisoned the handle, or undefined: then the transaction may commit. */
   readonly poisoned: { readonly error: unknown } | undefined
-  /** What identifies the transaction on its server; known from `begin` on, where the engine can tell. */
+  /**
+   * True: BEGIN was held back until the first statement of the body, and what poisoned the handle came before its
+   * answer. Nothing was begun then, though the body was. Default false.
+   */
+  readonly neverBegun?: boolean
+  /** What identifies the transaction on its server; known once it was begun there, where the engine can tell. */
   readonly trace: Trace | undefined
 }
 
@@ -158,6 +163,14 @@ export interface BeginSettings {
    * price. Default true.
    */
   readonly traced?: boolean
+  /** The longest wait for the answer to BEGIN, in ms, where it waits for nobody. Default: until the deadline. */
+  readonly answerMs?: number
+  /**
+   * Whether an engine may hold BEGIN back and send it with the first statement of the body. Where it is not answered
+   * within `answerMs` then, the handle is poisoned with CONNECT_TIMEOUT. A body that sends nothing begins nothing.
+   * Default false: the transaction is open when `begin` is answered.
+   */
+  readonly mayHold?: boolean
   /** The claim that `claim` will ask for next, so that an engine can send it together with BEGIN. Default: none. */
   readonly claim?:
     | {

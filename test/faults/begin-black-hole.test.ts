@@ -54,11 +54,28 @@ describe('a BEGIN that is swallowed', () => {
       await effectOf('plain')(tx)
     })
     expect(armed.fired).toHaveLength(1)
-    expect(attempts).toEqual([2])
+    // It goes out with the first statement of the body, so that the body has begun.
+    expect(attempts).toEqual([1, 2])
     expect(failures).toMatchObject([unanswered])
     expect(await world.ledger()).toHaveLength(2)
     // It wrote nothing, so what may be left of it on the server is in nobody's way.
-    expect(await open()).toBe(left)
+    await until(async () => (await open()) === left, 'nothing else is open')
+  })
+
+  it('before a body that may run only once is sent again on another connection, and the body runs once', async () => {
+    const armed = lane.proxy.arm({ statement: begins, at: 'before-forward', action: 'black-hole' })
+    const attempts: number[] = []
+    await lane.db.transact(
+      async (tx) => {
+        attempts.push(tx.attempt)
+        await effectOf('once')(tx)
+      },
+      { attempts: 1 },
+    )
+    expect(armed.fired).toHaveLength(1)
+    expect(attempts).toEqual([2])
+    expect(failures).toMatchObject([unanswered])
+    expect(await world.ledger()).toHaveLength(2)
   })
 
   it('with the claim of a key is sent again too', async () => {
@@ -77,7 +94,10 @@ describe('a BEGIN that is swallowed', () => {
     expect(armed.fired).toHaveLength(1)
     const [first, ...others] = failures
     expect(first).toMatchObject(unanswered)
-    expect(new Set(others.map(({ sign }) => sign))).toEqual(new Set(['55P03']))
+    const signs = others.map(({ sign }) => sign)
+    expect(signs).toContain('55P03')
+    // On a busy machine a BEGIN that waits for the key may be given up before the server refuses it.
+    expect(signs.filter((sign) => sign !== '55P03' && sign !== 'CONNECT_TIMEOUT')).toEqual([])
     expect(await world.ledger()).toEqual([])
     await lane.proxy.heal()
     await until(async () => (await open()) === 0, 'the server has given it up')

@@ -114,6 +114,7 @@ describe('COMMIT outside of a transaction', () => {
     const { db, clients } = domain({ max: 1 })
     const error = await caught(
       db.transact(async (tx) => {
+        await tx.query('select 1')
         await clients[0]?.query('rollback')
         await effectOf(first)(tx).catch(() => undefined)
         await effectOf(second)(tx)

@@ -83,12 +83,12 @@ export const postgresTable: readonly ClassificationRow[] = [
   ),
   row('57P03', 'cannot_connect_now', lost, 'Starting, stopping or recovering.'),
   raised('57P04', 'database_dropped', alarming, 'The database is gone.'),
-  unproducible(
+  elsewhere(
     '57P05',
     'idle_session_timeout',
     lost,
-    'The server closed an idle connection.',
-    'it ends sessions outside of transactions, and those are the pool’s; the pool drops them',
+    'The server closed an idle connection, before the first statement of a body.',
+    'that ends idle sessions may end it before the first statement: it is repeated on another connection',
   ),
   row('3D000', 'invalid_catalog_name', alarming, 'There is no such database.'),
   row('28*', 'invalid_authorization_specification', alarming, 'The server refuses us.'),
@@ -205,7 +205,7 @@ export const postgresTable: readonly ClassificationRow[] = [
   elsewhere(
     'TIMELINE_PASSED',
     'an old primary, after another server was promoted',
-    { connecting: 'reconnect' },
+    { connecting: 'reconnect', body: 'reconnect' },
     'What it commits is on no server that counts; another connection may find the new primary.',
     'does not write to an old primary that came back',
   ),

@@ -35,11 +35,12 @@ import { askAll, askNumber, takeTrace, unreadableBackend } from './asking/trace.
 import { isServerError, signsOf } from './classification.js'
 import { type Connections, type KnownConnection, knownConnection } from './connection/connections.js'
 import { type Bind, lastOf, PostgresHandle, type PostgresTransaction, type StatementPort } from './handle.js'
+import { beginText, HeldBegin, type Opener } from './held-begin.js'
 import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './options.js'
 import type { ClaimStatements } from './records/claim-statements.js'
 import { literal } from './records/literal.js'
 import { goneSign, literals } from './records/statements.js'
-import { beginText, timeoutMs, Wire } from './wire.js'
+import { timeoutMs, Wire } from './wire.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Bound> {
@@ -70,16 +71,20 @@ type SentClaim =
   | { readonly error: unknown }
 
 /** A session on a connection. */
-export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound>>, StatementPort, SqlExecutor {
+export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound>>, StatementPort, SqlExecutor, Opener {
   readonly dialect: SqlDialect = postgresDialect
   readonly beginsAtOnce = true
   readonly life: HandleLife = handleLife()
   trace: Trace | undefined
+  neverBegun = false
   readonly #client: PostgresPoolClient
   readonly #context: SessionContext<Bound>
   readonly #connection: KnownConnection
   readonly #wire: Wire
-  readonly #onError = (error: unknown): void => this.life.poison(error)
+  readonly #onError = (error: unknown): void => {
+    if (this.#wire.held !== undefined) this.neverBegun = true
+    this.life.poison(error)
+  }
   #lockWaitMs = 0
   #claimWaitMs = 0
   #blockers: Blocker[] = []
@@ -112,9 +117,12 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     this.life.threw(error)
   }
 
-  async begin(settings: BeginSettings, controls: TransactionControls): Promise<PostgresTransaction<Bound>> {
-    const { claim, lockWaitMs, readOnly } = settings
-    const { backend } = this.#connection
+  begin(
+    settings: BeginSettings,
+    controls: TransactionControls,
+  ): Promise<PostgresTransaction<Bound>> | PostgresTransaction<Bound> {
+    const { claim, lockWaitMs, readOnly, answerMs } = settings
+    const { backend, batches } = this.#connection
     const wire = this.#wire
     this.#lockWaitMs = lockWaitMs
     this.#claimWaitMs = Math.min(claim?.waitMs ?? lockWaitMs, lockWaitMs)
@@ -130,16 +138,38 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
       if (backend === undefined || (traced && backend.changes)) question = askAll
       else if (traced) question = askNumber
     }
+    const handle = new PostgresHandle(this, controls, this.#context.bind)
+    if (settings.mayHold !== true || answerMs === undefined || !batches) return this.open(settings, question, handle)
+    const parts = { client: this.#client, connection: this.#connection, wire, clock: this.#context.clock, opener: this }
+    wire.held = new HeldBegin(parts, settings, question, answerMs)
+    return handle
+  }
+
+  /**
+   * Sends BEGIN, and the claim with it where there is one.
+   *
+   * @param opened What is returned when the transaction is open.
+   */
+  async open<Opened>(settings: BeginSettings, question: string | undefined, opened: Opened): Promise<Opened> {
+    const { claim, readOnly } = settings
+    const wire = this.#wire
     const text = beginText(settings, question)
     if (question !== undefined) {
       // A connection whose backend is not known yet is asked first: nobody could tell who blocks its claim.
-      const answer = backend === undefined ? await this.#openFirst(text, settings) : await wire.open(text)
-      this.trace = await takeTrace(this.#client, lastOf(answer).rows[0])
-      wire.pid = this.trace['pid']
-      if (backend === undefined || backend.changes) this.#demandNewest()
+      const isKnown = this.#connection.backend !== undefined
+      const answer = isKnown ? await wire.open(text) : await this.#openFirst(text, settings)
+      await this.takeTrace(lastOf(answer).rows[0])
     } else if (claim !== undefined && !readOnly) await this.#beginWithClaim(text, claim.id, claim.draft)
     else await wire.open(text)
-    return new PostgresHandle(this, controls, this.#context.bind)
+    return opened
+  }
+
+  /** Takes the trace out of the answer to the question. */
+  async takeTrace(row: Readonly<Record<string, unknown>> | undefined): Promise<void> {
+    const before = this.#connection.backend
+    this.trace = await takeTrace(this.#client, row)
+    this.#wire.pid = this.trace['pid']
+    if (before === undefined || this.#connection.backend?.changes) this.#demandNewest()
   }
 
   // A role may be forbidden to ask where the server stands: then its transactions go on without that.
@@ -284,6 +314,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     if (this.#wire.pending > 0) await this.#wire.untilIdle()
     const poisoned = this.poisoned
     if (poisoned !== undefined) throw failedBefore(poisoned.error)
+    // The body sent nothing, so nothing was begun.
+    if (this.#wire.held !== undefined) return { durability: 'promised' }
     const status = this.#client.getTransactionStatus()
     if (status !== 'T' && status !== 'E') throw endedElsewhere()
     const notices: PostgresNotice[] = []
@@ -339,7 +371,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     this.#wire.ended = true
     // The driver would queue it behind what is under way, and warn.
     await this.#wire.untilIdle()
-    await this.#client.query('ROLLBACK')
+    if (this.#wire.held === undefined) await this.#client.query('ROLLBACK')
   }
 
   release(fate: 'keep' | 'discard'): void {

@@ -24,6 +24,16 @@ export interface WireParts {
   readonly locks: LockReports
 }
 
+/** A BEGIN that is held back until the first statement. */
+export interface Held {
+  /**
+   * Sends it, and the first statement with it.
+   *
+   * @param sends Called before the statement is sent, when it is known on which backend.
+   */
+  sendWith(config: string | object, values: unknown[] | undefined, sends: () => void): Promise<PostgresAnswer>
+}
+
 /** The way of the statements of one transaction. */
 export class Wire {
   /** The longest that a statement waits for a lock, in ms. */
@@ -36,6 +46,8 @@ export class Wire {
   pid: string | undefined
   /** How many statements are under way or wait for their turn. */
   pending = 0
+  /** BEGIN, which goes out with the first statement; undefined: it has gone out. */
+  held: Held | undefined
   /** Whether the transaction has ended: what still waits for its turn is not sent any more. */
   ended = false
   readonly #parts: WireParts
@@ -178,9 +190,19 @@ export class Wire {
     try {
       // One at a time, as pg asks for; a client in its pipeline mode takes as many as come.
       if (this.pending > 1 && (client as { readonly pipeline?: boolean }).pipeline !== true) await this.#queued()
-      watch = this.#watchLocks()
-      // pg takes a config too; the type of the port knows texts alone.
-      const answer = await client.query(config as string, values)
+      const { held } = this
+      let answer: PostgresAnswer
+      if (held === undefined) {
+        watch = this.#watchLocks()
+        // pg takes a config too; the type of the port knows texts alone.
+        answer = await client.query(config as string, values)
+      } else {
+        this.held = undefined
+        answer = await held.sendWith(config, values, () => {
+          watch?.cancel()
+          watch = this.#watchLocks()
+        })
+      }
       // Whatever ended it, what came after ran in no transaction.
       if (client.getTransactionStatus() === 'I') throw endedElsewhere()
       return answer
@@ -269,7 +291,8 @@ export function poolingUnsupported(cause: unknown): RepriseError {
   return new RepriseError('POOLING_UNSUPPORTED', message, defined({ cause }))
 }
 
-const levels: Readonly<Record<Isolation, string>> = {
+/** The isolation levels, in the words of PostgreSQL. */
+export const levels: Readonly<Record<Isolation, string>> = {
   'read-committed': 'READ COMMITTED',
   'repeatable-read': 'REPEATABLE READ',
   serializable: 'SERIALIZABLE',
@@ -294,17 +317,6 @@ function refuseOtherModes(
       'give isolation or readOnly to the call that opens the transaction.'
     throw new RepriseError('TRANSACTION_STATEMENT', message, { details: { isolation, readOnly } })
   }
-}
-
-/** BEGIN with its limits, and a question behind it where there is one. */
-export function beginText(settings: BeginSettings, question: string | undefined): string {
-  const { isolation, readOnly, idleMs, lockWaitMs } = settings
-  // A statement that outlives the body would go on with its locks until it is through; the server ends it. A wait for a
-  // lock must end as one, so its limit stays below. COMMIT is not bounded by it.
-  const statementMs = Math.max(idleMs, lockWaitMs + 1_000)
-  const begin = `BEGIN ISOLATION LEVEL ${levels[isolation]}${readOnly ? ' READ ONLY' : ''}`
-  const limits = `SET LOCAL idle_in_transaction_session_timeout = ${timeoutMs(idleMs)}; SET LOCAL lock_timeout = ${timeoutMs(lockWaitMs)}; SET LOCAL statement_timeout = ${timeoutMs(statementMs)}`
-  return question === undefined ? `${begin}; ${limits}` : `${begin}; ${limits}; ${question}`
 }
 
 /** A time limit as SET takes it: 0 would switch it off, and a fraction is no number to it. */

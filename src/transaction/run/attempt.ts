@@ -129,9 +129,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
     let handle: Handle
     if (isPromiseLike(begun)) {
       const claimMs = begin.claim === undefined ? 0 : Math.min(begin.claim.waitMs ?? lockWaitMs, begin.lockWaitMs)
-      const answerMs = session.beginsAtOnce
-        ? Math.max(connectionWaitMs, begin.idleMs / 3) + claimMs
-        : Number.POSITIVE_INFINITY
+      const answerMs = session.beginsAtOnce ? begin.answerMs + claimMs : Number.POSITIVE_INFINITY
       const answerByMs = clock.monotonicMs() + answerMs
       const unanswered = (): unknown =>
         answerByMs < workEndsAtMs
@@ -227,8 +225,8 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
   }
 }
 
-function beginSettings(call: CallSettings, workLeftMs: number): BeginSettings {
-  const { keyed, isolation, readOnly, lockWaitMs, claimBlockers: blockers } = call
+function beginSettings(call: CallSettings, workLeftMs: number): BeginSettings & { readonly answerMs: number } {
+  const { keyed, isolation, readOnly, lockWaitMs, connectionWaitMs, attempts, claimBlockers: blockers } = call
   // Without the reserve: a server that hears nothing more of us ends the transaction while there is still time to see
   // that it did.
   const idleMs = Math.ceil(Math.max(1, workLeftMs))
@@ -239,7 +237,10 @@ function beginSettings(call: CallSettings, workLeftMs: number): BeginSettings {
     claim = { id, draft, blockers, waitMs: waitMs < lockWaitMs ? Math.max(1, waitMs) : undefined }
   }
   const traced = keyed === undefined
-  return { isolation, readOnly, idleMs, lockWaitMs: Math.min(lockWaitMs, idleMs), traced, claim }
+  // A body that must not run twice is not begun on a connection of which nobody knows whether it is still there.
+  const mayHold = traced && attempts > 1
+  const answerMs = Math.max(connectionWaitMs, idleMs / 3)
+  return { isolation, readOnly, idleMs, lockWaitMs: Math.min(lockWaitMs, idleMs), traced, answerMs, mayHold, claim }
 }
 
 // The scope ends with the body, also where nobody waits for the body any more. What the body started and did not wait
@@ -300,9 +301,11 @@ async function meetRecord<Handle>(
 async function attemptFailed<Handle extends TransactionControls, Result>(
   engine: Engine<Handle>,
   settings: CallSettings,
-  { session, phase, claimed, controls, limits, sentAtMs, result }: Progress<Handle, Result>,
+  { session, phase: reached, claimed, controls, limits, sentAtMs, result }: Progress<Handle, Result>,
   thrown: unknown,
 ): Promise<FailedAttempt<Result>> {
+  const neverBegun = reached === 'body' && session?.neverBegun === true && session.poisoned !== undefined
+  const phase = neverBegun ? 'connecting' : reached
   const error = thrown instanceof BodyFailed ? thrown.thrown : thrown
   let ruled = ruleOn(engine, settings, { phase, poisoned: session?.poisoned, claimed, thrown, error })
   const suppressed: unknown[] = []

@@ -159,11 +159,12 @@ describe('repeated lock time-outs name', () => {
         { lockWait: '60s', deadline: '120s' },
       )
     await Promise.all([crossing('a', 'b'), crossing('b', 'a')])
-    // One of the two ran again: there was a deadlock.
-    expect(met).toBe(3)
+    // One of the two ran again: there was a deadlock. On a busy machine it may be faster than the other one, and meet it
+    // once more.
+    expect(met).toBeGreaterThan(2)
     await stranger('begin', touch('a'))
     const { evidence } = await timedOut(db, touch('a'))
-    const sentence = 'The server cut 1 deadlock(s) of this domain within a minute.'
+    const sentence = `The server cut ${met - 2} deadlock(s) of this domain within a minute.`
     expect(evidence).toContainEqual({ cause: 'lock-order', sentence })
   })
 

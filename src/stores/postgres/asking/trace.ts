@@ -23,6 +23,14 @@ export const askNumber: string = 'SELECT pg_current_xact_id() AS xid, pg_backend
  */
 export const life: string = `(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()) * 1000000)::bigint::text`
 
+/** The answers to {@link askNumber} and {@link askAll}, in their order. */
+const answers = ['xid', 'pid', 'start', 'system', 'life', 'timeline'] as const
+
+/** The same as a row, out of cells that have no names. */
+export function rowOfTrace(cells: readonly (string | null)[]): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(cells.map((cell, place) => [answers[place], cell]))
+}
+
 const ofBackend = `(SELECT (extract(epoch FROM backend_start) * 1000000)::bigint::text FROM pg_stat_get_activity(pg_backend_pid())) AS start,
   (SELECT system_identifier::text FROM pg_control_system()) AS system, ${life} AS life,
   CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline`

@@ -5,6 +5,7 @@ import type { AcquireLimits } from '../../../atomicity/index.js'
 import { type Clock, RepriseError, waitFor } from '../../../kernel/index.js'
 import { effectGuard } from '../../../transaction/index.js'
 import type { PostgresPool, PostgresPoolClient } from '../options.js'
+import { takesBatches } from './batch.js'
 import { guardPool } from './guarded-pool.js'
 import {
   demandNewest,
@@ -57,6 +58,10 @@ export interface KnownConnection {
   backend: Backend | undefined
   /** The names of Reprise's own statements that are prepared on it. */
   readonly prepared: Set<string>
+  /** Whether several statements can be sent to it in one write. */
+  batches: boolean
+  /** How often its backend turned out not to have what was prepared by batches. */
+  lost: number
 }
 
 const ignore = (): void => undefined
@@ -68,7 +73,7 @@ const connections = new WeakMap<object, KnownConnection>()
 export function knownConnection(client: PostgresPoolClient): KnownConnection {
   let known = connections.get(client)
   if (known === undefined) {
-    known = { backend: undefined, prepared: new Set() }
+    known = { backend: undefined, prepared: new Set(), batches: takesBatches(client), lost: 0 }
     connections.set(client, known)
     client.on('error', ignore)
   }

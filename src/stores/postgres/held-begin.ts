@@ -1,0 +1,212 @@
+// BEGIN: as a text by itself, or held back, and sent in one write with the first statement of the body.
+
+import type { BeginSettings, Isolation } from '../../atomicity/index.js'
+import type { Clock } from '../../kernel/index.js'
+import { beginUnanswered } from '../../transaction/index.js'
+import { rowOfTrace } from './asking/trace.js'
+import { signsOf } from './classification.js'
+import {
+  Batch,
+  forgetPrepared,
+  lastOfBatch,
+  type OwnStatement,
+  ownStatement,
+  type Step,
+  sendBatch,
+} from './connection/batch.js'
+import type { KnownConnection } from './connection/connections.js'
+import type { PostgresAnswer, PostgresPoolClient } from './options.js'
+import { type Held, isStatementPooling, levels, poolingUnsupported, timeoutMs, type Wire } from './wire.js'
+
+/** BEGIN with its limits, and a question behind it where there is one. */
+export function beginText(settings: BeginSettings, question: string | undefined): string {
+  const { isolation, readOnly } = settings
+  const [idleMs, lockWaitMs, statementMs] = limitsOf(settings)
+  const text = `${(readOnly ? readingBegins : begins)[isolation]}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; SET LOCAL lock_timeout = ${lockWaitMs}; SET LOCAL statement_timeout = ${statementMs}`
+  return question === undefined ? text : `${text}; ${question}`
+}
+
+/** The same for a batch: BEGIN, then the limits and the question in one statement. */
+function beginSteps(settings: BeginSettings, question: string | undefined): readonly Step[] {
+  const { isolation, readOnly } = settings
+  const values = limitsOf(settings).map(String)
+  return [
+    { statement: own((readOnly ? readingBegins : begins)[isolation]), values: [] },
+    { statement: own(question === undefined ? setLimits : question.replace(/^SELECT/, `${setLimits},`)), values },
+  ]
+}
+
+const begins: Readonly<Record<Isolation, string>> = {
+  'read-committed': `BEGIN ISOLATION LEVEL ${levels['read-committed']}`,
+  'repeatable-read': `BEGIN ISOLATION LEVEL ${levels['repeatable-read']}`,
+  serializable: `BEGIN ISOLATION LEVEL ${levels.serializable}`,
+}
+const readingBegins: Readonly<Record<Isolation, string>> = {
+  'read-committed': `${begins['read-committed']} READ ONLY`,
+  'repeatable-read': `${begins['repeatable-read']} READ ONLY`,
+  serializable: `${begins.serializable} READ ONLY`,
+}
+
+const setLimits =
+  "SELECT set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true)"
+
+// A statement that outlives the body would go on with its locks until it is through; the server ends it. A wait for a
+// lock must end as one, so its limit stays below. COMMIT is not bounded by it.
+function limitsOf({ idleMs, lockWaitMs }: BeginSettings): readonly [idle: number, lockWait: number, statement: number] {
+  return [timeoutMs(idleMs), timeoutMs(lockWaitMs), timeoutMs(Math.max(idleMs, lockWaitMs + 1_000))]
+}
+
+// There are nine of them.
+const owned = new Map<string, OwnStatement>()
+
+function own(text: string): OwnStatement {
+  let statement = owned.get(text)
+  if (statement === undefined) {
+    statement = ownStatement(text)
+    owned.set(text, statement)
+  }
+  return statement
+}
+
+/** Opens the transaction of a session. */
+export interface Opener {
+  /** Takes the trace out of the answer to the question. */
+  takeTrace(row: Readonly<Record<string, unknown>>): Promise<void>
+  /** Sends BEGIN by itself. */
+  open(settings: BeginSettings, question: string | undefined, opened: undefined): Promise<undefined>
+  /** Makes the handle refuse every further statement. */
+  poison(error: unknown): void
+  /** Whether the transaction failed before it was begun. */
+  neverBegun: boolean
+}
+
+/** What a BEGIN that is held back needs. */
+export interface HeldParts {
+  readonly client: PostgresPoolClient
+  readonly connection: KnownConnection
+  readonly wire: Wire
+  readonly clock: Clock
+  readonly opener: Opener
+}
+
+/** As often may a backend turn out not to have what is prepared; from then on it is parsed each time. */
+const mostLost = 3
+
+interface FirstStatement {
+  readonly config: string | object
+  readonly values: unknown[] | undefined
+  /** Called before it is sent. */
+  readonly sends: () => void
+  /** Called when BEGIN is answered. */
+  readonly opened: () => void
+}
+
+/** A BEGIN that is held back until the first statement. */
+export class HeldBegin implements Held {
+  readonly #parts: HeldParts
+  readonly #settings: BeginSettings
+  readonly #question: string | undefined
+  readonly #answerMs: number
+  readonly #sinceMs: number
+
+  /**
+   * @param question What is asked of the server with it; undefined: nothing.
+   * @param answerMs The longest wait for its answer.
+   */
+  constructor(parts: HeldParts, settings: BeginSettings, question: string | undefined, answerMs: number) {
+    this.#parts = parts
+    this.#settings = settings
+    this.#question = question
+    this.#answerMs = answerMs
+    this.#sinceMs = parts.clock.monotonicMs()
+  }
+
+  sendWith(config: string | object, values: unknown[] | undefined, sends: () => void): Promise<PostgresAnswer> {
+    const { wire, clock, opener } = this.#parts
+    // The server waits for us no longer than if BEGIN had gone out at the beginning.
+    const idleMs = Math.max(1, this.#settings.idleMs - (clock.monotonicMs() - this.#sinceMs))
+    const lockWaitMs = Math.min(this.#settings.lockWaitMs, idleMs)
+    wire.lockWaitMs = lockWaitMs
+    return new Promise((resolve, reject) => {
+      const cancel = clock.setTimer(this.#answerMs, () => {
+        const error = beginUnanswered(this.#answerMs)
+        opener.poison(error)
+        reject(error)
+      })
+      // What was given up is still under way.
+      wire.pending += 1
+      const over = (): void => {
+        cancel()
+        wire.pending -= 1
+      }
+      opener.neverBegun = true
+      const opened = (): void => {
+        cancel()
+        opener.neverBegun = false
+      }
+      const statement = { config, values, sends, opened }
+      this.#send({ ...this.#settings, idleMs, lockWaitMs }, statement).then(
+        (answer) => {
+          over()
+          resolve(answer)
+        },
+        (error: unknown) => {
+          over()
+          reject(error)
+        },
+      )
+    })
+  }
+
+  async #send(settings: BeginSettings, { config, values, sends, opened }: FirstStatement): Promise<PostgresAnswer> {
+    const { client, connection, opener } = this.#parts
+    const question = this.#question
+    // A connection whose backend is not known yet is asked first: it may be one that must not be written to.
+    while (connection.backend !== undefined && connection.batches) {
+      const last = lastOfBatch(client, config, values)
+      if (last === undefined) break
+      sends()
+      const named = connection.lost < mostLost
+      const batch = new Batch(beginSteps(settings, question), last, opened, named)
+      const takeTrace = async (): Promise<void> => {
+        // Behind the three limits.
+        if (question !== undefined) await opener.takeTrace(rowOfTrace(batch.ownRows[0]?.slice(3) ?? []))
+      }
+      const sent = sendBatch(client, batch)
+      if (sent === undefined) connection.batches = false
+      else
+        try {
+          const answer = await sent
+          // What is refused now, by its timeline, was begun in vain.
+          opener.neverBegun = true
+          await takeTrace()
+          opener.neverBegun = false
+          return answer as PostgresAnswer
+        } catch (error) {
+          if (isStatementPooling(error)) throw poolingUnsupported(error)
+          if (batch.done === 2) {
+            // It was begun, and may have to be asked for.
+            await takeTrace().catch(ignore)
+            throw error
+          }
+          if (!named || !isUnprepared(error)) throw error
+          // Nothing is begun: the backend has no statement of that name, or has one that was not expected.
+          connection.lost += 1
+          forgetPrepared(client)
+        }
+      await client.query('ROLLBACK')
+    }
+    await opener.open(settings, question, undefined)
+    opened()
+    sends()
+    // pg takes a config too; the type of the port knows texts alone.
+    return client.query(config as string, values)
+  }
+}
+
+function isUnprepared(error: unknown): boolean {
+  const signs = signsOf(error)
+  return signs.includes('26000') || signs.includes('42P05')
+}
+
+const ignore = (): void => undefined
