@@ -40,6 +40,11 @@ export const cells = [
   { name: 'HTTP adapters', files: /^test\/http\// },
   { name: 'sample service in a browser (Chromium)', files: /^test\/e2e\/page/ },
   { name: 'sample service', files: /^test\/e2e\// },
+  {
+    name: 'operations under torture, PostgreSQL and SQLite',
+    files: /^test\/torture\//,
+    matrix: 'the default run, through PgBouncer too, and every planted bug',
+  },
   { name: 'one call, walked', files: /^test\/walk\// },
   { name: 'entry points, packed and installed', files: /^test\/package\// },
   { name: 'the library without servers', files: /^(src|test)\// },
@@ -53,6 +58,8 @@ export const longCells = [
   'test/http/conformance/degradation.test.ts',
   'test/http/conformance/one-process.test.ts',
   'test/http/conformance/two-processes.test.ts',
+  'test/torture/planted-bugs.test.ts',
+  'test/torture/torture.test.ts',
 ]
 
 /** The name of the cell that a test file belongs to. @param {string} path @returns {string | undefined} */

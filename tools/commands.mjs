@@ -115,6 +115,11 @@ const commands = {
     build: true,
     run: async (args) => (await runNode(join(root, 'test', 'fuzz', 'run.mjs'), args, { cwd: root })).code,
   },
+  torture: {
+    does: 'the long fault runs on real servers and processes; --engine, --seconds, --seed, --json',
+    build: false,
+    run: async (args) => (await import('./torture.mjs')).torture(root, args),
+  },
   build: { does: 'builds dist when sources changed', build: true, alone: true, run: async () => 0 },
   format: { does: 'formats every file and applies safe fixes', build: false, run: format },
   docs: {

@@ -72,6 +72,11 @@ const needed = [
   { what: 'Chromium', package: 'chromium', find: findChromium },
 ]
 
+/** What is needed of these. @param {readonly string[]} names @returns {readonly Needed[]} */
+export function serversNamed(names) {
+  return needed.filter(({ what }) => names.includes(what))
+}
+
 /** @typedef {{ what: string, why: string }} Missing what is not there, and why it could not be installed */
 
 /** @param {string} aptGet @param {readonly string[]} args */

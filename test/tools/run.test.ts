@@ -273,6 +273,7 @@ describe('a command', () => {
         'peers',
         'walk',
         'fuzz',
+        'torture',
         'build',
         'format',
         'docs',
@@ -292,6 +293,10 @@ describe('a command', () => {
     [['bench', '--node', '19'], '--node takes one of 22, 24, 26.'],
     [['fuzz', '--nope'], "Unknown option '--nope'"],
     [['walk', '--nope'], 'npm run walk takes --json, --verbose and --write, not --nope.'],
+    [['torture', '--nope'], "Unknown option '--nope'"],
+    [['torture', 'nothing'], 'Name one part to torture.'],
+    [['torture', 'operations', '--engine', 'oracle'], 'There is no engine oracle.'],
+    [['torture', 'operations', '--seconds', '0'], '--seconds takes a number from 1 to 86400.'],
     [['test:matrix', '--nope'], 'There is nothing named --nope to test on; there are '],
     [['check', '--nope'], 'There is no check or option --nope.'],
   ])('%j is refused with a sentence and the code 2, without a stack', (args, sentence) => {
