@@ -29,7 +29,7 @@ const limits = {
   './stores/callback': '73.6 kB',
   './stores/memory': '52.7 kB',
   './stores/postgres': '84.2 kB',
-  './stores/sqlite': '67.9 kB',
+  './stores/sqlite': '69.5 kB',
   './telemetry': '0.6 kB',
   './testing': '65.3 kB',
   './transaction': '27.2 kB',

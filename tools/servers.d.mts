@@ -10,5 +10,6 @@ export interface Needed {
   find(): string | undefined
 }
 
+export function serversNamed(names: readonly string[]): readonly Needed[]
 export function missingServers(root: string, wanted?: readonly Needed[]): Promise<{ what: string; why: string }[]>
 export function ensureServers(root: string, wanted?: readonly Needed[]): Promise<void>
