@@ -166,11 +166,11 @@ export interface BeginSettings {
   /** The longest wait for the answer to BEGIN, in ms, where it waits for nobody. Default: until the deadline. */
   readonly answerMs?: number
   /**
-   * Whether an engine may hold BEGIN back and send it with the first statement of the body. Where it is not answered
+   * Present: an engine may hold BEGIN back and send it with the first statement of the body. Where it is not answered
    * within `answerMs` then, the handle is poisoned with CONNECT_TIMEOUT. A body that sends nothing begins nothing.
-   * Default false: the transaction is open when `begin` is answered.
+   * Default: the transaction is open when `begin` is answered.
    */
-  readonly mayHold?: boolean
+  readonly mayHold?: OpeningLimits | undefined
   /** The claim that `claim` will ask for next, so that an engine can send it together with BEGIN. Default: none. */
   readonly claim?:
     | {
@@ -188,6 +188,14 @@ export interface BeginSettings {
         readonly blockers?: Blocker[]
       }
     | undefined
+}
+
+/** Told of the wait for the answer to a BEGIN that was held back, which is no time of the body's own. */
+export interface OpeningLimits {
+  /** The wait begins. */
+  stand(): void
+  /** The wait is over. */
+  goOn(): void
 }
 
 /** What was stored with a key. */

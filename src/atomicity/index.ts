@@ -4,6 +4,7 @@ export type {
   AcquireLimits,
   BeginSettings,
   Engine,
+  OpeningLimits,
   Receipt,
   RecordOutcome,
   Session,

@@ -128,20 +128,25 @@ export class HeldBegin implements Held {
     const lockWaitMs = Math.min(this.#settings.lockWaitMs, idleMs)
     wire.lockWaitMs = lockWaitMs
     return new Promise((resolve, reject) => {
+      // Somebody may stand in a queue for a server of a pooler: that is no time of the body's.
+      this.#settings.mayHold?.stand()
       const cancel = clock.setTimer(this.#answerMs, () => {
         const error = beginUnanswered(this.#answerMs)
         opener.poison(error)
+        this.#settings.mayHold?.goOn()
         reject(error)
       })
       // What was given up is still under way.
       wire.pending += 1
       const over = (): void => {
         cancel()
+        this.#settings.mayHold?.goOn()
         wire.pending -= 1
       }
       opener.neverBegun = true
       const opened = (): void => {
         cancel()
+        this.#settings.mayHold?.goOn()
         opener.neverBegun = false
       }
       const statement = { config, values, sends, opened }

@@ -139,7 +139,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
       else if (traced) question = askNumber
     }
     const handle = new PostgresHandle(this, controls, this.#context.bind)
-    if (settings.mayHold !== true || answerMs === undefined || !batches) return this.open(settings, question, handle)
+    if (settings.mayHold === undefined || answerMs === undefined || !batches)
+      return this.open(settings, question, handle)
     const parts = { client: this.#client, connection: this.#connection, wire, clock: this.#context.clock, opener: this }
     wire.held = new HeldBegin(parts, settings, question, answerMs)
     return handle

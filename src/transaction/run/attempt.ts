@@ -124,7 +124,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
 
     progress.phase = 'connecting'
     if (signal?.aborted) throw signal.reason
-    const begin = beginSettings(settings, limits.leftMs())
+    const begin = beginSettings(settings, limits)
     const begun = session.begin(begin, controls)
     let handle: Handle
     if (isPromiseLike(begun)) {
@@ -225,11 +225,11 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
   }
 }
 
-function beginSettings(call: CallSettings, workLeftMs: number): BeginSettings & { readonly answerMs: number } {
+function beginSettings(call: CallSettings, limits: StepLimits): BeginSettings & { readonly answerMs: number } {
   const { keyed, isolation, readOnly, lockWaitMs, connectionWaitMs, attempts, claimBlockers: blockers } = call
   // Without the reserve: a server that hears nothing more of us ends the transaction while there is still time to see
   // that it did.
-  const idleMs = Math.ceil(Math.max(1, workLeftMs))
+  const idleMs = Math.ceil(Math.max(1, limits.leftMs()))
   let claim: BeginSettings['claim']
   if (keyed !== undefined) {
     const waitMs = keyed.claimWaitMs?.() ?? lockWaitMs
@@ -238,7 +238,7 @@ function beginSettings(call: CallSettings, workLeftMs: number): BeginSettings & 
   }
   const traced = keyed === undefined
   // A body that must not run twice is not begun on a connection of which nobody knows whether it is still there.
-  const mayHold = traced && attempts > 1
+  const mayHold = traced && attempts > 1 ? limits : undefined
   const answerMs = Math.max(connectionWaitMs, idleMs / 3)
   return { isolation, readOnly, idleMs, lockWaitMs: Math.min(lockWaitMs, idleMs), traced, answerMs, mayHold, claim }
 }

@@ -90,6 +90,28 @@ describe('the limits of the steps of an attempt', () => {
     expect(other.limits.underWay).toBe(true)
   })
 
+  it('stand still while a step waits for what is no time of its own, but not past the end of the work', async () => {
+    const { clock, ended, limits, step } = started(50)
+    // A body may stand before anybody waits for it.
+    limits.stand()
+    step('body', 50)
+    await clock.advance(700)
+    expect(ended).toEqual([])
+    limits.goOn()
+    await clock.advance(49)
+    expect(ended).toEqual([])
+    await clock.advance(1)
+    expect(ended).toEqual(['body took too long'])
+    const other = started(50)
+    other.step('body', 50)
+    await other.clock.advance(20)
+    other.limits.stand()
+    await other.clock.advance(8_979)
+    expect(other.ended).toEqual([])
+    await other.clock.advance(1)
+    expect(other.ended).toEqual([expect.stringContaining('while the transaction was beginning')])
+  })
+
   it('leave nothing behind', async () => {
     const { clock, ended, limits, step } = started(50)
     step('only', 20)

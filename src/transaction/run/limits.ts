@@ -23,11 +23,14 @@ export class StepLimits {
   #expired: (() => unknown) | undefined
   #giveUp: ((reason: unknown) => void) | undefined
   #heedsSignal = true
+  #standsSinceMs: number | undefined
+  readonly #reserveMs: number
 
   constructor(settings: Pick<CallSettings, 'clock' | 'deadline' | 'reserveMs' | 'bodyLimitMs' | 'signal'>) {
     const { clock, deadline, reserveMs, bodyLimitMs, signal } = settings
     this.#clock = clock
     this.#signal = signal
+    this.#reserveMs = reserveMs
     this.workEndsAtMs = deadline.expiresAtMs - reserveMs
     // The timer is not set for later than the body may take, so that it need not be set again for the body.
     this.#longestMs = bodyLimitMs
@@ -81,6 +84,23 @@ export class StepLimits {
     })
   }
 
+  /**
+   * What the step waits for is no time of its own, from now on until {@link goOn}: the deadline of the work alone ends
+   * the wait.
+   */
+  stand(): void {
+    this.#standsSinceMs ??= this.#clock.monotonicMs()
+  }
+
+  /** The step has its own time again: what is left of it. */
+  goOn(): void {
+    if (this.#standsSinceMs === undefined) return
+    const stoodMs = this.#clock.monotonicMs() - this.#standsSinceMs
+    this.#standsSinceMs = undefined
+    this.#dueAtMs = Math.min(this.#dueAtMs + stoodMs, this.workEndsAtMs)
+    if (this.#giveUp !== undefined && this.#dueAtMs < this.#ringsAtMs) this.#setTimer()
+  }
+
   /** Ends the wait for the step that is under way, if there is one, with an error. */
   leave(error: unknown): void {
     this.#giveUp?.(error)
@@ -95,7 +115,8 @@ export class StepLimits {
 
   #setTimer(): void {
     const nowMs = this.#clock.monotonicMs()
-    const delayMs = Math.max(0, Math.min(this.#dueAtMs - nowMs, this.#longestMs))
+    const dueAtMs = this.#standsSinceMs === undefined ? this.#dueAtMs : this.workEndsAtMs
+    const delayMs = Math.max(0, Math.min(dueAtMs - nowMs, this.#longestMs))
     this.#cancel?.()
     this.#ringsAtMs = nowMs + delayMs
     this.#cancel = this.#clock.setTimer(delayMs, this.#ring)
@@ -105,12 +126,13 @@ export class StepLimits {
     this.#cancel = undefined
     const giveUp = this.#giveUp
     if (giveUp === undefined) return
-    if (this.#dueAtMs > this.#clock.monotonicMs()) {
+    const stands = this.#standsSinceMs !== undefined
+    if ((stands ? this.workEndsAtMs : this.#dueAtMs) > this.#clock.monotonicMs()) {
       this.#setTimer()
       return
     }
     this.#giveUp = undefined
-    giveUp(this.#expired?.())
+    giveUp(stands ? deadlinePassed('beginning', this.#reserveMs) : this.#expired?.())
   }
 }
 
