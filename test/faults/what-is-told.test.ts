@@ -7,7 +7,7 @@ import { systemClock } from '../../src/kernel/index.js'
 import { type TransactionAttemptEvent, transactionAttempt } from '../../src/telemetry/index.js'
 import { transactionHistoryOf, UnknownCommitError } from '../../src/transaction/index.js'
 import { effectOf, type Lane, type Lanes, openLanes } from './lanes.js'
-import { letGo, park, parkedEffect, preparePark } from './parked.js'
+import { committing, letGo, park, parkedEffect, preparePark } from './parked.js'
 
 let world: Lanes
 let lane: Lane
@@ -64,7 +64,13 @@ describe('a body that keeps the event loop busy beyond the deadline', () => {
 describe('an outcome that stayed unknown', () => {
   it('alarms', async () => {
     await park(world.raw)
-    const reason = await error(lane.db.transact(parkedEffect('parked'), { deadline: '3s', attempts: 1 }))
+    const parked = error(lane.db.transact(parkedEffect('parked'), { deadline: '5s', attempts: 1 }))
+    await committing(world.raw)
+    // Nobody answers whoever asks what became of it.
+    const deaf = { times: 1_000, at: 'before-forward', action: 'black-hole' } as const
+    lane.proxy.arm({ ...deaf, statement: 'startup' })
+    lane.proxy.arm({ ...deaf, statement: () => true })
+    const reason = await parked
     expect(reason).toBeInstanceOf(UnknownCommitError)
     expect(told).toMatchObject([{ phase: 'committing', stop: 'unknown', alarm: true }])
   })
