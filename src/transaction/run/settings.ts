@@ -83,8 +83,8 @@ interface OwnSettings {
 }
 
 /**
- * Everything that one call goes by. A class: all calls have one shape, which the runner reads many times, and nothing
- * of what they share is copied by name.
+ * Everything that one call goes by. A class: all calls have one shape, which the runner reads many times. A spread of
+ * so many members gives objects that are slow to make and to read.
  */
 export class CallSettings implements SharedSettings, OwnSettings {
   readonly isolation: Isolation
