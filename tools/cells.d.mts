@@ -8,4 +8,5 @@ export interface Cell {
 
 export const cells: readonly Cell[]
 export const longCells: readonly string[]
+export const poolerCells: readonly string[]
 export function cellOf(path: string): string | undefined

@@ -49,6 +49,7 @@ export const cells = [
   { name: 'entry points, packed and installed', files: /^test\/package\// },
   { name: 'the library without servers', files: /^(src|test)\// },
   { name: 'other versions of Node', matrix: 'everything on each of them' },
+  { name: 'PgBouncer that knows prepared statements', matrix: 'everything that needs a pooler' },
   { name: 'other versions of PostgreSQL', matrix: 'everything that needs a store on each of them' },
 ]
 
@@ -60,6 +61,15 @@ export const longCells = [
   'test/http/conformance/two-processes.test.ts',
   'test/torture/planted-bugs.test.ts',
   'test/torture/torture.test.ts',
+]
+
+/** The test files that put PgBouncer in front of PostgreSQL. */
+export const poolerCells = [
+  'test/faults/behind-pooler.test.ts',
+  'test/stores/postgres/classification.test.ts',
+  'test/stores/postgres/doctor.test.ts',
+  'test/stores/postgres/records.test.ts',
+  'test/stores/servers.test.ts',
 ]
 
 /** The name of the cell that a test file belongs to. @param {string} path @returns {string | undefined} */

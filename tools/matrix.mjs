@@ -1,7 +1,8 @@
 // `npm run test:matrix`: the rest of the cells: those that take too long for `npm test`, and the tests again on other
 // versions of Node and PostgreSQL. Each cell is run or says why it was not.
 
-import { longCells } from './cells.mjs'
+import { longCells, poolerCells } from './cells.mjs'
+import { newerPgbouncer, newerProgram } from './newer-debian.mjs'
 import { nodeVersions, otherNode } from './node-versions.mjs'
 import { otherPostgres, postgresVersions } from './postgres-versions.mjs'
 import { say } from './process.mjs'
@@ -19,6 +20,9 @@ const storeSuites = suites.filter(({ name }) => name === 'stores')
 
 /** What `npm test` leaves out on this Node. */
 const longSuites = [{ name: 'long', args: ['--project=stores', ...longCells] }]
+
+/** What a pooler is needed for. */
+const poolerSuites = [{ name: 'pooler', args: ['--project=stores', ...poolerCells] }]
 
 /** @typedef {{ on: string, suite: string, state: 'passed' | 'failed' | 'refused', says: string }} Cell */
 
@@ -66,9 +70,16 @@ async function postgresCells(root, major, env) {
   return cellsOf(root, `PostgreSQL ${major}`, storeSuites, chosen)
 }
 
+/** @param {string} root @param {NodeJS.ProcessEnv} env */
+async function pgbouncerCells(root, env) {
+  const found = await newerProgram(root, newerPgbouncer).catch(whyNot)
+  const chosen = 'why' in found ? found : { env: { ...env, REPRISE_PGBOUNCER: found.program } }
+  return cellsOf(root, 'PgBouncer 1.24', poolerSuites, chosen)
+}
+
 /**
  * @param {string} root
- * @param {readonly string[]} args `long`, and major versions: of Node as they are, of PostgreSQL as postgres-18;
+ * @param {readonly string[]} args `long`, `pgbouncer`, and major versions: of Node as they are, of PostgreSQL as postgres-18;
  *   default: all
  * @returns {Promise<number>}
  */
@@ -78,6 +89,7 @@ export async function matrix(root, args) {
   /** @type {Map<string, (env: NodeJS.ProcessEnv) => Promise<Cell[]>>} */
   const names = new Map()
   names.set('long', (env) => cellsOf(root, 'this Node', longSuites, { env: { ...env, REPRISE_LONG: 'true' } }))
+  names.set('pgbouncer', (env) => pgbouncerCells(root, env))
   for (const major of nodes) names.set(String(major), (env) => nodeCells(root, major, env))
   for (const major of databases) names.set(`postgres-${major}`, (env) => postgresCells(root, major, env))
   const unknown = args.filter((arg) => !names.has(arg))
@@ -92,7 +104,7 @@ export async function matrix(root, args) {
   }
   console.log('')
   for (const { on, suite, state, says } of cells) {
-    console.log(`${on.padEnd(13)} ${suite.padEnd(7)} ${state.padEnd(8)} ${says}`)
+    console.log(`${on.padEnd(14)} ${suite.padEnd(7)} ${state.padEnd(8)} ${says}`)
   }
   return cells.some((cell) => cell.state === 'failed') ? 1 : 0
 }

@@ -1,6 +1,7 @@
 // The types of servers.mjs, for the tests.
 
 export function findChromium(): string | undefined
+export function findPgbouncer(): string | undefined
 export function findPostgres(): string | undefined
 export function findProgram(name: string): string | undefined
 export function needServers(args: readonly string[]): boolean

@@ -52,6 +52,17 @@ export function findPostgres() {
 }
 
 /**
+ * Where PgBouncer is: REPRISE_PGBOUNCER where it is set, else the one on the path.
+ * @returns {string | undefined}
+ */
+export function findPgbouncer() {
+  const chosen = process.env['REPRISE_PGBOUNCER']
+  if (chosen === undefined || chosen === '') return findProgram('pgbouncer')
+  if (isExecutable(chosen)) return chosen
+  throw new Refusal('REPRISE_PGBOUNCER names no program that can be run.')
+}
+
+/**
  * Where a browser is that the tests can drive: Chromium, as Debian and others call it, or undefined.
  * @returns {string | undefined}
  */
@@ -67,7 +78,7 @@ export function findChromium() {
 /** What the tests need. @type {readonly Needed[]} */
 const needed = [
   { what: 'PostgreSQL', package: 'postgresql', find: findPostgres },
-  { what: 'PgBouncer', package: 'pgbouncer', find: () => findProgram('pgbouncer') },
+  { what: 'PgBouncer', package: 'pgbouncer', find: findPgbouncer },
   { what: 'strace', package: 'strace', find: () => findProgram('strace') },
   { what: 'Chromium', package: 'chromium', find: findChromium },
 ]

@@ -3,7 +3,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { findProgram } from '../../tools/servers.mjs'
+import { findPgbouncer } from '../../tools/servers.mjs'
 import { demandServer, MissingServer } from './missing.js'
 import { ownedByServer, serverFolder, serverUser } from './postgres.js'
 import { freePort, startServer } from './server-process.js'
@@ -60,7 +60,7 @@ const answers = (port: number): Promise<boolean> =>
 /** Starts a pooler. Whoever starts one disposes of it; it also ends with this process. */
 export async function startPgbouncer(options: PgbouncerOptions): Promise<Pgbouncer> {
   demandServer('PgBouncer')
-  const program = findProgram('pgbouncer')
+  const program = findPgbouncer()
   if (program === undefined) throw new MissingServer('PgBouncer')
   const folder = serverFolder()
   const write = (name: string, text: string): string => {

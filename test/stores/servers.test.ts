@@ -1,10 +1,15 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { findPgbouncer } from '../../tools/servers.mjs'
 import { freshDatabase } from '../servers/fresh-database.js'
 import { demandServer } from '../servers/missing.js'
 import { startPgbouncer } from '../servers/pgbouncer.js'
 import { type Postgres, startPostgres, withClient } from '../servers/postgres.js'
 import { until } from '../servers/server-process.js'
 import { startStandby } from '../servers/standby.js'
+
+const execute = promisify(execFile)
 
 describe('a PostgreSQL of our own', () => {
   let server: Postgres
@@ -118,6 +123,32 @@ describe('PgBouncer', () => {
         if (mode === 'statement') await expect(begun).rejects.toThrow()
         else await expect(begun).resolves.toMatchObject({ command: 'BEGIN' })
       })
+    } finally {
+      await pooler.dispose()
+    }
+  })
+
+  it('keeps the prepared statements of its clients apart from version 1.21 on, and not before', async () => {
+    demandServer('PgBouncer')
+    const shared = new URL(inject('postgresUrl'))
+    const { stdout } = await execute(findPgbouncer() ?? '', ['--version'])
+    const [major = 0, minor = 0] = /PgBouncer (\d+)\.(\d+)/.exec(stdout)?.slice(1).map(Number) ?? []
+    const knows = major > 1 || minor >= 21
+    const upstream = { host: shared.hostname, port: Number(shared.port) }
+    const settings = knows ? { max_prepared_statements: '100' } : {}
+    const pooler = await startPgbouncer({ mode: 'transaction', upstream, poolSize: 1, settings })
+    try {
+      // Two clients on the one backend, with different statements of the same name.
+      const answers = ['one', 'two'].map((text) =>
+        withClient(pooler.url('postgres'), async (client) => {
+          const { rows } = await client.query({ name: 'same', text: `select '${text}' as text` })
+          return rows[0].text
+        }),
+      )
+      const [first, second] = await Promise.allSettled(answers)
+      const values = [first, second].flatMap((end) => (end?.status === 'fulfilled' ? [end.value] : []))
+      expect(values).toHaveLength(knows ? 2 : 1)
+      if (knows) expect(values).toEqual(['one', 'two'])
     } finally {
       await pooler.dispose()
     }

@@ -221,7 +221,7 @@ describe('a command', () => {
     const counts = '{"passed":2,"failed":0,"skipped":1,"finished":true}'
     const tests = `import { writeFileSync } from 'node:fs'\nwriteFileSync(process.env.REPRISE_COUNTS, '${counts}')\n`
     project.write('node_modules/vitest/vitest.mjs', tests)
-    const { code, stdout } = await project.run(['test:matrix'], on('linux'))
+    const { code, stdout } = await project.run(['test:matrix', 'long', '22', '24'], on('linux'))
     expect(stdout).toMatch(/^Node 22 +package +passed +2 passed, 0 failed, 1 skipped .*\nNode 22 +unit +passed /m)
     expect(stdout).toMatch(/^Node 24 +package +refused +npm installed no Node 24\nNode 24 +unit +refused /m)
     expect(stdout).toMatch(/^Node 22 +stores +passed /m)
@@ -229,12 +229,15 @@ describe('a command', () => {
     const unknown = await project.run(['test:matrix', '22', '19'], on('linux'))
     expect(unknown).toMatchObject({
       code: 2,
-      stderr: 'There is nothing named 19 to test on; there are long, 22, 24.\n',
+      stderr: 'There is nothing named 19 to test on; there are long, pgbouncer, 22, 24.\n',
     })
     project.write('node_modules/vitest/vitest.mjs', tests.replace('"failed":0', '"failed":1'))
     expect(await project.run(['test:matrix', '22'], on('linux'))).toMatchObject({ code: 1 })
     expect((await project.run(['test:matrix', '24'], on('plan9'))).stdout).toMatch(
       /refused +other .* for linux-x64 only$/m,
+    )
+    expect((await project.run(['test:matrix', 'pgbouncer'], on('plan9'))).stdout).toMatch(
+      /^PgBouncer 1.24 +pooler +refused +it is set up here for linux-x64 only$/m,
     )
   })
 

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   ensureServers,
   findChromium,
+  findPgbouncer,
   findPostgres,
   findProgram,
   missingServers,
@@ -27,7 +28,7 @@ describe('servers for the tests', () => {
     await ensureServers(folder)
     expect(performance.now() - startedMs).toBeLessThan(2_000)
     expect(findPostgres()).toBeDefined()
-    expect(findProgram('pgbouncer')).toBeDefined()
+    expect(findPgbouncer()).toBeDefined()
     expect(findChromium()).toBeDefined()
   })
 
@@ -57,6 +58,10 @@ describe('servers for the tests', () => {
   it('come from the chosen folder, and from no other when that one is of no use', () => {
     vi.stubEnv('REPRISE_POSTGRES_BIN', folder)
     expect(() => findPostgres()).toThrow('REPRISE_POSTGRES_BIN')
+    vi.stubEnv('REPRISE_PGBOUNCER', folder + '/pgbouncer')
+    expect(() => findPgbouncer()).toThrow('REPRISE_PGBOUNCER')
+    writeFileSync(join(folder, 'pgbouncer'), '', { mode: 0o755 })
+    expect(findPgbouncer()).toBe(join(folder, 'pgbouncer'))
   })
 
   it('are needed by the tests of stores and by all tests, not by the others', () => {
