@@ -7,7 +7,6 @@ import {
   findChromium,
   findPgbouncer,
   findPostgres,
-  findProgram,
   missingServers,
   needServers,
 } from '../../tools/servers.mjs'
