@@ -49,7 +49,7 @@ function shell(text: string, cwd: string): string {
     // The tests began with a build; another one, perhaps by another Node, must not change what they stand on.
     npm_config_ignore_scripts: 'true',
   }
-  return execFileSync('sh', ['-ec', install + here(functions + text)], { cwd, encoding: 'utf8', env, timeout: 120_000 })
+  return execFileSync('sh', ['-ec', install + here(functions + text)], { cwd, encoding: 'utf8', env, timeout: 900_000 })
 }
 
 async function serve(cwd: string, prints: string): Promise<ChildProcess> {

@@ -57,7 +57,7 @@ describe('servers for the tests', () => {
   it('come from the chosen folder, and from no other when that one is of no use', () => {
     vi.stubEnv('REPRISE_POSTGRES_BIN', folder)
     expect(() => findPostgres()).toThrow('REPRISE_POSTGRES_BIN')
-    vi.stubEnv('REPRISE_PGBOUNCER', folder + '/pgbouncer')
+    vi.stubEnv('REPRISE_PGBOUNCER', `${folder}/pgbouncer`)
     expect(() => findPgbouncer()).toThrow('REPRISE_PGBOUNCER')
     writeFileSync(join(folder, 'pgbouncer'), '', { mode: 0o755 })
     expect(findPgbouncer()).toBe(join(folder, 'pgbouncer'))

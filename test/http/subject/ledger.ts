@@ -41,6 +41,9 @@ export interface LedgerOptions {
 // For what comes before and after the requests: their limits are none of its business.
 const patient = { deadline: '120s', bodyLimit: '60s', connectionWait: '60s', lockWait: '60s' } as const
 
+// On a machine that is busy with many tests a first connection, or the turn of a writer, takes its time.
+const busyWait = '30s'
+
 type Limits = { readonly bodyLimit?: Duration; readonly deadline?: Duration }
 
 /** Opens the database at an address: `sqlite:<file>` or `postgres://…`. Makes its tables where they are missing. */
@@ -52,7 +55,8 @@ export async function openLedger(databaseUrl: string, { bodyLimit, deadline }: L
 }
 
 async function openSqlite(file: string, limits: Limits): Promise<Ledger> {
-  const db = sqlite({ ...limits, name: 'subject', open: () => new Database(file) as unknown as SqliteHandle })
+  const open = (): SqliteHandle => new Database(file) as unknown as SqliteHandle
+  const db = sqlite({ ...limits, name: 'subject', open, connectionWait: busyWait })
   await db.migrate()
   await db.transact(async (tx) => {
     for (const table of tables) await tx.query(table)
@@ -71,8 +75,7 @@ async function openSqlite(file: string, limits: Limits): Promise<Ledger> {
 async function openPostgres(url: string, limits: Limits): Promise<Ledger> {
   const pool = new pg.Pool({ connectionString: url, max: 20 })
   pool.on('error', () => undefined)
-  // On a machine that is busy with many tests a first connection takes its time.
-  const db = postgres({ ...limits, pool, name: 'subject', connectionWait: '30s' })
+  const db = postgres({ ...limits, pool, name: 'subject', connectionWait: busyWait })
   await db.migrate()
   // Two processes that start at once must not both make them.
   await db.transact(async (tx) => {
