@@ -75,6 +75,26 @@ describe('canonical text of values', () => {
     expect(canonicalJson(String(value))).toBe(expected)
   })
 
+  it('writes a text while another one is being written, by a getter or a toJSON', () => {
+    const inner = { toJSON: () => canonicalJsonOf({ b: 1, a: 'inner' }) }
+    const value = {
+      first: 'outer',
+      get second() {
+        return canonicalJsonOf(['x'.repeat(5_000)]).length
+      },
+      third: inner,
+    }
+    expect(canonicalJsonOf(value)).toBe(String.raw`{"first":"outer","second":5004,"third":"{\"a\":\"inner\",\"b\":1}"}`)
+  })
+
+  it.each([4_094, 4_095, 300_000])('writes text past any room that it began with: %d characters', (length) => {
+    for (const letter of ['x', 'é', '😀', '"']) {
+      const value = { text: letter.repeat(length), rest: [1, 'end'] }
+      const limits = { maxBytes: 2 ** 22 }
+      expect(canonicalJsonOf(value, limits)).toBe(canonicalJson(JSON.stringify(value), limits))
+    }
+  })
+
   it('lets errors of getters, proxies and toJSON pass', () => {
     const thrown = new Error('mine')
     const fail = () => {

@@ -24,7 +24,7 @@ import { tooDeep, tooLarge } from './pass.js'
  * print it grows faster than its size. An error thrown by a getter, a proxy or a `toJSON` passes through.
  */
 export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
-  return new ValueWalk(limits, false).print(value)
+  return print(value, limits, false)
 }
 
 /**
@@ -33,7 +33,25 @@ export function canonicalJsonOf(value: unknown, limits?: JsonLimits): string {
  * that are undefined are left out: to read them gives undefined as before. Arrays of a class come back as arrays.
  */
 export function readableJsonOf(value: unknown, limits?: JsonLimits): string {
-  return new ValueWalk(limits, true).print(value)
+  return print(value, limits, true)
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+const firstSize = 4_096
+// Memory for larger texts is not kept, so that an idle process holds little.
+const largestKept = 262_144
+// Used again and again. Undefined while a text is being written: a getter or a toJSON may write one of its own.
+let spare: Uint8Array | undefined
+
+function print(value: unknown, limits: JsonLimits | undefined, readable: boolean): string {
+  const walk = new ValueWalk(limits, readable, spare ?? new Uint8Array(firstSize))
+  spare = undefined
+  try {
+    return decoder.decode(walk.print(value))
+  } finally {
+    if (walk.out.length <= largestKept) spare = walk.out
+  }
 }
 
 // Twice as many as an RSA modulus of 16,384 bits has, printed in less than a millisecond.
@@ -42,10 +60,22 @@ let integerBound: bigint | undefined
 
 type Members = Readonly<Record<string, unknown>>
 
-// Goes down by recursion: the depth is limited to a thousand, and frames of its own would cost more than all the rest.
+const quote = 0x22
+const comma = 0x2c
+const colon = 0x3a
+const openBracket = 0x5b
+const backslash = 0x5c
+const closeBracket = 0x5d
+const openBrace = 0x7b
+const closeBrace = 0x7d
+
+// Writes bytes: a string for each piece of the text would cost more than all the rest. Goes down by recursion: the
+// depth is limited to a thousand, and frames of its own would cost more too.
 class ValueWalk {
-  #text = ''
-  // Bytes of UTF-8 beyond one for each unit of the text.
+  /** The text so far, in its first bytes, as UTF-8. */
+  out: Uint8Array
+  #at = 0
+  // Bytes that count, beyond those of the text.
   #more = 0
   readonly #maxBytes: number
   readonly #maxDepth: number
@@ -54,19 +84,20 @@ class ValueWalk {
   // At each depth the member or element that is being written, so that a refusal can say where.
   readonly #names: (string | number)[] = []
 
-  constructor(limits: JsonLimits | undefined, readable: boolean) {
+  constructor(limits: JsonLimits | undefined, readable: boolean, out: Uint8Array) {
     this.#maxBytes = limitOf(limits, 'maxBytes')
     this.#maxDepth = limitOf(limits, 'maxDepth')
     this.#readable = readable
+    this.out = out
   }
 
-  print(value: unknown): string {
+  print(value: unknown): Uint8Array {
     this.#emit(this.#prepared(value, ''))
-    return this.#text
+    return this.out.subarray(0, this.#at)
   }
 
   #emit(value: unknown): void {
-    if (typeof value === 'string') this.#write(this.#quoted(value))
+    if (typeof value === 'string') this.#writeString(value)
     else if (typeof value === 'number') this.#writeNumber(value)
     else if (typeof value === 'object') {
       if (value === null) this.#write('null')
@@ -80,7 +111,7 @@ class ValueWalk {
   #writeObject(container: object): void {
     const kind = innerKind(container) ?? (isOfNoClass(container) ? undefined : instance)
     if (kind !== undefined) throw this.#unsupported(kind)
-    this.#open(container, '{')
+    this.#open(container, openBrace)
     const names = Object.keys(container)
     const { depth } = this.#ancestors
     if (Object.getOwnPropertySymbols(container).length > 0) {
@@ -91,7 +122,7 @@ class ValueWalk {
       this.#names[depth] = all.find((name) => !names.includes(name)) as string
       throw this.#unsupported('member that is not enumerable')
     }
-    let separator = ''
+    let isFirst = true
     for (const name of sorted(names)) {
       this.#names[depth] = name
       const value = this.#prepared((container as Members)[name], name)
@@ -99,40 +130,42 @@ class ValueWalk {
         if (isWriteOnly(container, name)) throw this.#unsupported('accessor that cannot be read')
         continue
       }
-      this.#write(`${separator}${this.#quoted(name)}:`)
-      separator = ','
+      if (!isFirst) this.#writeByte(comma)
+      isFirst = false
+      this.#writeString(name)
+      this.#writeByte(colon)
       this.#emit(value)
     }
-    this.#close(container, '}')
+    this.#close(container, closeBrace)
   }
 
   #writeArray(container: readonly unknown[]): void {
     if (!this.#readable && !Array.isArray(Object.getPrototypeOf(container))) throw this.#unsupported(instance)
-    this.#open(container, '[')
+    this.#open(container, openBracket)
     const { depth } = this.#ancestors
     // As long as it was in the beginning, whatever a getter or a toJSON does to it.
     const { length } = container
     for (let index = 0; index < length; index += 1) {
-      if (index > 0) this.#write(',')
+      if (index > 0) this.#writeByte(comma)
       this.#names[depth] = index
       const value = container[index]
       this.#emit(
         typeof value === 'object' || typeof value === 'function' ? this.#prepared(value, String(index)) : value,
       )
     }
-    this.#close(container, ']')
+    this.#close(container, closeBracket)
   }
 
-  #open(container: object, bracket: string): void {
+  #open(container: object, bracket: number): void {
     if (this.#ancestors.has(container)) throw this.#unsupported('cycle')
     if (this.#ancestors.depth >= this.#maxDepth) throw tooDeep(this.#maxDepth)
-    this.#write(bracket)
+    this.#writeByte(bracket)
     this.#ancestors.push(container)
   }
 
-  #close(container: object, bracket: string): void {
+  #close(container: object, bracket: number): void {
     this.#ancestors.pop(container)
-    this.#write(bracket)
+    this.#writeByte(bracket)
   }
 
   #writeNumber(value: number): void {
@@ -157,25 +190,58 @@ class ValueWalk {
     this.#write(text)
   }
 
-  // Counts what has more bytes than units.
-  #quoted(value: string): string {
-    if (isPlain(value)) return `"${value}"`
-    if (value.length > this.#maxBytes - this.#text.length - this.#more) throw tooLarge(this.#maxBytes)
-    // JSON.stringify escapes as RFC 8785 does, but for lone surrogates, which are refused here.
+  #writeString(value: string): void {
+    const { length } = value
+    // In UTF-8 it has as many bytes at least.
+    this.#makeRoom(length + 2)
+    // Where quotes around it are all that it needs. Long ones are left to those who read them faster than a loop does.
+    if (length <= longestLookedThrough) {
+      const { out } = this
+      let at = this.#at
+      let index = 0
+      out[at++] = quote
+      for (; index < length; index += 1) {
+        const unit = value.charCodeAt(index)
+        if (unit < 0x20 || unit > 0x7e || unit === quote || unit === backslash) break
+        out[at++] = unit
+      }
+      if (index === length) {
+        out[at++] = quote
+        this.#at = at
+        return
+      }
+    }
     const bytes = utf8Length(value)
     if (bytes === undefined) {
       throw new RepriseError('JSON_LONE_SURROGATE', 'A string holds half of a surrogate pair.', {
         details: { depth: this.#ancestors.depth },
       })
     }
-    this.#more += bytes - value.length
-    return JSON.stringify(value)
+    // JSON.stringify escapes as RFC 8785 does, but for lone surrogates; and what is escaped is ASCII.
+    const text = JSON.stringify(value)
+    this.#makeRoom(text.length + bytes - length)
+    this.#at += encoder.encodeInto(text, this.out.subarray(this.#at)).written
   }
 
-  // The text is ASCII, or its further bytes have been counted.
+  // Text in ASCII.
   #write(text: string): void {
-    this.#text += text
-    if (this.#text.length + this.#more > this.#maxBytes) throw tooLarge(this.#maxBytes)
+    this.#makeRoom(text.length)
+    for (let index = 0; index < text.length; index += 1) this.out[this.#at++] = text.charCodeAt(index)
+  }
+
+  #writeByte(byte: number): void {
+    this.#makeRoom(1)
+    this.out[this.#at++] = byte
+  }
+
+  // Doubles, so that all growth is linear.
+  #makeRoom(bytes: number): void {
+    const end = this.#at + bytes
+    if (end + this.#more > this.#maxBytes) throw tooLarge(this.#maxBytes)
+    if (end <= this.out.length) return
+    const larger = new Uint8Array(Math.max(end, this.out.length * 2))
+    larger.set(this.out.subarray(0, this.#at))
+    this.out = larger
   }
 
   // What stands for the value, as in SerializeJSONProperty of ECMA-262.
@@ -229,18 +295,6 @@ function isOfNoClass(value: object): boolean {
 }
 
 const longestLookedThrough = 64
-
-// Whether quotes around it are all that a text needs. Long ones are left to those who read them faster than a loop
-// does.
-function isPlain(text: string): boolean {
-  const { length } = text
-  if (length > longestLookedThrough) return false
-  for (let index = 0; index < length; index += 1) {
-    const unit = text.charCodeAt(index)
-    if (unit < 0x20 || unit > 0x7e || unit === 0x22 || unit === 0x5c) return false
-  }
-  return true
-}
 
 const fewNames = 24
 
