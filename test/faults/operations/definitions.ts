@@ -62,6 +62,8 @@ export interface Definition {
   readonly placeholders: readonly [string, string, string]
   /** How long a body and the wait for a connection may take, in ms. Default: as the domain says. */
   readonly patienceMs?: number
+  /** How long the atomic operation waits for a lock at a time, in ms. Default 30,000. */
+  readonly lockWaitMs?: number
 }
 
 /** How long past its end a lease is left alone in these tests, in ms: all processes have one clock. */
@@ -86,7 +88,7 @@ export const storedName = (name: OperationName, suffix: string): string => `${na
 export function define(store: Store, definition: Definition): Defined {
   const named = (name: OperationName): string => storedName(name, definition.suffix)
   const db = store as unknown as Operations<BookTransaction & { readonly attempt: number } & never>
-  const { way = 'plain', placeholders, patienceMs } = definition
+  const { way = 'plain', placeholders, patienceMs, lockWaitMs = 30_000 } = definition
   const insert = `insert into ledger (intent, part, result) values (${placeholders.join(', ')})`
   const shared = {
     scope: () => tests,
@@ -98,7 +100,7 @@ export function define(store: Store, definition: Definition): Defined {
   } as const
   const book = db.operation(named('book'), {
     ...shared,
-    lockWait: '30s',
+    lockWait: lockWaitMs,
     ...(patienceMs === undefined ? {} : { bodyLimit: patienceMs, connectionWait: patienceMs }),
     terminal: (error: unknown) => (error instanceof Declined ? fail('declined') : undefined),
     run: async (tx: BookTransaction, { intent }: Order) => {

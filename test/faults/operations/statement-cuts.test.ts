@@ -1,6 +1,7 @@
 // Every statement that the runners send is cut at every moment in every way. The effect is there once, or the outcome
 // is unknown until the next call or a person settles it.
 
+import pg from 'pg'
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { didNotHappen, type LeasedOperation, operationId } from '../../../src/idempotency/index.js'
 import type { FaultActionName, FaultMoment } from '../../../src/testing/index.js'
@@ -20,10 +21,11 @@ interface Scene {
   readonly by?: 'call' | 'sweep' | 'settle' | 'lookup'
   readonly way?: Way
   /**
-   * What was there: a claim whose owner is gone, or an outcome, of another process or of this one; or a connection that
-   * was given up while it was silent. Default nothing.
+   * What was there: a claim whose owner is gone, or an outcome, of another process or of this one; a connection that
+   * was given up while it was silent; or another transaction at work under the key, which ends in a rollback once the
+   * fault has struck. Default nothing.
    */
-  readonly after?: 'a dead owner' | 'an outcome' | 'its own outcome' | 'a silent connection'
+  readonly after?: 'a dead owner' | 'an outcome' | 'its own outcome' | 'a silent connection' | 'a key in use'
   /** On a connection that is new. Default false. */
   readonly fresh?: boolean
 }
@@ -33,6 +35,7 @@ const scenes: readonly Scene[] = [
   { statement: 'BEGIN', operation: 'book', fresh: true },
   { statement: 'claim alone', operation: 'book', fresh: true },
   { statement: 'BEGIN with claim', operation: 'book' },
+  { statement: 'who blocks', operation: 'book', after: 'a key in use' },
   { statement: 'body', operation: 'book' },
   { statement: 'outcome with COMMIT', operation: 'book' },
   { statement: 'outcome with COMMIT', operation: 'book', way: 'throws-final' },
@@ -113,6 +116,16 @@ async function leaveSilent(lane: CutLane, tried: Tried): Promise<void> {
   expect(hole.fired).toHaveLength(1)
 }
 
+/** Claims the key in a transaction that stays open. */
+async function holdKey(tried: Tried): Promise<pg.Client> {
+  if (!('postgres' in store.address)) throw new Error('only PostgreSQL has a wire')
+  const client = new pg.Client({ connectionString: store.address.postgres })
+  await client.connect()
+  await client.query('begin')
+  await client.query('insert into reprise_marker (id, claimed_at_ms) values ($1, 0)', [recordName(tried)])
+  return client
+}
+
 const leaseIsOver = async (tried: Tried): Promise<boolean> => {
   const { record, nowMs } = await store.db.records.read(recordName(tried), { deadline: within(60_000) })
   return nowMs > (record?.dueAtMs ?? 0) + marginMs
@@ -132,7 +145,10 @@ function actor(lane: CutLane, { scene, action }: Cell, tried: Tried) {
   const { suffix } = tried
   const placeholders = ['$1', '$2', '$3'] as const
   const way = scene.way ?? 'plain'
-  const defined = define(lane.db, { sink: stage.sink.url, leaseMs, suffix, placeholders, way, patienceMs })
+  // Who holds a key is asked half-way through the wait for it.
+  const lockWaitMs = scene.after === 'a key in use' ? 1_000 : undefined
+  const shared = { sink: stage.sink.url, leaseMs, suffix, placeholders, way, patienceMs }
+  const defined = define(lane.db, lockWaitMs === undefined ? shared : { ...shared, lockWaitMs })
   const { [tried.operation]: operation } = defined
   const work = async ({ intent, key }: Order): Promise<Said> => {
     if (scene.by === 'sweep') {
@@ -192,8 +208,14 @@ async function runOnce(lane: CutLane, cell: Cell): Promise<Ran & { readonly stru
   if (scene.after === 'a silent connection') await leaveSilent(lane, tried)
   const { statement } = scene
   const armed = lane.proxy.arm({ statement: statement === 'opening' ? 'startup' : isKind(statement), at, action })
+  const holder = scene.after === 'a key in use' ? await holdKey(tried) : undefined
   const beganMs = performance.now()
-  const { said, result } = await work(tried)
+  const working = work(tried)
+  if (holder !== undefined) {
+    await until(() => armed.fired.length > 0, 'the fault strikes', 15_000).catch(() => undefined)
+    await holder.end()
+  }
+  const { said, result } = await working
   // Nobody hangs: not longer than the call may take, and a lease on top of it.
   expect(performance.now() - beganMs, name).toBeLessThan(60_000)
   // After the whole answer has been passed on, the caller may be told before the fault strikes.
@@ -273,8 +295,7 @@ describe('a statement of a runner', () => {
     const sent = new Set(lanes.flatMap(({ proxy }) => proxy.statements))
     const unlisted = [...sent].filter((text) => kindsOf(text).length !== 1)
     expect(unlisted.slice(0, 3)).toEqual([])
-    // Who stands in the way is asked for a report alone, and only where somebody does.
-    const cut: readonly string[] = ['who blocks', ...scenes.map(({ statement }) => statement)]
+    const cut: readonly string[] = scenes.map(({ statement }) => statement)
     expect(statementKinds.filter((kind) => !cut.includes(kind))).toEqual([])
     keepTable(
       'cuts',

@@ -77,6 +77,22 @@ describe('reads that come while others are out', () => {
     expect((await Promise.all(knowing)).map(({ record }) => record?.token)).toEqual(['one', 'one', undefined])
   })
 
+  it('are answered by no joint statement that was out when they came', async () => {
+    const names = ['late together', 'late as well'] as const
+    const { out, letReturn } = await twoOut()
+    const joint = proxy.arm({ statement: isJoint, at: 'before-answer', action: 'delay', delayMs: 1_000 })
+    const early = names.map((name) => read(name))
+    await letReturn()
+    await Promise.all(out)
+    await until('the joint statement has looked', () => joint.fired.length === 1)
+    // It has found nothing. Now both are written, and those who know of that come: one goes alone, others together.
+    for (const name of names) await world.db.records.insert(id(name), draft, limits())
+    const knowing = [...names, ...names].map((name) => read(name))
+    await held.advance(1_000)
+    expect((await Promise.all(knowing)).map(({ record }) => record?.token)).toEqual(['one', 'one', 'one', 'one'])
+    for (const { record } of await Promise.all(early)) expect(record).toBeUndefined()
+  })
+
   it('do not wait for a connection that has fallen silent', async () => {
     const { out, sent, letReturn } = await twoOut()
     // Nothing returns, and they are read all the same.
