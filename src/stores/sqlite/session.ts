@@ -26,7 +26,7 @@ import {
   whileBusy,
 } from '../sql/index.js'
 import type { Sharing, Taken } from './connection/connections.js'
-import { isBusy, isOpen, isStillOpen, type SqliteHandle, signsOf } from './connection/driver.js'
+import { isBusy, isOpen, isStillOpen, type SqliteHandle, signsOf, wasBusy } from './connection/driver.js'
 import type { NotShared } from './connection/not-shared.js'
 import { endedElsewhere, leftBehind, type PartHolder, type SharedCommit } from './connection/shared-commit.js'
 import { type Bind, type SqliteTransaction, sqliteHandle } from './handle.js'
@@ -259,6 +259,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>>, 
   }
 
   #isClean(): boolean {
+    if (wasBusy(this.#handle)) return false
     try {
       if (!isOpen(this.#handle)) return true
       this.#handle.exec('ROLLBACK')

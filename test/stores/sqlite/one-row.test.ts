@@ -142,6 +142,16 @@ it('a connection whose read met a lock is not read on again: libsql would leave 
   expect(reader.prepare('SELECT v FROM t').raw(true).get([])).toEqual([1])
   expect(() => other.exec('BEGIN EXCLUSIVE')).toThrow(expect.objectContaining({ code: 'SQLITE_BUSY' }))
   expect(busy.all(['a'])).toEqual([[1]])
+  // Nor does a transaction around it help, which was rolled back.
+  other.exec('BEGIN EXCLUSIVE')
+  reader.exec('BEGIN')
+  expect(() => busy.all(['a'])).toThrow(expect.objectContaining({ code: 'SQLITE_BUSY' }))
+  reader.exec('ROLLBACK')
+  other.exec('COMMIT')
+  reader.exec('BEGIN')
+  expect(reader.prepare('SELECT v FROM t').raw(true).all([])).toEqual([[1]])
+  reader.exec('COMMIT')
+  expect(() => other.exec('BEGIN EXCLUSIVE')).toThrow(expect.objectContaining({ code: 'SQLITE_BUSY' }))
 
   const { db, failing, closed, askedOn } = await noted()
   await db.records.insert(id('a'), draft, limits())
@@ -153,5 +163,30 @@ it('a connection whose read met a lock is not read on again: libsql would leave 
   expect((await waiting).record).toMatchObject({ token: 'one' })
   expect(new Set(askedOn).size).toBe(askedOn.length)
   expect(closed).toEqual(askedOn.slice(0, -1))
+  await db.close()
+})
+
+it('so is one on which a statement of a body met a lock, whatever the body makes of that', async () => {
+  const { db, failing, closed, askedOn } = await noted()
+  // A read of the body's own, which is noted like those of records.
+  const text = 'SELECT a.id FROM reprise_marker a LEFT JOIN reprise_marker b ON b.id = a.id'
+  const read = (deaf: boolean) =>
+    db.transact(
+      async (tx) => {
+        if (tx.attempt === 3) delete failing.with
+        const reading = () => tx.query(text)
+        return deaf ? tx.savepoint(reading).catch(() => 'let go') : reading()
+      },
+      { readOnly: true },
+    )
+  await read(false)
+  expect(closed).toEqual([])
+  failing.with = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
+  expect(await read(true)).toBe('let go')
+  expect(closed).toEqual([askedOn.at(-1)])
+  expect(await read(false)).toMatchObject({ rows: [] })
+  expect(askedOn).toHaveLength(5)
+  // Each attempt that met the lock closed its connection; the last one is kept.
+  expect(closed).toEqual([...new Set(askedOn)].slice(0, -1))
   await db.close()
 })

@@ -4,7 +4,7 @@
 import type { HandleLife, SynchronousSavepointSteps } from '../../../atomicity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
 import type { InnerStatement, InnerTransactions, SavepointTurns } from '../../sql/index.js'
-import { isStillOpen, type SqliteHandle, type SqliteHandleStatement, signsOf } from '../connection/driver.js'
+import { isStillOpen, noteBusy, type SqliteHandle, type SqliteHandleStatement, signsOf } from '../connection/driver.js'
 import { innerStatementOf, refuseInside, refuseUnpreparable } from './refusals.js'
 import { type Act, clientStatement, type SqliteClientStatement } from './statement.js'
 
@@ -185,6 +185,7 @@ export function actOn({ handle, life, turns, inner, readOnly }: Acting, by?: obj
     try {
       return work()
     } catch (error) {
+      noteBusy(handle, error)
       const shown = readOnly ? readOnlyError(error) : error
       // Some errors end the transaction on their own (disk full, I/O, OR ROLLBACK); what came after would commit by
       // itself.

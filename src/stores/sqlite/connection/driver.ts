@@ -114,6 +114,21 @@ export function isBusy(error: unknown): boolean {
   return isBusySign(signsOf(error)[0])
 }
 
+const busyOn = new WeakSet<SqliteHandle>()
+
+/**
+ * Notes that a statement on the connection could not have its lock: it is closed when it is given back. In libsql such a
+ * statement counts as one that reads until it is collected, and a transaction after it would leave its snapshot open.
+ */
+export function noteBusy(handle: SqliteHandle, error: unknown): void {
+  if (isBusy(error)) busyOn.add(handle)
+}
+
+/** Whether a statement on the connection could not have its lock. */
+export function wasBusy(handle: SqliteHandle): boolean {
+  return busyOn.has(handle)
+}
+
 /** Whether a transaction is open on the connection. */
 export function isOpen(handle: SqliteHandle): boolean {
   const told = handle.inTransaction ?? handle.isTransaction
