@@ -86,6 +86,8 @@ const mostClaimRounds = 4
  * Makes attempt number `number`, as a layer to what its body calls. Never throws. In one function: a promise for each
  * part would be a good share of what a transaction costs beside its statements. An engine may answer a step at once;
  * then there is nothing to wait for.
+ *
+ * @param mayHold Whether the body may begin before BEGIN was answered.
  */
 export async function attemptOnce<Handle extends TransactionControls, Result>(
   engine: Engine<Handle>,
@@ -93,6 +95,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
   body: TransactionBody<Handle, Result>,
   number: number,
   layer: OpenLayer,
+  mayHold: boolean,
 ): Promise<AttemptEnd<Result>> {
   const { readOnly, signal, connectionWaitMs, lockWaitMs, bodyLimitMs, reserveMs, clock } = settings
   const keyed = settings.keyed as KeyedCall<Result> | undefined
@@ -124,7 +127,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
 
     progress.phase = 'connecting'
     if (signal?.aborted) throw signal.reason
-    const begin = beginSettings(settings, limits)
+    const begin = beginSettings(settings, limits, mayHold)
     const begun = session.begin(begin, controls)
     let handle: Handle
     if (isPromiseLike(begun)) {
@@ -225,7 +228,11 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
   }
 }
 
-function beginSettings(call: CallSettings, limits: StepLimits): BeginSettings & { readonly answerMs: number } {
+function beginSettings(
+  call: CallSettings,
+  limits: StepLimits,
+  mayBeHeld: boolean,
+): BeginSettings & { readonly answerMs: number } {
   const { keyed, isolation, readOnly, lockWaitMs, connectionWaitMs, attempts, claimBlockers: blockers } = call
   // Without the reserve: a server that hears nothing more of us ends the transaction while there is still time to see
   // that it did.
@@ -238,7 +245,7 @@ function beginSettings(call: CallSettings, limits: StepLimits): BeginSettings & 
   }
   const traced = keyed === undefined
   // A body that must not run twice is not begun on a connection of which nobody knows whether it is still there.
-  const mayHold = traced && attempts > 1 ? limits : undefined
+  const mayHold = traced && mayBeHeld && attempts > 1 ? limits : undefined
   const answerMs = Math.max(connectionWaitMs, idleMs / 3)
   return { isolation, readOnly, idleMs, lockWaitMs: Math.min(lockWaitMs, idleMs), traced, answerMs, mayHold, claim }
 }

@@ -72,7 +72,9 @@ export async function runTransaction<Handle extends TransactionControls, Result>
   const failures: FailedTransaction[] = []
   let unreachedAttempts = 0
   for (let number = 1; ; number++) {
-    const end = await attemptOnce(engine, settings, body, number, layer)
+    // Once the store could not be reached, no body begins before BEGIN was answered: else one would begin, uncounted, on
+    // every connection that is dead.
+    const end = await attemptOnce(engine, settings, body, number, layer, unreachedAttempts === 0)
     if (end.committed) {
       if (settings.budget !== undefined && !settings.budget.full) creditBudget(engine.name, settings, number > 1)
       if (end.afterCommit.length > 0) await runAfterCommit(engine.name, settings, end.afterCommit)

@@ -7,6 +7,7 @@ import pg from 'pg'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { mintKey, scope } from '../../../src/identity/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
+import { gate } from '../../../src/testing/conformance/gate.js'
 import { codeOf, postgresWorld, until, type World } from './world.js'
 
 let world: World
@@ -239,6 +240,42 @@ describe('a server', () => {
     expect(attempts).toEqual([1, 2])
     expect((await items()).filter((id) => id === 'ended')).toHaveLength(1)
   })
+})
+
+it('begins its body once in vain at most, however many connections are dead', async () => {
+  const pool = new pg.Pool({ connectionString: world.url, max: 6, idleTimeoutMillis: 0 })
+  pool.on('error', () => undefined)
+  opened.push(pool)
+  const db = postgres({ pool, name: 'held', deadline: '60s', connectionWait: '30s' })
+  // All of them known, so that BEGIN would be held back on each.
+  for (let round = 0; round < 2; round++) {
+    const all = gate(6)
+    await Promise.all(Array.from({ length: 6 }, () => db.transact((tx) => tx.query('select 1').then(() => all.arrive()))))
+  }
+  expect(pool.idleCount).toBe(6)
+  // As where a machine in between forgot them: nobody is told, and what is sent is answered by a reset.
+  let dead = 0
+  const clients = await Promise.all(Array.from({ length: 6 }, () => pool.connect()))
+  for (const client of clients as (pg.PoolClient & { connection: { stream: Socket } })[]) {
+    const { stream } = client.connection
+    stream.write = () => {
+      dead += 1
+      stream.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
+      return false
+    }
+    client.release()
+  }
+  const attempts: number[] = []
+  await db.transact(
+    async (tx) => {
+      attempts.push(tx.attempt)
+      await tx.query(...insert('dead'))
+    },
+    { attempts: 2 },
+  )
+  expect(dead).toBe(6)
+  expect(attempts).toEqual([1, 7])
+  expect((await items()).filter((id) => id === 'dead')).toHaveLength(1)
 })
 
 describe('a tracer around the client', () => {
