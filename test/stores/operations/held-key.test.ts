@@ -1,13 +1,13 @@
-// What the refusal of a key says about its holder, where that is another process: two domains, with nothing in common
-// but the store.
+// What a caller is told while another process works under its key: since when, and what it waited for when its time is
+// over. Two processes are two domains, with nothing in common but the store.
 
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { atomicRoute, leasedRoute, type Route, reply } from '../../../src/http/core/index.js'
 import { hold } from '../../../src/idempotency/index.js'
-import { mintKey } from '../../../src/identity/index.js'
+import { type Key, mintKey, scope } from '../../../src/identity/index.js'
 import { systemClock } from '../../../src/kernel/index.js'
-import { type PostgresDomain, postgres } from '../../../src/stores/postgres/index.js'
+import { type PostgresDomain, type PostgresOptions, postgres } from '../../../src/stores/postgres/index.js'
 import { gate } from '../../../src/testing/conformance/gate.js'
 import { type Native, send, usual } from '../../http/route-world.js'
 import { createDatabase } from '../../servers/fresh-database.js'
@@ -25,10 +25,10 @@ beforeAll(async () => {
   })
 })
 
-function domain(): PostgresDomain<pg.Pool> {
+function domain(more: Partial<PostgresOptions<pg.Pool, pg.Pool>> = {}): PostgresDomain<pg.Pool> {
   const pool = new pg.Pool({ connectionString: url, max: 4 })
   pools.push(pool)
-  return postgres({ name: 'shop', pool })
+  return postgres({ name: 'shop', pool, ...more })
 }
 
 /** Sends a request to each of two routes while the handler of the first is at work. */
@@ -117,4 +117,34 @@ it('SQLite cannot tell who has its lock, nor since when, and nothing is made up'
   const [answer = { text: '{}' }] = refused
   expect(answer).toMatchObject({ status: 503, problem: 'store-unavailable' })
   expect(problemIn(answer)).not.toHaveProperty('heldSinceMs')
+})
+
+it('whose deadline ends meanwhile is told that it waited for the key, and never that it was in its body', async () => {
+  const works = gate(2)
+  let bodies = 0
+  const charge = (work: () => Promise<void>) =>
+    domain({ lockWait: '20s' }).operation('charge', {
+      scope: () => scope('shop'),
+      key: (input: { readonly key: Key }) => input.key,
+      window: '1h',
+      duplicates: 'wait',
+      run: async () => {
+        bodies += 1
+        await work()
+        return 'charged'
+      },
+    })
+  const key = mintKey()
+  const first = charge(() => works.arrive())({ key })
+  await works.waiting(1)
+  const other = charge(async () => undefined)
+  const told = await other({ key }, { deadline: '700ms' }).then(
+    () => ({ code: 'none' }),
+    (error: { readonly code: string; readonly details?: { readonly phase?: string } }) => error,
+  )
+  works.open()
+  expect(await first).toBe('charged')
+  expect(bodies).toBe(1)
+  expect(['DEADLINE_EXCEEDED', 'OPERATION_IN_FLIGHT']).toContain(told.code)
+  if (told.code === 'DEADLINE_EXCEEDED') expect(told).toMatchObject({ details: { phase: 'waiting for its key' } })
 })
