@@ -17,6 +17,7 @@ import {
   type Clock,
   type Deadline,
   demandKnown,
+  durationMs,
   encodeTuple,
   maxDurationMs,
   parseDigest,
@@ -26,7 +27,7 @@ import {
 import type { CallOptions } from './definition.js'
 import { mismatch } from './errors.js'
 import type { Ending } from './outcome.js'
-import { type OperationSettings, optionMs } from './settings.js'
+import type { OperationSettings } from './settings.js'
 
 /** The identity of one call. It never changes, whatever the body or the caller does to the input. */
 export interface CallIdentity<Input> extends BoundContent {
@@ -110,7 +111,7 @@ export function callDeadline(options: CallOptions, usualMs: number, mostMs: numb
   }
   // Routes give a number of ms, which needs no parsing.
   const plain = typeof deadline === 'number' && deadline >= 0 && deadline <= maxDurationMs
-  const givenMs = deadline === undefined ? usualMs : plain ? deadline : optionMs('deadline', deadline, 0)
+  const givenMs = deadline === undefined ? usualMs : plain ? deadline : durationMs(deadline, { option: 'deadline' })
   const lastMs = clock.monotonicMs() + Math.min(givenMs, mostMs)
   const around = currentDeadline()
   return around !== undefined && around.expiresAtMs < lastMs ? around : { expiresAtMs: lastMs }

@@ -3,7 +3,7 @@
 
 import type { RecordMode } from '../atomicity/index.js'
 import { checkFieldRule, keyWindow } from '../identity/index.js'
-import { type Duration, defined, demandWhole, durationMs, isRepriseError, RepriseError } from '../kernel/index.js'
+import { defined, demandWhole, durationMs, isRepriseError, RepriseError } from '../kernel/index.js'
 import { type ForeignLayer, layersWith } from '../retry/index.js'
 import type { OperationAnswers, OperationOptions, Reversibility } from './definition.js'
 import type { OperationDomain } from './domain.js'
@@ -136,20 +136,6 @@ export function invalidOption(option: string, message: string, cause?: unknown):
   })
 }
 
-/** A duration of a definition. Refuses with DURATION_INVALID, `details.option` saying which. */
-export function optionMs(option: string, duration: Duration, minMs: number): number {
-  try {
-    return durationMs(duration, { minMs })
-  } catch (cause) {
-    const why = isRepriseError(cause) ? cause.message : 'It is not a duration.'
-    const reason = isRepriseError(cause) ? { reason: String(cause.details['reason']) } : {}
-    throw new RepriseError('DURATION_INVALID', `The option ${option} is not valid. ${why}`, {
-      cause,
-      details: { option, ...reason },
-    })
-  }
-}
-
 function checkFunctions(options: OperationOptions<never, unknown> & { readonly run: unknown }): void {
   const { key, run, content, terminal } = options as unknown as Record<string, unknown>
   if (typeof key !== 'function') throw invalidOption('key', 'It is a function from an input to its key.')
@@ -177,9 +163,9 @@ function checkFields({ fields, content }: OperationOptions<never, unknown>): voi
 }
 
 function timesOf(options: OperationOptions<never, unknown>, leaseMs: number | undefined) {
-  const windowMs = optionMs('window', options.window, 1)
+  const windowMs = durationMs(options.window, { minMs: 1, option: 'window' })
   const declared = options.retryHorizon
-  const horizonMs = declared === undefined ? windowMs : optionMs('retryHorizon', declared, 0)
+  const horizonMs = declared === undefined ? windowMs : durationMs(declared, { option: 'retryHorizon' })
   const { retryHorizonMs } = keyWindow({ window: windowMs, retryHorizon: horizonMs })
   if (leaseMs !== undefined && windowMs < leaseMs) {
     throw new RepriseError(
@@ -188,14 +174,15 @@ function timesOf(options: OperationOptions<never, unknown>, leaseMs: number | un
       { details: { windowMs, leaseMs } },
     )
   }
-  const oldestKeyMs = options.oldestKey === undefined ? undefined : optionMs('oldestKey', options.oldestKey, 1)
+  const oldestKeyMs =
+    options.oldestKey === undefined ? undefined : durationMs(options.oldestKey, { minMs: 1, option: 'oldestKey' })
   if (oldestKeyMs !== undefined && oldestKeyMs > windowMs) {
     throw invalidOption(
       'oldestKey',
       'A key that is accepted for longer than its outcome is remembered would be carried out anew.',
     )
   }
-  const waitMs = options.wait === undefined ? usual.waitMs : optionMs('wait', options.wait, 0)
+  const waitMs = options.wait === undefined ? usual.waitMs : durationMs(options.wait, { option: 'wait' })
   return { windowMs, retryHorizonMs, horizonDeclared: declared !== undefined, oldestKeyMs, waitMs }
 }
 

@@ -35,8 +35,8 @@ export interface KeyWindow {
  * ```
  */
 export function keyWindow(options: KeyWindowOptions): KeyWindow {
-  const windowMs = durationMs(options.window, { minMs: 1 })
-  const retryHorizonMs = durationMs(options.retryHorizon)
+  const windowMs = durationMs(options.window, { minMs: 1, option: 'window' })
+  const retryHorizonMs = durationMs(options.retryHorizon, { option: 'retryHorizon' })
   if (windowMs < retryHorizonMs) {
     throw new RepriseError(
       'WINDOW_SHORTER_THAN_HORIZON',

@@ -5,7 +5,8 @@ import { manualClock } from './../testing/index.js'
 import { fullJitter } from './backoff.js'
 import { repeatable } from './guard.js'
 import { policyFrom, retry, retryPolicy } from './policy.js'
-import { consecutiveBreaker } from './target/breaker.js'
+import { consecutiveBreaker, windowBreaker } from './target/breaker.js'
+import { ratioBudget } from './target/budget.js'
 
 describe('a policy', () => {
   it.each([{ attempts: 0 }, { attempts: 21 }, { attempts: 1.5 }])('refuses %j', (options) => {
@@ -17,8 +18,19 @@ describe('a policy', () => {
   })
 
   it('refuses bad durations when it is made', () => {
-    for (const options of [{ deadline: -1 }, { attemptTimeout: Number.NaN }, { maxRetryAfter: 'soon' as never }]) {
-      expect(() => retryPolicy(options)).toThrow(expect.objectContaining({ code: 'DURATION_INVALID' }))
+    const wrong = [
+      ['deadline', { deadline: -1 }],
+      ['attemptTimeout', { attemptTimeout: Number.NaN }],
+      ['maxRetryAfter', { maxRetryAfter: 'soon' as never }],
+      ['minimumRemainder', { minimumRemainder: 0 }],
+      ['hedge.after', { hedge: { after: '20 ms' as never } }],
+    ] as const
+    for (const [option, options] of wrong) {
+      const named = { code: 'DURATION_INVALID', message: expect.stringContaining(`The option ${option} is not valid.`) }
+      expect(() => retryPolicy(options)).toThrow(expect.objectContaining(named))
+    }
+    for (const breaker of [() => windowBreaker({ window: 'long' as never }), () => ratioBudget({ window: -1 })]) {
+      expect(breaker).toThrow('The option window is not valid.')
     }
   })
 

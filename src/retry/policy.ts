@@ -85,8 +85,10 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
     throw new RepriseError('POLICY_INVALID', 'layer is inherit or own.', { details: { path: 'layer' } })
   }
   if (hedge !== undefined) demandOnly(hedge, 'hedge', 'after')
-  const ms = (duration: Duration | undefined): number | undefined =>
-    duration === undefined ? undefined : durationMs(duration, { minMs: 1 })
+  const ms = (option: 'minimumRemainder' | 'deadline' | 'attemptTimeout'): number | undefined => {
+    const { [option]: duration } = options
+    return duration === undefined ? undefined : durationMs(duration, { minMs: 1, option })
+  }
   const budget = options.budget === false ? undefined : (options.budget ?? tokenBudget())
   const settings: PolicySettings = {
     name,
@@ -95,13 +97,13 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
       attempts,
       backoff: options.backoff ?? fullJitter(),
       budget,
-      maxRetryAfterMs: durationMs(maxRetryAfter),
-      minimumRemainderMs: ms(options.minimumRemainder) ?? 1,
+      maxRetryAfterMs: durationMs(maxRetryAfter, { option: 'maxRetryAfter' }),
+      minimumRemainderMs: ms('minimumRemainder') ?? 1,
     },
     breaker: options.breaker,
-    deadlineMs: ms(options.deadline),
-    attemptTimeoutMs: ms(options.attemptTimeout),
-    hedgeAfterMs: hedge && durationMs(hedge.after, { minMs: 1 }),
+    deadlineMs: ms('deadline'),
+    attemptTimeoutMs: ms('attemptTimeout'),
+    hedgeAfterMs: hedge && durationMs(hedge.after, { minMs: 1, option: 'hedge.after' }),
     classify: classifierOf(options),
     layer,
     own: layersWith(attempts, foreignLayers),
@@ -232,7 +234,9 @@ function deadlineOf(
 ): Deadline | undefined {
   const own = deadlineMs === undefined ? undefined : { expiresAtMs: clock.monotonicMs() + deadlineMs }
   const called =
-    given === undefined || typeof given === 'object' ? given : { expiresAtMs: clock.monotonicMs() + durationMs(given) }
+    given === undefined || typeof given === 'object'
+      ? given
+      : { expiresAtMs: clock.monotonicMs() + durationMs(given, { option: 'deadline' }) }
   const earliest = earlier(earlier(own, called), ambient)
   // A point that never comes is no deadline, and no timer can be set for it.
   return earliest?.expiresAtMs === Number.POSITIVE_INFINITY ? undefined : earliest

@@ -34,7 +34,11 @@ function domain(defaults: object = {}) {
   return { db, run, pay, charge, bodies: () => bodies }
 }
 
-const refusal = (option: string) => ({ code: 'DURATION_INVALID', details: { option } })
+const refusal = (option: string) => ({
+  code: 'DURATION_INVALID',
+  message: expect.stringMatching(new RegExp(`^The option ${option} is not valid\\. A duration must .*'1\\.5s'\\.$`)),
+  details: expect.objectContaining({ option }),
+})
 
 describe.each(none)('a limit that is %s', (_, value) => {
   it('is refused by a transaction', async () => {

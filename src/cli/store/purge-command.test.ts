@@ -98,8 +98,11 @@ describe('purge', () => {
 
   it.each([
     [['--batch', '0'], 'The option batch must be a whole number from 1 to 10000. [ARGUMENT_INVALID]'],
-    [['--pause', 'soon'], /^reprise: A duration must .* \[DURATION_INVALID\]\n/],
-    [['--unknown-after', '-1h'], /^reprise: A duration must .* \[DURATION_INVALID\]\n/],
+    [['--pause', 'soon'], /^reprise: The option pause is not valid. A duration must .* \[DURATION_INVALID\]\n/],
+    [
+      ['--unknown-after', '-1h'],
+      /^reprise: The option unknown-after is not valid. A duration must .* \[DURATION_INVALID\]\n/,
+    ],
   ])('refuses %j', (words, message) =>
     withStoreWorld(async ({ run }) => {
       const { out, err, code } = await run(['purge', ...words])

@@ -50,7 +50,7 @@ async function runPurge(given: GivenOptions, io: Io): Promise<void> {
   const duration = (name: string): Duration | undefined => given.text(name) as Duration | undefined
   const unknownAfter = duration('unknown-after')
   if (unknownAfter !== undefined) {
-    durationMs(unknownAfter)
+    durationMs(unknownAfter, { option: 'unknown-after' })
     io.complain(
       'warning: --unknown-after drops outcomes that nobody has found out about; a repeat of such a key is carried out anew\n',
     )

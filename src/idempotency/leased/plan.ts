@@ -1,7 +1,7 @@
 // A leased operation as its runner needs it: every default filled in, and refused here where it could not be safe.
 
 import type { RecordStore } from '../../atomicity/index.js'
-import { type Duration, RepriseError } from '../../kernel/index.js'
+import { type Duration, durationMs, RepriseError } from '../../kernel/index.js'
 import { areForeignLayers, type Classifier, defaultClassifier, type ForeignLayer, firstOf } from '../../retry/index.js'
 import type { OperationAnswers, OperationOptions } from '../definition.js'
 import { type OperationDomain, operationDomain } from '../domain.js'
@@ -13,7 +13,6 @@ import {
   invalidOption,
   type OperationSettings,
   operationSettings,
-  optionMs,
   placementOf,
 } from '../settings.js'
 import type { Lease } from './lease.js'
@@ -126,7 +125,7 @@ export function planOf<Input, Result, Code extends string>(
   options: LeasedOptions<Input, Result, Code>,
 ): Plan {
   checkDefinition(name, options)
-  const leaseMs = optionMs('lease', options.lease, leastLeaseMs)
+  const leaseMs = durationMs(options.lease, { minMs: leastLeaseMs, option: 'lease' })
   const settings = operationSettings(name, options, { mode: 'leased', names: optionNames, leaseMs })
   const { store, classify, keepInput = false, deadline, foreignLayers = [] } = options
   const named = typeof store?.name === 'string' && typeof store.manifest?.engine === 'string'
@@ -139,8 +138,8 @@ export function planOf<Input, Result, Code extends string>(
     throw invalidOption('foreignLayers', 'It lists layers, each with a name and its attempts, from 1 to 100.')
   }
   const domain = operationDomain(store)
-  const marginMs = optionMs('margin', options.margin ?? Math.max(leastMarginMs, leaseMs / 10), 0)
-  const leftForCallMs = optionMs('leftForCall', options.leftForCall ?? leaseMs / 2, 0)
+  const marginMs = durationMs(options.margin ?? Math.max(leastMarginMs, leaseMs / 10), { option: 'margin' })
+  const leftForCallMs = durationMs(options.leftForCall ?? leaseMs / 2, { option: 'leftForCall' })
   if (leftForCallMs > (leaseMs * 2) / 3) throw invalidOption('leftForCall', 'It is at most two thirds of the lease.')
   const { rule, ask } = recoverOf(options)
   if (rule.kind === 'rerun' && rule.windowMs < leaseMs + marginMs) {
@@ -156,8 +155,8 @@ export function planOf<Input, Result, Code extends string>(
     leaseMs,
     marginMs,
     leftForCallMs,
-    deadlineMs: deadline === undefined ? domain.deadlineMs : optionMs('deadline', deadline, 1),
-    lookAfterMs: optionMs('lookAfter', options.lookAfter ?? '30s', 0),
+    deadlineMs: deadline === undefined ? domain.deadlineMs : durationMs(deadline, { minMs: 1, option: 'deadline' }),
+    lookAfterMs: durationMs(options.lookAfter ?? '30s', { option: 'lookAfter' }),
     keepInput,
     recovery: rule,
     ask: ask as Plan['ask'],

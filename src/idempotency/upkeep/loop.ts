@@ -33,7 +33,7 @@ export async function inPasses(
   pass: () => Promise<boolean>,
   onError: (error: unknown) => void,
 ): Promise<LoopEnd> {
-  const pauseMs = every === undefined ? undefined : durationMs(every, { minMs: 1 })
+  const pauseMs = every === undefined ? undefined : durationMs(every, { minMs: 1, option: 'every' })
   let through = false
   while (signal?.aborted !== true) {
     try {

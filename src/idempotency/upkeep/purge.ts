@@ -86,16 +86,16 @@ export async function purge(options: PurgeOptions): Promise<PurgeReport> {
     throw new RepriseError('ARGUMENT_INVALID', 'A purge needs a store that keeps records.')
   const { clock, random } = timeAndChance(store.records, options)
   const limit = countOf('batch', options.batch ?? 500, 10_000)
-  const pauseMs = durationMs(options.pause ?? '50ms')
-  const markersAfterMs = msOf(options.markersAfter)
+  const pauseMs = durationMs(options.pause ?? '50ms', { option: 'pause' })
+  const markersAfterMs = msOf('markersAfter', options.markersAfter)
   if (markersAfterMs !== undefined) {
     demandMemory('markersAfter', markersAfterMs, timeOfRecords(store.records).deadlineMs)
   }
   const query = {
     limit,
     ...defined({
-      unknownAfterMs: msOf(options.unknownAfter),
-      auditAfterMs: msOf(options.auditAfter),
+      unknownAfterMs: msOf('unknownAfter', options.unknownAfter),
+      auditAfterMs: msOf('auditAfter', options.auditAfter),
       markersAfterMs,
     }),
   }
@@ -127,8 +127,8 @@ function mayHaveForgotten(counts: PurgeCounts, batch: number, cause: unknown): R
   return new RepriseError('UPKEEP_UNKNOWN', message, { cause, details: { ...counts } })
 }
 
-function msOf(duration: Duration | undefined): number | undefined {
-  return duration === undefined ? undefined : durationMs(duration)
+function msOf(option: string, duration: Duration | undefined): number | undefined {
+  return duration === undefined ? undefined : durationMs(duration, { option })
 }
 
 function sum(a: Purged, b: Purged): Purged {

@@ -147,13 +147,13 @@ async function eventOf(
   if (!isFound(settlement) || (settlement as Found).found === 'still-unknown') {
     throw new RepriseError('ARGUMENT_INVALID', 'A settlement is happened(…), failedFinally(…) or didNotHappen().')
   }
-  const marginMs = durationMs(margin ?? known?.plan?.marginMs ?? '5s')
+  const marginMs = durationMs(margin ?? known?.plan?.marginMs ?? '5s', { option: 'margin' })
   if (settlement.found === 'did-not-happen') return { kind: 'settle', marginMs, decision: { state: 'released' } }
   const returned = settlement.found === 'happened' ? settlement.value : settlement.failure
   const storage = known?.storage ?? plainStorage(returned)
   const ending = await encodeOutcome(storage, returned, { id, operation: known?.name ?? '' })
   const { state, codec, value } = ending
-  const rememberedMs = window === undefined ? ending.rememberedMs : durationMs(window)
+  const rememberedMs = window === undefined ? ending.rememberedMs : durationMs(window, { option: 'window' })
   return { kind: 'settle', marginMs, decision: { state, codec, value, rememberedMs } }
 }
 

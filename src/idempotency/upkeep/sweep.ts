@@ -101,10 +101,11 @@ export async function sweep(options: SweepOptions): Promise<SweepReport> {
   const batch = countOf('batch', options.batch ?? 100, 1_000)
   const concurrency = countOf('concurrency', options.concurrency ?? 8, 100)
   const margins = [...plans.values()].map(({ marginMs }) => marginMs)
-  const marginMs = options.margin === undefined ? Math.max(0, ...margins) : durationMs(options.margin)
-  const baseMs = durationMs(options.baseDelay ?? '30s', { minMs: 1 })
-  const capMs = durationMs(options.capDelay ?? '1h', { minMs: baseMs })
-  const limitMs = durationMs(options.limit ?? '30s', { minMs: 1 })
+  const marginMs =
+    options.margin === undefined ? Math.max(0, ...margins) : durationMs(options.margin, { option: 'margin' })
+  const baseMs = durationMs(options.baseDelay ?? '30s', { minMs: 1, option: 'baseDelay' })
+  const capMs = durationMs(options.capDelay ?? '1h', { minMs: baseMs, option: 'capDelay' })
+  const limitMs = durationMs(options.limit ?? '30s', { minMs: 1, option: 'limit' })
   const actor = options.actor ?? 'sweep'
   const look: Look = { plans, baseMs, capMs, limitMs, actor, clock, random }
   const query = { operations: [...plans.keys()], limit: batch, marginMs, baseMs, capMs }

@@ -102,6 +102,19 @@ describe('durationMs', () => {
     expect(details('1h')).toEqual({ reason: 'too-long', maxMs: 2000 })
   })
 
+  it('names the option that it is asked for, and shows two right ones where the form is wrong', () => {
+    const refused = (duration: unknown) => () => durationMs(duration as Duration, { minMs: 1, option: 'deadline' })
+    for (const wrong of ['10 sec', 'soon', null, -1, Number.NaN, '1.5', '0.5ms']) {
+      const details = expect.objectContaining({ option: 'deadline' })
+      const message = expect.stringMatching(
+        /^The option deadline is not valid\. A duration must .*\. Right are 1500 \(in ms\) and '1\.5s'\.$/,
+      )
+      expect(refused(wrong)).toThrow(expect.objectContaining({ code: 'DURATION_INVALID', message, details }))
+    }
+    const tooShort = 'The option deadline is not valid. A duration must be at least 1 ms here.'
+    expect(refused(0)).toThrow(expect.objectContaining({ message: tooShort }))
+  })
+
   it('names ten years as the limit where no other is given, also above it', () => {
     expect(() => durationMs('4000d')).toThrow('at most 315576000000 ms')
     expect(() => durationMs('4000d', { maxMs: Number.MAX_SAFE_INTEGER })).toThrow('at most 315576000000 ms')

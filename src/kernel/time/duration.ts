@@ -23,12 +23,14 @@ export type DurationRefusal =
   | 'too-short'
   | 'unknown-unit'
 
-/** Limits for {@link durationMs}, in milliseconds, both inclusive. */
+/** Limits for {@link durationMs}, in milliseconds, both inclusive, and what it is asked for. */
 export interface DurationLimits {
   /** The shortest length accepted, in ms. Default 0. */
   readonly minMs?: number
   /** The longest length accepted, in ms. Default and upper bound: {@link maxDurationMs}. */
   readonly maxMs?: number
+  /** The option that it was given as: a refusal names it, and has it as `details.option`. Default: none. */
+  readonly option?: string
 }
 
 /** Ten years of 365.25 days (3,652.5 d), in ms: a longer duration is a mistake of units rather than a wish. */
@@ -47,17 +49,17 @@ const decimalWithUnit = /^(-?)(\d+)(?:\.(\d+))?(\p{L}*)$/u
  * neither, or not between the limits; `details.reason` says why, as one of {@link DurationRefusal}.
  */
 export function durationMs(duration: Duration, limits: DurationLimits = {}): number {
-  const { minMs = 0, maxMs = maxDurationMs } = limits
+  const { minMs = 0, maxMs = maxDurationMs, option } = limits
   // Asked in this way round because NaN would make the comparisons below false, and so lift the limits silently.
   if (!(minMs >= 0 && minMs <= maxMs)) {
     throw new RepriseError('ARGUMENT_INVALID', 'The limits of a duration must satisfy 0 <= minMs <= maxMs.')
   }
   const longestMs = Math.min(maxMs, maxDurationMs)
-  const ms = typeof duration === 'number' ? duration : parseMs(duration)
-  if (!Number.isFinite(ms)) throw refusal('not-finite', 'be finite')
-  if (ms < 0) throw refusal('negative', 'not be negative')
-  if (ms < minMs) throw refusal('too-short', `be at least ${minMs} ms here`, { minMs })
-  if (ms > longestMs) throw refusal('too-long', `be at most ${longestMs} ms here`, { maxMs: longestMs })
+  const ms = typeof duration === 'number' ? duration : parseMs(duration, option)
+  if (!Number.isFinite(ms)) throw refusal(option, 'not-finite', 'be finite')
+  if (ms < 0) throw refusal(option, 'negative', 'not be negative')
+  if (ms < minMs) throw refusal(option, 'too-short', `be at least ${minMs} ms here`, { minMs })
+  if (ms > longestMs) throw refusal(option, 'too-long', `be at most ${longestMs} ms here`, { maxMs: longestMs })
   return ms === 0 ? 0 : ms // never -0
 }
 
@@ -74,28 +76,37 @@ export function formatDuration(ms: number): `${number}${DurationUnit}` {
   return `${whole}ms`
 }
 
-function parseMs(text: unknown): number {
+function parseMs(text: unknown, option: string | undefined): number {
   const match = typeof text === 'string' && text.length <= maxTextLength ? decimalWithUnit.exec(text) : null
-  if (match === null) throw refusal('not-a-duration', 'be a number of ms, or text of a decimal number and a unit')
+  if (match === null) {
+    throw refusal(option, 'not-a-duration', 'be a number of ms, or text of a decimal number and a unit')
+  }
   const [, sign, whole = '', fraction = '', unit = ''] = match
   if (sign === '-') return -1 // refused as any negative number is
-  if (!Object.hasOwn(unitMs, unit)) throw refusal('unknown-unit', 'end in one of the units ms, s, m, h, d')
+  if (!Object.hasOwn(unitMs, unit)) throw refusal(option, 'unknown-unit', 'end in one of the units ms, s, m, h, d')
   const scaled = BigInt(whole + fraction) * BigInt(unitMs[unit as DurationUnit])
   const divisor = 10n ** BigInt(fraction.length)
   // Rounded up, so that what lies just above the longest is seen to be too long.
   const ms = Number((scaled + divisor - 1n) / divisor)
-  if (ms <= maxDurationMs && scaled % divisor !== 0n) throw fractional()
+  if (ms <= maxDurationMs && scaled % divisor !== 0n) throw fractional(option)
   return ms
 }
 
-function fractional(): RepriseError {
-  return refusal('fraction', 'be a whole number of milliseconds where it is text')
+function fractional(option?: string): RepriseError {
+  return refusal(option, 'fraction', 'be a whole number of milliseconds where it is text')
 }
 
-function refusal(reason: DurationRefusal, demand: string, limits: Record<string, number> = {}): RepriseError {
+function refusal(
+  option: string | undefined,
+  reason: DurationRefusal,
+  demand: string,
+  limits: Record<string, number> = {},
+): RepriseError {
+  const which = option === undefined ? '' : `The option ${option} is not valid. `
   // Where a limit is passed, the form was right.
-  const such = Object.keys(limits).length > 0 ? '' : ", such as 1500 (in ms) or '1.5s'"
-  return new RepriseError('DURATION_INVALID', `A duration must ${demand}${such}.`, { details: { reason, ...limits } })
+  const right = Object.keys(limits).length > 0 ? '' : " Right are 1500 (in ms) and '1.5s'."
+  const details = { reason, ...limits, ...(option !== undefined && { option }) }
+  return new RepriseError('DURATION_INVALID', `${which}A duration must ${demand}.${right}`, { details })
 }
 
 /** A point in the monotonic time of this process. It means nothing to another process: send what remains instead. */

@@ -152,7 +152,7 @@ export function countBreaker(options?: CountBreakerOptions): Breaker {
 
 /** Opens when a share of the calls of a sliding window of time failed. Only a failure opens it. */
 export function windowBreaker({ window = '30s', ...options }: WindowBreakerOptions = {}): Breaker {
-  return built('window', { windowMs: durationMs(window), ...usual, ...options })
+  return built('window', { windowMs: durationMs(window, { option: 'window' }), ...usual, ...options })
 }
 
 const usual = { failureRatio: 0.5, minimumCalls: 10 }
@@ -162,7 +162,7 @@ interface Settings extends BreakerOptions {
 }
 
 function built(kind: BreakerData['kind'], { openFor = '10s', probes = 1, random, ...rest }: Settings): Breaker {
-  const backoff = typeof openFor === 'object' ? openFor : constantDelay(durationMs(openFor))
+  const backoff = typeof openFor === 'object' ? openFor : constantDelay(durationMs(openFor, { option: 'openFor' }))
   return breakerFrom({ ...rest, kind, openFor: backoff.data, probes } as BreakerData, random)
 }
 

@@ -159,7 +159,7 @@ function thousandths(value: number): number {
 export function ratioBudget(options: RatioBudgetOptions = {}): Budget {
   demandOnly(options, 'budget', 'ratio', 'window', 'refillPerSecond', 'floorPerSecond', 'initial')
   const { ratio = 0.1, window = '10s', refillPerSecond = 0.01, floorPerSecond = 0, initial = 1 } = options
-  const windowMs = durationMs(window)
+  const windowMs = durationMs(window, { option: 'window' })
   const data: RatioBudgetData = { kind: 'ratio', ratio, windowMs, refillPerSecond, floorPerSecond, initial }
   const most = 1000
   demandRanges('budget', data, {

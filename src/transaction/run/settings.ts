@@ -248,7 +248,7 @@ function keyOf(
   const id = storedKey(key.scope, key.key, pepper)
   const compared = content === 'none' ? undefined : (content as Content)
   if (window === undefined) return plainKey(id, { content: compared, pepper })
-  const rememberedMs = durationOf('window', window, 1)
+  const rememberedMs = durationMs(window, { minMs: 1, option: 'window' })
   demandMemory('window', rememberedMs, deadlineMs)
   return plainKey(id, { content: compared, rememberedMs, pepper })
 }
@@ -306,16 +306,7 @@ function limitMs(
   minMs: number,
 ): number {
   const duration = given === undefined ? otherwise : given
-  return duration === undefined ? usualMs[option] : durationOf(option, duration, minMs)
-}
-
-function durationOf(option: string, duration: Duration, minMs: number): number {
-  try {
-    return durationMs(duration, { minMs })
-  } catch (cause) {
-    const message = `The option ${option} is not a duration of at least ${minMs} ms.`
-    throw new RepriseError('DURATION_INVALID', message, { cause, details: { option } })
-  }
+  return duration === undefined ? usualMs[option] : durationMs(duration, { minMs, option })
 }
 
 /** The wait between attempts as it was given, or the default. Throws what `refuse` makes of what is no backoff. */

@@ -250,7 +250,9 @@ it('begins its body once in vain at most, however many connections are dead', as
   // All of them known, so that BEGIN would be held back on each.
   for (let round = 0; round < 2; round++) {
     const all = gate(6)
-    await Promise.all(Array.from({ length: 6 }, () => db.transact((tx) => tx.query('select 1').then(() => all.arrive()))))
+    await Promise.all(
+      Array.from({ length: 6 }, () => db.transact((tx) => tx.query('select 1').then(() => all.arrive()))),
+    )
   }
   expect(pool.idleCount).toBe(6)
   // As where a machine in between forgot them: nobody is told, and what is sent is answered by a reset.

@@ -117,8 +117,8 @@ export function routeSettings<Native, Input>(
     mostBodyBytes: whole('mostBodyBytes', options.mostBodyBytes ?? usual.mostBodyBytes, mostBytes),
     replayed: fieldsToReplay(options.replayHeaders ?? []),
     largestAnswer: whole('largestAnswer', options.largestAnswer ?? usual.largestAnswer, mostBytes),
-    deadlineMs: deadline === undefined ? undefined : durationMs(deadline, { minMs: 1 }),
-    wayBackMs: options.wayBack === undefined ? usual.wayBackMs : durationMs(options.wayBack),
+    deadlineMs: deadline === undefined ? undefined : durationMs(deadline, { minMs: 1, option: 'deadline' }),
+    wayBackMs: options.wayBack === undefined ? usual.wayBackMs : durationMs(options.wayBack, { option: 'wayBack' }),
   }
 }
 
