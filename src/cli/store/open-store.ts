@@ -98,7 +98,7 @@ async function openPostgres(url: string, names: Names): Promise<OpenStore> {
   const { postgres } = await import('../../stores/postgres/index.js')
   const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 10_000 })
   pool.on('error', () => undefined)
-  const db = postgres({ pool, name: 'command line', connectionWait: '10s', ...names })
+  const db = postgres({ pool, name: 'behind --url', connectionWait: '10s', ...names })
   const close = async (): Promise<void> => {
     await db.close()
     await pool.end()
@@ -124,6 +124,6 @@ async function openSqlite(file: string, names: Names, create: boolean): Promise<
     )
   })
   const { sqlite } = await import('../../stores/sqlite/index.js')
-  const db = sqlite({ file, name: 'command line', ...defined({ prefix: names.prefix, pepper: names.pepper }) })
+  const db = sqlite({ file, name: 'behind --url', ...defined({ prefix: names.prefix, pepper: names.pepper }) })
   return { store: db, close: () => db.close() }
 }

@@ -96,3 +96,13 @@ it('a wrong password fails, and is not shown', async () => {
   expect(err).toMatch(/^reprise: .+\n$/)
   expect(out + err).not.toContain('s3cret')
 })
+
+it('a server that is not up is named by its option, with what the driver said', async () => {
+  const { url } = await freshDatabase()
+  const nobody = new URL(url)
+  // Nobody may listen there.
+  nobody.port = '1'
+  const { out, err, code } = await run(nobody.href, ['inspect'])
+  expect([out, code]).toEqual(['', 1])
+  expect(err).toMatch(/^reprise: The store behind --url could not be reached: .*ECONNREFUSED.* \[STORE_UNREACHABLE\]\n$/)
+})
