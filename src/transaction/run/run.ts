@@ -72,8 +72,8 @@ export async function runTransaction<Handle extends TransactionControls, Result>
   const failures: FailedTransaction[] = []
   let unreachedAttempts = 0
   for (let number = 1; ; number++) {
-    // Once the store could not be reached, no body begins before BEGIN was answered: else one would begin, uncounted, on
-    // every connection that is dead.
+    // Once the store could not be reached, no body begins before BEGIN was answered: else one would begin, uncounted,
+    // on every connection that is dead.
     const end = await attemptOnce(engine, settings, body, number, layer, unreachedAttempts === 0)
     if (end.committed) {
       if (settings.budget !== undefined && !settings.budget.full) creditBudget(engine.name, settings, number > 1)

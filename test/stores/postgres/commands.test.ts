@@ -104,5 +104,7 @@ it('a server that is not up is named by its option, with what the driver said', 
   nobody.port = '1'
   const { out, err, code } = await run(nobody.href, ['inspect'])
   expect([out, code]).toEqual(['', 1])
-  expect(err).toMatch(/^reprise: The store behind --url could not be reached: .*ECONNREFUSED.* \[STORE_UNREACHABLE\]\n$/)
+  expect(err).toMatch(
+    /^reprise: The store behind --url could not be reached: .*ECONNREFUSED.* \[STORE_UNREACHABLE\]\n$/,
+  )
 })

@@ -117,8 +117,8 @@ export function isBusy(error: unknown): boolean {
 const busyOn = new WeakSet<SqliteHandle>()
 
 /**
- * Notes that a statement on the connection could not have its lock: it is closed when it is given back. In libsql such a
- * statement counts as one that reads until it is collected, and a transaction after it would leave its snapshot open.
+ * Notes that a statement on the connection could not have its lock: it is closed when it is given back. In libsql such
+ * a statement counts as one that reads until it is collected, and a transaction after it would leave its snapshot open.
  */
 export function noteBusy(handle: SqliteHandle, error: unknown): void {
   if (isBusy(error)) busyOn.add(handle)
