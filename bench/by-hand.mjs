@@ -1,9 +1,49 @@
 // What people write in place of an operation: the key, the effect and the outcome in one transaction, each statement
-// awaited. It forgets nothing, and does not know what to do about a lost COMMIT.
+// awaited. It forgets nothing, and does not know what to do about a lost COMMIT. And less than that: the effect alone, in
+// the driver's own transaction, which every bench compares with.
 
 import { response, text } from './operation-work.mjs'
 
-const insert = 'INSERT INTO entry (text) VALUES ($1)'
+/** The effect, by the placeholders of the engine. */
+export const insertEntry = {
+  postgres: 'INSERT INTO entry (text) VALUES ($1)',
+  sqlite: 'INSERT INTO entry (text) VALUES (?)',
+}
+
+/**
+ * The effect alone: three round trips of `pg`.
+ * @param {import('pg').Pool} pool
+ * @param {{ begin?: string, commit?: string, value?: string }} [sent] Texts in place of BEGIN and COMMIT, and of the row.
+ */
+export async function bareOnPostgres(pool, { begin = 'BEGIN', commit = 'COMMIT', value = text } = {}) {
+  const client = await pool.connect()
+  try {
+    await client.query(begin)
+    await client.query(insertEntry.postgres, [value])
+    await client.query(commit)
+  } catch (error) {
+    await client.query('ROLLBACK')
+    throw error
+  } finally {
+    client.release()
+  }
+}
+
+/**
+ * The effect alone.
+ * @param {import('libsql').Database} handle
+ * @param {{ run(text: string): unknown }} statement {@link insertEntry}, prepared.
+ */
+export function bareOnSqlite(handle, statement, value = text) {
+  handle.exec('BEGIN IMMEDIATE')
+  try {
+    statement.run(value)
+    handle.exec('COMMIT')
+  } catch (error) {
+    handle.exec('ROLLBACK')
+    throw error
+  }
+}
 
 /** @param {import('pg').Pool} pool */
 export async function prepareByHand(pool) {
@@ -28,7 +68,7 @@ export async function payByHand(pool, input, outcome = response) {
       if (rows[0].content !== JSON.stringify(input)) throw new Error('the key was used for another request')
       return JSON.parse(rows[0].outcome)
     }
-    await client.query(insert, [text])
+    await client.query(insertEntry.postgres, [text])
     await client.query('UPDATE seen SET outcome = $2 WHERE id = $1', [input.key, JSON.stringify(outcome)])
     await client.query('COMMIT')
     return outcome
@@ -59,7 +99,7 @@ export function byHandOnSqlite(handle) {
         await run('COMMIT')
         return JSON.parse(row.outcome)
       }
-      await run('INSERT INTO entry (text) VALUES (?)', text)
+      await run(insertEntry.sqlite, text)
       await run('UPDATE seen SET outcome = ? WHERE id = ?', JSON.stringify(response), input.key)
       await run('COMMIT')
     } catch (error) {

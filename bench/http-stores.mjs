@@ -51,9 +51,8 @@ async function memory() {
 async function sqlite({ folder }, way) {
   const { default: Database } = await import('libsql')
   const { sqlite: inSqlite } = await import('../dist/stores/sqlite/index.js')
-  const { byHandOnSqlite } = await import('./by-hand.mjs')
+  const { bareOnSqlite, byHandOnSqlite, insertEntry } = await import('./by-hand.mjs')
   const file = join(folder, `${way}-${process.pid}.db`)
-  const text = 'INSERT INTO entry (text) VALUES (?)'
   /** @type {InstanceType<typeof Database>[]} */
   const handles = []
   const open = () => {
@@ -68,21 +67,12 @@ async function sqlite({ folder }, way) {
   // As Reprise opens its own.
   handle.exec('PRAGMA journal_mode = WAL')
   handle.exec('PRAGMA synchronous = FULL')
-  const prepared = handle.prepare(text)
+  const prepared = handle.prepare(insertEntry.sqlite)
   return {
     kind: 'sqlite',
     db,
-    insert: (tx, value) => tx.query(text, [value]),
-    bare: (value) => {
-      handle.exec('BEGIN IMMEDIATE')
-      try {
-        prepared.run(value)
-        handle.exec('COMMIT')
-      } catch (error) {
-        handle.exec('ROLLBACK')
-        throw error
-      }
-    },
+    insert: (tx, value) => tx.query(insertEntry.sqlite, [value]),
+    bare: (value) => bareOnSqlite(handle, prepared, value),
     byHand: byHandOnSqlite(handle),
     effects: async () => handle.prepare('SELECT count(*) AS count FROM entry').get().count,
     backends: [],
@@ -102,28 +92,15 @@ async function sqlite({ folder }, way) {
 async function postgres({ url }) {
   const { default: pg } = await import('pg')
   const { postgres: inPostgres } = await import('../dist/stores/postgres/index.js')
-  const { payByHand } = await import('./by-hand.mjs')
+  const { bareOnPostgres, insertEntry, payByHand } = await import('./by-hand.mjs')
   const { backendsOf } = await import('./postgres-server.mjs')
   const pool = new pg.Pool({ connectionString: url, max: connections, min: connections, idleTimeoutMillis: 0 })
   const db = inPostgres({ pool, name: 'bench' })
-  const text = 'INSERT INTO entry (text) VALUES ($1)'
   return {
     kind: 'postgres',
     db,
-    insert: (tx, value) => tx.query(text, [value]),
-    bare: async (value) => {
-      const client = await pool.connect()
-      try {
-        await client.query('BEGIN')
-        await client.query(text, [value])
-        await client.query('COMMIT')
-      } catch (error) {
-        await client.query('ROLLBACK')
-        throw error
-      } finally {
-        client.release()
-      }
-    },
+    insert: (tx, value) => tx.query(insertEntry.postgres, [value]),
+    bare: (value) => bareOnPostgres(pool, { value }),
     byHand: (input) => payByHand(pool, input),
     effects: async () => Number((await pool.query('SELECT count(*) FROM entry')).rows[0].count),
     backends: await backendsOf(pool, connections),

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { hold, leased } from '../dist/idempotency/index.js'
 import { postgres } from '../dist/stores/postgres/index.js'
-import { payByHand, prepareByHand } from './by-hand.mjs'
+import { bareOnPostgres, insertEntry, payByHand, prepareByHand } from './by-hand.mjs'
 import {
   check,
   effort,
@@ -15,7 +15,6 @@ import {
   response,
   rotating,
   sharedOptions,
-  text,
   there,
 } from './operation-work.mjs'
 import { backendsOf } from './postgres-server.mjs'
@@ -31,7 +30,6 @@ const replayed = 'replay'
 const select = 'one indexed SELECT'
 const named = 'one indexed SELECT, prepared once'
 const sameSelect = 'the SELECT of a replay, by pg alone'
-const insert = 'INSERT INTO entry (text) VALUES ($1)'
 
 /**
  * @param {import('pg').Pool} pool
@@ -103,8 +101,8 @@ const targetsOf = (limits) => Object.entries(limits).map(([against, limit]) => (
 async function firstWays(pool, db, connections) {
   /** @type {Record<string, () => Promise<unknown>>} */
   const ways = {
-    [ours]: paying(db, insert),
-    [bare]: () => inTransaction(pool, 'BEGIN', 'COMMIT'),
+    [ours]: paying(db, insertEntry.postgres),
+    [bare]: () => bareOnPostgres(pool),
     [byHand]: await handWritten(pool),
   }
   // On connections that were used before: the first BEGIN of each asks for more, and the second prepares statements.
@@ -144,26 +142,7 @@ function otherNames(pool, begin, commit, connections) {
   return () => {
     number += 1
     const other = `bench0:${connections}.${String(number).padStart(43 - 1 - String(connections).length, '0')}`
-    return inTransaction(pool, begin.replace(id, other), commit.replace(id, other))
-  }
-}
-
-/**
- * @param {import('pg').Pool} pool
- * @param {string} begin
- * @param {string} commit
- */
-async function inTransaction(pool, begin, commit) {
-  const client = await pool.connect()
-  try {
-    await client.query(begin)
-    await client.query(insert, [text])
-    await client.query(commit)
-  } catch (error) {
-    await client.query('ROLLBACK')
-    throw error
-  } finally {
-    client.release()
+    return bareOnPostgres(pool, { begin: begin.replace(id, other), commit: commit.replace(id, other) })
   }
 }
 

@@ -5,8 +5,8 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { sqlite } from '../dist/stores/sqlite/index.js'
-import { byHandOnSqlite } from './by-hand.mjs'
-import { check, effort, fresh, here, inTurn, paying, replaying, text } from './operation-work.mjs'
+import { bareOnSqlite, byHandOnSqlite, insertEntry } from './by-hand.mjs'
+import { check, effort, fresh, here, inTurn, paying, replaying } from './operation-work.mjs'
 import { ownProcessorUs } from './processor-time.mjs'
 
 const ours = 'operation'
@@ -17,7 +17,6 @@ const sameStatements = 'bare, with the statements of an operation, prepared once
 const replayed = 'replay'
 const select = 'one indexed SELECT'
 const selectOnce = 'one indexed SELECT, prepared once'
-const insert = 'INSERT INTO entry (text) VALUES (?)'
 
 /**
  * @param {import('./harness.mjs').Subject} flushes
@@ -105,7 +104,7 @@ async function statementsOf(file, table) {
   const db = sqlite({ name: 'noted', open })
   await db.migrate()
   await db.transact((tx) => tx.query(table))
-  const pay = paying(db, insert)
+  const pay = paying(db, insertEntry.sqlite)
   await pay()
   noted.length = 0
   await pay()
@@ -139,20 +138,13 @@ function underOtherNames(handle, noted) {
  * @param {() => void} sameWay
  */
 async function firstWays(db, handle, sameWay) {
-  const prepared = handle.prepare(insert)
-  const bareWith = (/** @type {() => { run(text: string): unknown }} */ statement) => () => {
-    handle.exec('BEGIN IMMEDIATE')
-    try {
-      statement().run(text)
-      handle.exec('COMMIT')
-    } catch (error) {
-      handle.exec('ROLLBACK')
-      throw error
-    }
-  }
+  const prepared = handle.prepare(insertEntry.sqlite)
   const counted = 'SELECT count(*) AS count FROM entry'
-  const ourWays = { [ours]: paying(db, insert) }
-  const bareWays = { [bare]: bareWith(() => handle.prepare(insert)), [bareOnce]: bareWith(() => prepared) }
+  const ourWays = { [ours]: paying(db, insertEntry.sqlite) }
+  const bareWays = {
+    [bare]: () => bareOnSqlite(handle, handle.prepare(insertEntry.sqlite)),
+    [bareOnce]: () => bareOnSqlite(handle, prepared),
+  }
   await check(ourWays, () => db.transact(async (tx) => /** @type {any} */ ((await tx.query(counted)).rows[0]).count), 1)
   await check(bareWays, () => handle.prepare(counted).get().count, 1)
   const payByHand = byHandOnSqlite(handle)

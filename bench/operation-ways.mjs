@@ -2,10 +2,8 @@
 
 import { randomUUID } from 'node:crypto'
 import { postgres } from '../dist/stores/postgres/index.js'
-import { payByHand, prepareByHand } from './by-hand.mjs'
+import { bareOnPostgres, insertEntry, payByHand, prepareByHand } from './by-hand.mjs'
 import { request, response, sharedOptions, text } from './operation-work.mjs'
-
-const insert = 'INSERT INTO entry (text) VALUES ($1)'
 
 /**
  * @param {import('pg').Pool} pool
@@ -29,7 +27,7 @@ export async function waysOf(pool, outcomeBytes) {
   const pay = db.operation('pay-much', {
     ...sharedOptions(),
     run: async (/** @type {any} */ tx) => {
-      await tx.query(insert, [text])
+      await tx.query(insertEntry.postgres, [text])
       return outcome
     },
   })
@@ -41,22 +39,7 @@ export async function waysOf(pool, outcomeBytes) {
   }
   return {
     operation: () => pay(next()),
-    bare: () => bareInsert(pool),
+    bare: () => bareOnPostgres(pool),
     'by hand': () => payByHand(pool, next(), outcome),
-  }
-}
-
-/** @param {import('pg').Pool} pool */
-async function bareInsert(pool) {
-  const client = await pool.connect()
-  try {
-    await client.query('BEGIN')
-    await client.query(insert, [text])
-    await client.query('COMMIT')
-  } catch (error) {
-    await client.query('ROLLBACK')
-    throw error
-  } finally {
-    client.release()
   }
 }

@@ -11,8 +11,10 @@ import Database from 'libsql'
 import { parseKey, scope } from '../dist/identity/index.js'
 import { postgres } from '../dist/stores/postgres/index.js'
 import { sqlite } from '../dist/stores/sqlite/index.js'
+import { bareOnPostgres, bareOnSqlite, insertEntry } from './by-hand.mjs'
 import { contentionCase } from './contention.mjs'
 import { withDisk } from './disk.mjs'
+import { check, effort, here, text, there } from './operation-work.mjs'
 import { backendsOf, startPostgres, withPool } from './postgres-server.mjs'
 import { ownProcessorUs, processorUs } from './processor-time.mjs'
 import { roundTripsOf } from './round-trips.mjs'
@@ -25,11 +27,6 @@ const bare = 'bare BEGIN, INSERT, COMMIT'
 const keyed = 'transact with a key'
 const untraced = 'transact, resolvesUnkeyed: false'
 const sameBegin = 'bare, with the BEGIN of transact'
-const here = 'processor time of this process in us'
-const there = 'processor time of the server in us'
-// Long turns, since flushes vary, and a warm-up by calls, since the compiler goes by how often something was called.
-const effort = { rounds: 41, turnMs: 100, warmUpMs: 2000, warmUpCalls: 5000 }
-const text = 'one row'
 
 /** The cases of this bench, each after a check that all its subjects do what their names say. */
 export async function* cases() {
@@ -67,24 +64,26 @@ async function insertCase(pool, version, connections, flushes) {
   const db = postgres({ pool, name: 'bench' })
   const plain = postgres({ pool, name: 'bench', resolvesUnkeyed: false })
   await db.migrate()
-  const insert = 'INSERT INTO entry (text) VALUES ($1)'
   const key = keys()
   /** @type {Record<string, () => Promise<unknown>>} */
   const ways = {
-    [ours]: () => db.transact((tx) => tx.query(insert, [text])),
-    [bare]: () => bareInsert(pool, 'BEGIN', insert),
-    [untraced]: () => plain.transact((tx) => tx.query(insert, [text])),
+    [ours]: () => db.transact((tx) => tx.query(insertEntry.postgres, [text])),
+    [bare]: () => bareOnPostgres(pool),
+    [untraced]: () => plain.transact((tx) => tx.query(insertEntry.postgres, [text])),
     [keyed]: () =>
-      db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key(), content: 'none' }),
+      db.transact(async (tx) => (await tx.query(insertEntry.postgres, [text])).rowCount, {
+        key: key(),
+        content: 'none',
+      }),
   }
   const count = async () => Number((await pool.query('SELECT count(*) FROM entry')).rows[0].count)
   // On a connection that was used before; the first BEGIN of each asks for more.
   await ways[ours]()
   // A body that may run once is begun after BEGIN, which is then a text by itself.
-  const alone = () => db.transact((tx) => tx.query(insert, [text]), { attempts: 1 })
+  const alone = () => db.transact((tx) => tx.query(insertEntry.postgres, [text]), { attempts: 1 })
   const [begin] = (await roundTripsOf(pool, alone)).texts
-  ways[sameBegin] = () => bareInsert(pool, begin, insert)
-  await check(ways, count)
+  ways[sameBegin] = () => bareOnPostgres(pool, { begin })
+  await check(ways, count, 1)
   const trips = await roundTripNotes(pool, ways)
   const backends = await backendsOf(pool, connections)
   return {
@@ -104,25 +103,6 @@ async function insertCase(pool, version, connections, flushes) {
       ...limitLines(used, connections),
       ...(connections === 1 ? trips : []),
     ],
-  }
-}
-
-/**
- * @param {import('pg').Pool} pool
- * @param {string} begin
- * @param {string} insert
- */
-async function bareInsert(pool, begin, insert) {
-  const client = await pool.connect()
-  try {
-    await client.query(begin)
-    await client.query(insert, [text])
-    await client.query('COMMIT')
-  } catch (error) {
-    await client.query('ROLLBACK')
-    throw error
-  } finally {
-    client.release()
   }
 }
 
@@ -150,19 +130,6 @@ function keys() {
   return () => {
     number += 1
     return { scope: tenant, key: parseKey(`insert-${number}`) }
-  }
-}
-
-/**
- * Each way inserts one row, when nobody disturbs it.
- * @param {Record<string, () => unknown>} ways
- * @param {() => number | Promise<number>} count
- */
-async function check(ways, count) {
-  for (const [name, run] of Object.entries(ways)) {
-    const before = await count()
-    await run()
-    assert.equal((await count()) - before, 1, name)
   }
 }
 
@@ -212,31 +179,23 @@ async function* sqliteCases(flushes, folder) {
  * @param {number} atOnce How many of ours wait for one another; the bare ones have a thread that waits for each.
  */
 async function sqliteCase(db, handle, flushes, atOnce) {
-  const insert = 'INSERT INTO entry (text) VALUES (?)'
   const once = `${bare}, prepared once`
-  const prepared = handle.prepare(insert)
+  const prepared = handle.prepare(insertEntry.sqlite)
   const key = keys()
-  const bareWith = (/** @type {() => { run(text: string): unknown }} */ statement) => () => {
-    handle.exec('BEGIN IMMEDIATE')
-    try {
-      statement().run(text)
-      handle.exec('COMMIT')
-    } catch (error) {
-      handle.exec('ROLLBACK')
-      throw error
-    }
-  }
   /** @type {Record<string, () => unknown>} */
-  const bareWays = { [bare]: bareWith(() => handle.prepare(insert)), [once]: bareWith(() => prepared) }
+  const bareWays = {
+    [bare]: () => bareOnSqlite(handle, handle.prepare(insertEntry.sqlite)),
+    [once]: () => bareOnSqlite(handle, prepared),
+  }
   /** @type {Record<string, () => unknown>} */
   const ourWays = {
-    [ours]: () => db.transact((tx) => tx.query(insert, [text])),
+    [ours]: () => db.transact((tx) => tx.query(insertEntry.sqlite, [text])),
     [keyed]: () =>
-      db.transact(async (tx) => (await tx.query(insert, [text])).rowCount, { key: key(), content: 'none' }),
+      db.transact(async (tx) => (await tx.query(insertEntry.sqlite, [text])).rowCount, { key: key(), content: 'none' }),
   }
   const counted = 'SELECT count(*) AS count FROM entry'
-  await check(bareWays, () => handle.prepare(counted).get().count)
-  await check(ourWays, () => db.transact(async (tx) => /** @type {any} */ ((await tx.query(counted)).rows[0]).count))
+  await check(bareWays, () => handle.prepare(counted).get().count, 1)
+  await check(ourWays, () => db.transact(async (tx) => /** @type {any} */ ((await tx.query(counted)).rows[0]).count), 1)
   return {
     name: `one insert, SQLite (libsql), WAL, synchronous FULL, ${atOnce} waiting`,
     rates: true,
