@@ -60,33 +60,11 @@ export interface TransactionSettings {
   readonly budget: Budget | undefined
 }
 
-/** What calls share: all those of an operation, and those of a domain that say nothing else. */
-export interface SharedSettings extends TransactionSettings {
-  /** What an effect in the body leads to. */
-  readonly effects: EffectRule
-  readonly clock: Clock
-  readonly random: Random
-  /** Whether the outcome of a COMMIT is always known, so that nothing of a deadline has to be kept for resolution. */
-  readonly certain: boolean
-}
-
-/** What a call says itself. */
-interface OwnSettings {
-  /** The key, and what is done with it; undefined: none. */
-  readonly keyed: KeyedCall<unknown> | undefined
-  /** Reads the effect by its natural key, after a commit whose answer was lost; undefined: nobody can. */
-  readonly found: Found | undefined
-  readonly readOnly: boolean
-  /** The end of everything, resolution included. */
-  readonly deadline: Deadline
-  readonly signal: AbortSignal | undefined
-}
-
 /**
  * Everything that one call goes by. A class: all calls have one shape, which the runner reads many times. A spread of
  * so many members gives objects that are slow to make and to read.
  */
-export class CallSettings implements SharedSettings, OwnSettings {
+export class CallSettings implements TransactionSettings {
   readonly isolation: Isolation
   readonly connectionWaitMs: number
   readonly bodyLimitMs: number
@@ -96,13 +74,18 @@ export class CallSettings implements SharedSettings, OwnSettings {
   readonly own: Layers
   readonly backoff: Backoff
   readonly budget: Budget | undefined
+  /** What an effect in the body leads to. */
   readonly effects: EffectRule
   readonly clock: Clock
   readonly random: Random
+  /** Whether the outcome of a COMMIT is always known, so that nothing of a deadline has to be kept for resolution. */
   readonly certain: boolean
+  /** The key, and what is done with it; undefined: none. */
   readonly keyed: KeyedCall<unknown> | undefined
+  /** Reads the effect by its natural key, after a commit whose answer was lost; undefined: nobody can. */
   readonly found: Found | undefined
   readonly readOnly: boolean
+  /** The end of everything, resolution included. */
   readonly deadline: Deadline
   readonly signal: AbortSignal | undefined
   /** What is kept of the deadline for resolution, in ms. */
@@ -134,6 +117,12 @@ export class CallSettings implements SharedSettings, OwnSettings {
     this.reserveMs = this.certain ? 0 : reserveOf(Math.max(0, leftMs))
   }
 }
+
+/** What a call says itself. */
+type OwnSettings = Pick<CallSettings, 'keyed' | 'found' | 'readOnly' | 'deadline' | 'signal'>
+
+/** What calls share: all those of an operation, and those of a domain that say nothing else. */
+type SharedSettings = Omit<CallSettings, keyof OwnSettings | 'reserveMs' | 'claimBlockers'>
 
 // What resolution usually takes, and what it cannot do with less than; the latter also tells whether there is a reserve
 // at all.
