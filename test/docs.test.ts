@@ -166,7 +166,7 @@ describe('commands in the documentation', () => {
     'npm run docs': { in: 'test/tools/contributing.test.ts', words: "run('docs')" },
     'npm run fuzz': { in: 'test/fuzz/fuzz.test.ts', words: "fuzz('--cases', " },
     'npm run bench -- identity': { in: 'test/tools/bench.test.ts', words: "bench('identity', " },
-    'npm run test:matrix': { in: 'test/tools/run.test.ts', words: "project.run(['test:matrix'], " },
+    'npm run test:matrix': { in: 'test/tools/run.test.ts', words: "project.run(['test:matrix', " },
     'npm run test:tools': { in: '.ci/run', words: '\nnpm run test:tools -- ' },
     'npm run walk': { in: 'test/walk/walk.test.ts', words: "['tools/run.mjs', 'walk', '--json', '--verbose']" },
     'npm run torture -- operations': {
