@@ -1,11 +1,12 @@
-// The tests in four groups that run one after the other: while the last one keeps every core busy with whole builds,
-// installations and child processes, no property test waits for its turn until it times out.
-// The second one needs real servers; it starts a PostgreSQL that its files share.
+// The tests in four groups. The first two run together: the tests of the stores need real servers, and wait for locks,
+// leases and processes for half of their time, in which the unit tests work. They share a PostgreSQL that is started
+// for them. The other groups run after them, one after the other: whole builds and installations keep every core busy.
 //
 // Every test file belongs to exactly one group; `npm test -- --project unit` runs one of them.
 
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { FileOrder } from './test/file-order.js'
 
 // One seed for all property tests of a run, printed so that a failure can be drawn again.
 const seed = process.env['REPRISE_SEED'] ?? String(Math.floor(Math.random() * 0x7fffffff))
@@ -25,6 +26,10 @@ const slow = { testTimeout: 1_800_000, hookTimeout: 1_800_000 }
 // others work may need ten times as long.
 const patient = { testTimeout: 300_000, hookTimeout: 300_000 }
 
+// The two groups that run together have to agree on the number of workers: enough to keep two cores busy while some of
+// them wait, and on any machine few enough for the connections of the PostgreSQL that they share.
+const together = { sequence: { groupOrder: 0 }, maxWorkers: 3 }
+
 export default defineConfig({
   test: {
     ...runner,
@@ -32,6 +37,7 @@ export default defineConfig({
     // Left to itself vitest keeps a core free, which on two of them is half of the time.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     ...patient,
+    sequence: { sequencer: FileOrder },
     // What is polled comes about; the second that vitest waits by default is short on a busy machine.
     expect: { poll: { timeout: 60_000 } },
     projects: [
@@ -52,7 +58,7 @@ export default defineConfig({
             'test/torture/**',
             'test/walk/**',
           ],
-          sequence: { groupOrder: 0 },
+          ...together,
         },
       },
       {
@@ -68,20 +74,19 @@ export default defineConfig({
             'test/walk/**/*.test.ts',
           ],
           globalSetup: ['test/servers/shared-postgres.ts'],
-          sequence: { groupOrder: 1 },
-          maxWorkers: 2,
+          ...together,
         },
       },
       {
         extends: true,
-        test: { name: 'package', include: ['test/package/**/*.test.ts'], sequence: { groupOrder: 2 }, ...slow },
+        test: { name: 'package', include: ['test/package/**/*.test.ts'], sequence: { groupOrder: 1 }, ...slow },
       },
       {
         extends: true,
         test: {
           name: 'tools',
           include: ['test/tools/**/*.test.ts'],
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 2 },
           maxWorkers: 2,
           ...slow,
         },

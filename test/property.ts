@@ -9,7 +9,7 @@ const seed = Number(process.env['REPRISE_SEED'])
 interface PropertyOptions {
   /** How many cases to draw. Default 10,000. */
   readonly cases?: number
-  /** How long the whole property may take, in ms. Default two minutes. */
+  /** How long the whole property may take, in ms. Default five minutes, as for all tests. */
   readonly timeLimitMs?: number
 }
 
@@ -21,7 +21,7 @@ export function property<Args extends [unknown, ...unknown[]]>(
   options: PropertyOptions = {},
 ): void {
   const cases = options.cases ?? 10_000
-  it(`${title} (${cases} cases, seed ${seed})`, { timeout: options.timeLimitMs ?? 120_000 }, async () => {
+  it(`${title} (${cases} cases, seed ${seed})`, { timeout: options.timeLimitMs ?? 300_000 }, async () => {
     const whole = fc.asyncProperty(...(arbitraries as unknown as [fc.Arbitrary<unknown>]), async (...args) => {
       await check(...(args as unknown as Args))
     })

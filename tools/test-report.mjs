@@ -12,13 +12,18 @@ const seconds = (/** @type {number} */ ms) => `${(ms / 1_000).toFixed(1)} s`
 
 const tests = (/** @type {readonly FileTime[]} */ files) => files.reduce((sum, file) => sum + file.tests, 0)
 
-/** Each group of tests, in the order in which they ran, from the start of its first file to the end of its last. */
+/**
+ * Each group of tests, in the order in which they began: from the start of its first file to the end of its last, and
+ * what its files took by themselves. Groups that run together share the time of the first kind.
+ */
 function groupLines(/** @type {readonly FileTime[]} */ files) {
   const names = [...new Set(files.map(({ group }) => group))]
   return names.map((name) => {
     const own = files.filter(({ group }) => group === name)
     const tookMs = Math.max(...own.map(({ endMs }) => endMs)) - Math.min(...own.map(({ startMs }) => startMs))
-    return `  ${(name || 'all').padEnd(10)}${seconds(tookMs).padStart(9)}  ${own.length} files, ${tests(own)} tests`
+    const summedMs = own.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0)
+    const what = `${own.length} files, ${tests(own)} tests, ${seconds(summedMs)} one after the other`
+    return `  ${(name || 'all').padEnd(10)}${seconds(tookMs).padStart(9)}  ${what}`
   })
 }
 

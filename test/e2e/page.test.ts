@@ -10,7 +10,7 @@ import { freshFile, type Service, startService, stop } from './service-process.j
 
 // Kept out of git, to be looked at.
 const screenshots = fileURLToPath(new URL('../../.cache/screenshots/', import.meta.url))
-const slow = { timeout: 45_000 }
+const slow = { timeout: 120_000 }
 // A name like that of a machine in the same house: over plain HTTP a browser offers less there than on loopback.
 const elsewhere = 'phone.test'
 

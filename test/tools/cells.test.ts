@@ -34,8 +34,8 @@ it('the report tells what each group took, the slowest files, and what became of
   const report = reportOf(files, { whole: true }).split('\n')
   expect(report.slice(0, 3)).toEqual([
     'groups',
-    '  unit          1.0 s  20 files, 60 tests',
-    '  stores        7.0 s  2 files, 6 tests',
+    '  unit          1.0 s  20 files, 60 tests, 20.2 s one after the other',
+    '  stores        7.0 s  2 files, 6 tests, 13.0 s one after the other',
   ])
   expect(report[4]).toBe('the 20 slowest files')
   expect(report[5]).toBe('      7.0 s  test/stores/memory/model.test.ts')

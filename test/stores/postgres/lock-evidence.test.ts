@@ -269,7 +269,9 @@ describe('a call fails with its lock time-out all the same where', () => {
     const found = await timedOut((await domain({ sends })).db, touch('a'))
     expect([found.evidence, found.blockers.length]).toEqual([[], blockers])
     // Sessions of ours that sleep would keep the database from being dropped in time.
-    await world.raw.query(`select pg_terminate_backend(pid) from pg_stat_activity where query = '${asleep}'`)
+    await world.raw.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where query = '${asleep}' and datname = current_database()`,
+    )
   })
 
   it('rights are missing', async () => {
