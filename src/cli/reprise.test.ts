@@ -40,6 +40,19 @@ it.each(['', ...helps.map((name) => `${name} --help`)])('"%s" fits into any term
   }
 })
 
+it.each(['', ...helps.map((name) => `${name} --help`)])('"%s" breaks prose only where it must', async (line) => {
+  const isProse = (written: string) => /^\S(?:(?! {2}).)*$/.test(written)
+  for (const columns of [40, 60, 100, 200]) {
+    const { out } = await run(line, ioInMemory({ columns }))
+    const lines = out.split('\n')
+    for (const [index, written] of lines.entries()) {
+      const [word = ''] = (lines[index + 1] ?? '').split(' ')
+      if (!isProse(written) || !isProse(lines[index + 1] ?? '')) continue
+      expect(`${written} ${word}`.length, written).toBeGreaterThan(Math.min(columns, 110))
+    }
+  }
+})
+
 it.each(['--version', '-v'])('%s names the version of the package', async (line) => {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
   expect(await run(line)).toMatchObject({ out: `${version}\n`, err: '', code: 0 })

@@ -8,7 +8,7 @@ import type { Io } from './io.js'
 import { type Command, commandHelp, readOptions, UsageError } from './option-table.js'
 import { jitterCommand } from './simulate/jitter-command.js'
 import { stormCommand } from './simulate/storm-command.js'
-import { fitted } from './simulate/terminal-plot.js'
+import { fittedHelp } from './simulate/terminal-plot.js'
 import { doctorCommand } from './store/doctor-command.js'
 import { inspectCommand } from './store/inspect-command.js'
 import { migrateCommand } from './store/migrate-command.js'
@@ -32,6 +32,7 @@ const usage = `${Object.entries(commands)
   .map(([name, { summary }]) => `${`reprise ${name}`.padEnd(26)}${summary}\n`)
   .join('')}
 For example: reprise inspect --url sqlite:data/app.db --state unknown
+
 Each command explains itself with --help. reprise --version names this version.
 `
 
@@ -70,7 +71,7 @@ async function dispatch(args: readonly string[], io: Io): Promise<void> {
   const name = commandName(args)
   const command = name === undefined ? undefined : commands[name]
   if (name !== undefined && command !== undefined) {
-    if (asked) io.write(fitted(commandHelp(command), io.columns))
+    if (asked) io.write(fittedHelp(commandHelp(command), io.columns))
     else await command.run(readOptions(optionsAfter(name, command, args), command.options), io)
     return
   }
@@ -80,7 +81,7 @@ async function dispatch(args: readonly string[], io: Io): Promise<void> {
     return
   }
   if (asked || first === undefined) {
-    io.write(fitted(usage, io.columns))
+    io.write(fittedHelp(usage, io.columns))
     return
   }
   if (first !== 'simulate') {

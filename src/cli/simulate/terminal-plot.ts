@@ -45,14 +45,32 @@ export function fitted(text: string, columns: number | undefined): string {
   if (columns === undefined) return text
   return text
     .split('\n')
-    .flatMap((line) => broken(line, columns))
+    .flatMap((line) => broken(line, columns, 2))
     .join('\n')
 }
 
-function broken(line: string, columns: number): string[] {
+/** The widest that prose is written, however wide the terminal is. */
+const proseColumns = 110
+
+/**
+ * Help for a terminal this wide: a paragraph of prose is broken as a whole, wherever its source breaks it, and has no
+ * indent. Everything else is {@link fitted}. Unchanged without a terminal.
+ */
+export function fittedHelp(text: string, columns: number | undefined): string {
+  if (columns === undefined) return text
+  return text
+    .replace(/^(\S(?:(?! {2}).)*)\n(?=\S(?:(?! {2}).)*$)/gm, '$1 ')
+    .split('\n')
+    .flatMap((line) =>
+      /^\S(?:(?! {2}).)*$/.test(line) ? broken(line, Math.min(columns, proseColumns), 0) : broken(line, columns, 2),
+    )
+    .join('\n')
+}
+
+function broken(line: string, columns: number, indentColumns: number): string[] {
   const [table = ''] = /^ *\S+(?: \S+)* {2,}(?=\S)/.exec(line) ?? []
   const hanging = columns - table.length >= 24 ? table.length : 0
-  const indent = ' '.repeat(hanging || (columns > 10 ? 2 : 0))
+  const indent = ' '.repeat(hanging || (columns > 10 ? indentColumns : 0))
   const lines: string[] = []
   let rest = line
   while (rest.length > columns) {
