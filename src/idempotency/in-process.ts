@@ -30,21 +30,21 @@ export interface Visitor {
   readonly signal: AbortSignal | undefined
 }
 
-interface Waiter<Told> {
+interface Waiter<Shared> {
   readonly visitor: Visitor
   /** Undefined: it leads now. */
-  readonly settle: (told: Told | undefined) => void
+  readonly settle: (told: Shared | undefined) => void
   readonly refuse: (reason: unknown) => void
 }
 
-interface Flight<Told> {
+interface Flight<Shared> {
   leader: Visitor
   // Since when it leads, in ms of monotonic time.
   sinceMs: number
   // Until the store has said so, the leader may itself be the one with the wrong content.
   claimed: boolean
   // A set keeps the order of arrival and gives up a waiter from the middle at once. Made for the first who waits.
-  waiters: Set<Waiter<Told>>
+  waiters: Set<Waiter<Shared>>
 }
 
 // In refuse mode, wait at most this long, in ms, for the store to say who holds the key: if the key is finished, both
@@ -55,8 +55,8 @@ const shortWaitMs = 250
 const nobody: Set<never> = new Set()
 
 /** The queues of all keys that are being worked on. */
-export class InProcessQueue<Told> {
-  readonly #flights = new Map<StoredKey, Flight<Told>>()
+export class InProcessQueue<Shared> {
+  readonly #flights = new Map<StoredKey, Flight<Shared>>()
   readonly #clock: Clock
 
   constructor(clock: Clock) {
@@ -77,7 +77,7 @@ export class InProcessQueue<Told> {
    * Undefined: the visitor leads, at once or after a wait, and has to end that with {@link done}. Otherwise what the
    * leader before it told. Refuses with OPERATION_MISMATCH, OPERATION_IN_FLIGHT, QUEUE_FULL.
    */
-  enter(id: StoredKey, visitor: Visitor): Promise<Told | undefined> | undefined {
+  enter(id: StoredKey, visitor: Visitor): Promise<Shared | undefined> | undefined {
     const flight = this.#flights.get(id)
     if (flight === undefined) {
       this.#flights.set(id, { leader: visitor, sinceMs: this.#clock.monotonicMs(), claimed: false, waiters: nobody })
@@ -109,7 +109,7 @@ export class InProcessQueue<Told> {
    * The leader's work is over. With an outcome that is stored, all who wait get it; without one the next in the queue
    * becomes the leader, and it alone. To be called on every way out.
    */
-  done(id: StoredKey, leader: Visitor, told?: Told): void {
+  done(id: StoredKey, leader: Visitor, told?: Shared): void {
     const flight = this.#flights.get(id)
     if (flight?.leader !== leader) return
     if (told !== undefined || flight.waiters.size === 0) {
@@ -125,7 +125,7 @@ export class InProcessQueue<Told> {
     next.settle(undefined)
   }
 
-  #wait(flight: Flight<Told>, visitor: Visitor): Promise<Told | undefined> {
+  #wait(flight: Flight<Shared>, visitor: Visitor): Promise<Shared | undefined> {
     const { signal, deadline } = visitor
     const clock = this.#clock
     const sinceMs = clock.monotonicMs()
@@ -139,8 +139,8 @@ export class InProcessQueue<Told> {
       return new RepriseError('DEADLINE_EXCEEDED', message, { details })
     }
     const limitMs = Math.min(waitUntilMs, deadline.expiresAtMs) - sinceMs
-    return waitFor<Told | undefined>({ clock, limitMs, signal, expired }, (settle, refuse) => {
-      const waiter: Waiter<Told> = { visitor, settle, refuse }
+    return waitFor<Shared | undefined>({ clock, limitMs, signal, expired }, (settle, refuse) => {
+      const waiter: Waiter<Shared> = { visitor, settle, refuse }
       if (flight.waiters === nobody) flight.waiters = new Set()
       flight.waiters.add(waiter)
       return () => flight.waiters.delete(waiter)

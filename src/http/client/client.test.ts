@@ -123,8 +123,8 @@ describe('budgets and breakers', () => {
     for (let round = 0; round < 20; round++) {
       for (const origin of origins) await careful.fetch(origin)
     }
-    // 3,000 calls. 100 origins have a budget of their own: five failures and no repeat after the fifth, which are at most
-    // four repeats each; the other fifty have one together.
+    // 3,000 calls. 100 origins have a budget of their own: five failures and no repeat after the fifth, which are at
+    // most four repeats each; the other fifty have one together.
     expect(calls).toBeGreaterThanOrEqual(3_000)
     expect(calls).toBeLessThanOrEqual(3_000 + 101 * 4)
   })

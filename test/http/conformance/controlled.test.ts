@@ -167,29 +167,41 @@ onStoresInTurn(printedTable('processes that are killed and stopped, and windows 
   })
 
   it('http-62 PT9, HI6: a repeat within the window is a replay, and after it is carried out anew', async () => {
-    const brief = await stage.start({ window: '2s', deadline: '1500ms' })
+    let replays = 0
+    // A machine on which no repeat comes in time, or no call ends by its deadline, proves nothing: then a longer window.
+    for (let windowMs = 2_000; replays === 0; windowMs *= 4) {
+      expect(windowMs).toBeLessThan(60_000)
+      replays = await replaysWithin(windowMs)
+    }
+  })
+
+  // How often a key was replayed before it was carried out anew; 0: a call took too long for the window.
+  async function replaysWithin(windowMs: number): Promise<number> {
+    const brief = await stage.start({ window: `${windowMs}ms`, deadline: `${windowMs * 0.75}ms` })
     const client = stage.client(brief)
     const [user, key] = [client.user(), client.key()]
     const askedMs = performance.now()
     const first = await user.post('/charges', key)
     const firstMs = performance.now()
-    expect(first.status).toBe(201)
     let [replays, anew] = [0, false]
-    while (!anew) {
+    while (first.status === 201 && !anew) {
       const sentMs = performance.now()
       const answer = await user.post('/charges', key)
+      if (answer.status === 503) break
+      expect(answer.status).toBe(201)
       anew = !isReplay(answer)
-      if (anew) expect(performance.now() - askedMs).toBeGreaterThan(2_000)
+      if (anew) expect(performance.now() - askedMs).toBeGreaterThan(windowMs)
       else {
         expect(answer.body.equals(first.body)).toBe(true)
-        expect(sentMs - firstMs).toBeLessThan(3_000)
+        expect(sentMs - firstMs).toBeLessThan(windowMs + 1_000)
         replays += 1
       }
     }
-    expect(replays).toBeGreaterThan(0)
-    expect(await user.effects()).toBe(2)
+    if (anew) expect(await user.effects()).toBe(2)
+    else expect(first.status === 503 || first.status === 201).toBe(true)
     await brief.kill()
-  })
+    return anew ? replays : 0
+  }
 
   it('http-62 a key that says that it is older than the window is refused, and nothing is done', async () => {
     const strict = await stage.start({ oldestKey: '24h' })

@@ -28,7 +28,7 @@ afterAll(() => {
 })
 
 /** What the calls of one process for one key were told. */
-interface Told {
+interface CallsOfKey {
   readonly key: string
   readonly began: string
   readonly ended: string
@@ -42,7 +42,7 @@ async function payer(engine: string, place: string) {
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   expect((await lines.next()).value).toBe('ready')
   return {
-    async pay(key: string): Promise<Told> {
+    async pay(key: string): Promise<CallsOfKey> {
       child.stdin.write(`${key}\n`)
       return JSON.parse((await lines.next()).value)
     },

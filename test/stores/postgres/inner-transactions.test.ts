@@ -42,7 +42,7 @@ const withKysely = () =>
   })
 
 // The refusal below what a query builder wraps around it.
-async function refusalOf(work: Promise<unknown>): Promise<RepriseError> {
+async function errorOf(work: Promise<unknown>): Promise<RepriseError> {
   const thrown: unknown = await work.then(
     () => expect.unreachable('it was not refused'),
     (error: unknown) => error,
@@ -147,7 +147,7 @@ describe.each([
           { isolationLevel: 'repeatable read', accessMode: 'read only' },
           { isolationLevel: 'repeatable read', accessMode: 'read write', deferrable: true },
         ] as const) {
-          const refusal = await refusalOf(tx.db.transaction(inner, config))
+          const refusal = await errorOf(tx.db.transaction(inner, config))
           expect([refusal.code, refusal.details]).toEqual([
             'TRANSACTION_STATEMENT',
             { isolation: 'repeatable-read', readOnly: false },
@@ -158,7 +158,7 @@ describe.each([
         expect(await tx.db.transaction(inner, same)).toBe(1)
         await tx.db.transaction(async (one) => {
           await one.setTransaction({ isolationLevel: 'repeatable read' })
-          const refusal = await refusalOf(one.setTransaction({ isolationLevel: 'serializable' }))
+          const refusal = await errorOf(one.setTransaction({ isolationLevel: 'serializable' }))
           expect(refusal.code).toBe('TRANSACTION_STATEMENT')
           await one.insert(item).values(row('on'))
         })
@@ -175,7 +175,7 @@ describe.each([
         ['first', 'second'].map((id) => tx.db.transaction((inner) => inner.insert(item).values(row(id)))),
       )
       expect(first?.status).toBe('fulfilled')
-      const refusal = await refusalOf(second?.status === 'rejected' ? Promise.reject(second.reason) : Promise.resolve())
+      const refusal = await errorOf(second?.status === 'rejected' ? Promise.reject(second.reason) : Promise.resolve())
       expect([refusal.code, refusal.message]).toEqual([
         'SAVEPOINT_ORDER',
         'An inner transaction is open already. They share one connection: use the handle that the inner one gave to its callback, or await it first.',
@@ -276,7 +276,7 @@ describe('Drizzle on its pool', () => {
           tx.insertOnce('item', { id: 'beside' }, ['id']),
           tx.savepoint(async () => undefined),
         ]
-        for (const work of beside) expect((await refusalOf(work)).code).toBe('SAVEPOINT_ORDER')
+        for (const work of beside) expect((await errorOf(work)).code).toBe('SAVEPOINT_ORDER')
       })
       await tx.query("insert into item (id) values ('after')")
     })
@@ -289,7 +289,7 @@ describe('Drizzle on its pool', () => {
       await tx.db.transaction(async (inner) => {
         late = () => inner.insert(item).values(row('late')).execute()
       })
-      expect((await refusalOf(late?.() ?? Promise.resolve())).code).toBe('STATEMENT_UNSUPPORTED')
+      expect((await errorOf(late?.() ?? Promise.resolve())).code).toBe('STATEMENT_UNSUPPORTED')
     })
     expect(await ids()).toEqual([])
   })
@@ -306,7 +306,7 @@ describe('Kysely', () => {
       await expect(failed).rejects.toMatchObject({ code: '23505' })
       await tx.db.insertInto('item').values(row('after')).execute()
       const other = tx.db.transaction().setIsolationLevel('serializable')
-      expect((await refusalOf(other.execute(async () => 1))).code).toBe('TRANSACTION_STATEMENT')
+      expect((await errorOf(other.execute(async () => 1))).code).toBe('TRANSACTION_STATEMENT')
       const same = tx.db.transaction().setIsolationLevel('read committed').setAccessMode('read write')
       expect(await same.execute(async () => 1)).toBe(1)
     })
@@ -323,9 +323,9 @@ describe('Kysely', () => {
       await saved.rollbackToSavepoint('a "name"').execute()
       await saved.insertInto('item').values(row('three')).execute()
       const released = await saved.releaseSavepoint('a "name"').execute()
-      expect((await refusalOf(sql`release savepoint nobody`.execute(released))).code).toBe('TRANSACTION_STATEMENT')
+      expect((await errorOf(sql`release savepoint nobody`.execute(released))).code).toBe('TRANSACTION_STATEMENT')
       // Beside it, nobody else.
-      expect((await refusalOf(tx.db.selectFrom('item').selectAll().execute())).code).toBe('SAVEPOINT_ORDER')
+      expect((await errorOf(tx.db.selectFrom('item').selectAll().execute())).code).toBe('SAVEPOINT_ORDER')
       await released.commit().execute()
       await tx.db.insertInto('item').values(row('four')).execute()
     })
@@ -371,7 +371,7 @@ describe('Kysely', () => {
         sql`begin; select 1`,
         sql`commit and chain`,
       ])
-        expect((await refusalOf(statement.execute(tx.db))).code).toBe('TRANSACTION_STATEMENT')
+        expect((await errorOf(statement.execute(tx.db))).code).toBe('TRANSACTION_STATEMENT')
       await tx.query("insert into item (id) values ('on')")
     })
     expect(await ids()).toEqual(['on'])
