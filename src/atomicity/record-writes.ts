@@ -135,19 +135,19 @@ export function changedRecord(
 ): StoredRecord {
   const { claimed, remembered, dueInMs } = change
   const anew = claimed === 'first'
+  // All members by name, in the order of a drafted record: records then have one shape, and a spread would be slower.
   return {
-    ...record,
     format: recordFormat,
     version: record.version + 1,
     mode: change.mode ?? record.mode,
+    operation: record.operation,
+    scope: record.scope,
+    fingerprint: replaced(change.fingerprint, record.fingerprint),
     state: change.state,
     token: replaced(change.token, record.token),
     fence: change.fence === 'next' ? nextFence() : anew ? undefined : record.fence,
-    fingerprint: replaced(change.fingerprint, record.fingerprint),
     firstClaimedAtMs: anew ? nowMs : record.firstClaimedAtMs,
     claimedAtMs: claimed === undefined ? record.claimedAtMs : nowMs,
-    claims: anew ? 1 : record.claims + (claimed === undefined ? 0 : 1),
-    looks: anew ? 0 : record.looks,
     dueAtMs: dueInMs === undefined ? record.dueAtMs : dueInMs === null ? undefined : nowMs + dueInMs,
     completedAtMs: remembered !== undefined ? nowMs : claimed === undefined ? record.completedAtMs : undefined,
     expiresAtMs:
@@ -158,6 +158,8 @@ export function changedRecord(
         : remembered === Number.POSITIVE_INFINITY
           ? undefined
           : nowMs + remembered,
+    claims: anew ? 1 : record.claims + (claimed === undefined ? 0 : 1),
+    looks: anew ? 0 : record.looks,
     codec: replaced(change.codec, record.codec),
     value: replaced(change.value, record.value),
     input: replaced(change.input, record.input),

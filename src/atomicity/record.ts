@@ -83,7 +83,7 @@ export interface RecordDraft {
   /** The digest of the scope. Default: none. */
   readonly scope?: string
   /** The fingerprint of the content. Default: none. */
-  readonly fingerprint?: string
+  readonly fingerprint?: string | undefined
   /** Random; names this claim, so that it is recognised after a lost answer. */
   readonly token: string
   /**

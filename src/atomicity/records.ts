@@ -11,7 +11,7 @@ export interface RecordLimits {
   /** When the call is rejected with DEADLINE_EXCEEDED; whether it happened is not known then. */
   readonly deadline: Deadline
   /** Ends the wait for a connection. Default: none. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /**
    * When the wait for a lock of the whole store ends, where it can be called off: with LOCK_TIMEOUT, or with
    * POOL_EXHAUSTED where this process holds the lock. Nothing was written then. Default: the deadline.

@@ -4,8 +4,8 @@
 import { isSameContent, type RecordDraft, type Seen, type Stored } from '../../atomicity/index.js'
 import { type Key, keyScope, type StoredKey } from '../../identity/index.js'
 import {
+  type Clock,
   type Deadline,
-  defined,
   faultPoint,
   isRepriseError,
   RepriseError,
@@ -34,6 +34,7 @@ import { decide } from '../machine.js'
 import {
   type CodecContext,
   checkRegistered,
+  type DecodeLimits,
   decodeOutcome,
   discardReturned,
   type Ending,
@@ -64,11 +65,14 @@ const undrafted: RecordDraft = { mode: 'atomic', token: '' }
 const shortWaitMs = 25
 
 /** One call. Made, it has refused an input or options that are not valid. */
-export class AtomicCall<Handle extends { readonly attempt: number }, Input> implements Visitor, KeyedCall<Ending> {
+export class AtomicCall<Handle extends { readonly attempt: number }, Input>
+  implements Visitor, KeyedCall<Ending>, DecodeLimits
+{
   readonly id: StoredKey
   readonly fingerprint: string | undefined
   readonly refusesDuplicates: boolean
   readonly mostWaiting: number
+  readonly clock: Clock
   readonly deadline: Deadline
   readonly signal: AbortSignal | undefined
   readonly waitUntilMs: number
@@ -92,6 +96,7 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
   constructor(operation: AtomicOperation<Handle, Input>, given: Input, options: CallOptions = noOptions) {
     const { domain, settings } = operation
     const { clock } = domain
+    this.clock = clock
     // Less its reserve, as the definition was checked.
     this.deadline = callDeadline(options, domain.deadlineMs, settings.windowMs * 0.8, clock)
     this.signal = options.signal
@@ -120,8 +125,7 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
       const entering = domain.queue.enter(this.id, this)
       const told = entering === undefined ? undefined : await entering
       const ending = told === undefined ? await this.#lead() : this.#follow(told)
-      const limits = { deadline: this.deadline, signal: this.signal, clock: domain.clock }
-      const outcome = decodeOutcome(settings.storage, ending, this.#context, limits)
+      const outcome = decodeOutcome(settings.storage, ending, this.#context, this)
       return outcome instanceof Promise ? await outcome : outcome
     } catch (error) {
       this.#discard()
@@ -170,7 +174,7 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
     const { finished, records } = this.#operation.domain
     let seen: Seen | undefined
     try {
-      seen = await records.read(this.id, defined({ deadline: this.deadline, signal: this.signal }))
+      seen = await records.read(this.id, { deadline: this.deadline, signal: this.signal })
     } catch {
       // The transaction will meet the same trouble, and knows what to do about it.
     }
@@ -186,8 +190,8 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
     const { tokens } = domain
     tokens.last += 1
     const token = `${tokens.root}.${tokens.last}`
-    const draft = { mode: 'atomic', operation: settings.name, scope: this.#identity.scope, token } as const
-    this.draft = this.fingerprint === undefined ? draft : { ...draft, fingerprint: this.fingerprint }
+    const { fingerprint, scope } = this.#identity
+    this.draft = { mode: 'atomic', operation: settings.name, scope, fingerprint, token }
     const body = async (tx: Handle): Promise<Ending> => {
       this.#thrown = undefined
       if (this.#returned !== undefined) this.#discard()
@@ -283,22 +287,21 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input> impl
   }
 
   claimWaitMs(): number {
-    const leftMs = this.waitUntilMs - this.#operation.domain.clock.monotonicMs()
+    const leftMs = this.waitUntilMs - this.clock.monotonicMs()
     return this.#refusesAtOnce ? shortWaitMs : Math.max(1, leftMs)
   }
 
   blocked(error: unknown): { readonly refusal: unknown } | undefined {
     this.#blockedBy = error
-    const { clock } = this.#operation.domain
-    if (!this.#refusesAtOnce && clock.monotonicMs() < this.waitUntilMs) return undefined
+    if (!this.#refusesAtOnce && this.clock.monotonicMs() < this.waitUntilMs) return undefined
     return { refusal: this.#explained(error) }
   }
 
   // A wait for the key that used up all attempts is told as such.
   #explained(error: unknown): unknown {
     if (this.#blockedBy === undefined || error !== this.#blockedBy) return error
-    const { clock, manifest } = this.#operation.domain
-    const waitedMs = Math.round(clock.monotonicMs() - this.#sinceMs)
+    const { manifest } = this.#operation.domain
+    const waitedMs = Math.round(this.clock.monotonicMs() - this.#sinceMs)
     // The record of an open transaction cannot be read; the store may know since when the one before us is open.
     const openSinceMs = isRepriseError(error, 'LOCK_TIMEOUT') ? error.details['openSinceMs'] : undefined
     const held = typeof openSinceMs === 'number' ? { heldSinceMs: openSinceMs } : {}

@@ -22,6 +22,8 @@ import { type MemoryTransaction, memoryHandle } from './handle.js'
 import type { MemoryRecords } from './records.js'
 import type { Tables, Views } from './tables.js'
 
+type Versioned = StoredRecord & { version: number }
+
 /** One transaction in memory. */
 export class MemorySession implements Session<MemoryTransaction> {
   readonly trace: undefined = undefined
@@ -75,10 +77,12 @@ export class MemorySession implements Session<MemoryTransaction> {
     if (pending?.id !== id) throw new RepriseError('MARKER_INVALID', 'The key was not claimed.')
     const { state, codec = null, value = null, rememberedMs } = outcome
     const change = { state, codec, value, remembered: rememberedMs }
-    const record = changedRecord(pending.record, change, this.#records.nowMs(), this.#records.nextFence)
+    const { nextFence } = this.#records
+    const record: Versioned = changedRecord(pending.record, change, this.#records.nowMs(), nextFence)
     // One transaction is one write to whoever comes after it. Nobody has seen the record yet, so it can still be
     // changed.
-    this.#pending = { id, over: pending.over, record: Object.assign(record, { version: pending.record.version }) }
+    record.version = pending.record.version
+    this.#pending = { id, over: pending.over, record }
   }
 
   settle(): Promise<void> | undefined {

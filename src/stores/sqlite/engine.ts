@@ -5,7 +5,7 @@ import { pepperOf } from '../../identity/index.js'
 import { type Clock, isPromiseLike, type Random, RepriseError } from '../../kernel/index.js'
 import { checkPrefix, RecordStatements, SqlRecords, sqliteDialect } from '../sql/index.js'
 import { sqliteClassification } from './classification.js'
-import { Connections, type Taken } from './connection/connections.js'
+import { Connections } from './connection/connections.js'
 import { openEmbedded, type SqliteHandle, signsOf } from './connection/driver.js'
 import { NotShared } from './connection/not-shared.js'
 import type { Bind, SqliteTransaction } from './handle.js'
@@ -13,7 +13,7 @@ import { sqliteManifest } from './manifest.js'
 import { type SqliteTables, sqliteTables } from './migrations.js'
 import type { SqliteOptions } from './options.js'
 import { SqliteRecordRunner } from './records/record-runner.js'
-import { SqliteSession } from './session.js'
+import { type SessionContext, SqliteSession } from './session.js'
 
 /** What the engine is made of: the options that concern it, with time and chance filled in. */
 export type SqliteEngineOptions<Bound> = Pick<SqliteOptions<Bound>, 'name'> &
@@ -41,9 +41,8 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   readonly connections: Connections
   readonly sharesCommit: boolean
   readonly records: SqlRecords
-  readonly #statements: RecordStatements
   readonly #notShared = new NotShared()
-  readonly #options: SqliteEngineOptions<Bound>
+  readonly #sessions: SessionContext<Bound>
 
   constructor(options: SqliteEngineOptions<Bound>) {
     const { name, prefix = 'reprise_', readers = 4, queue = 1000, sharedCommit = true } = options
@@ -60,33 +59,28 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
     this.prefix = checkPrefix(prefix)
     const pepper = options.pepper === undefined ? undefined : pepperOf(options.pepper)
     this.tables = sqliteTables(prefix, pepper)
-    this.#options = options
     const open = openerOf({ open: options.open, file: options.file })
     const { meta: metaTable } = this.tables
     this.connections = new Connections({ domain: name, open, readers, queue, metaTable, clock, random })
-    this.#statements = new RecordStatements(sqliteDialect, this.tables)
+    const statements = new RecordStatements(sqliteDialect, this.tables)
     const { connections, classify } = this
     const parts = { domain: this.name, connections, clock, random, connectionWaitMs, classify }
-    this.records = new SqlRecords(this.#statements, new SqliteRecordRunner(parts), pepper)
+    this.records = new SqlRecords(statements, new SqliteRecordRunner(parts), pepper)
+    const notShared = this.#notShared
+    this.#sessions = { bind: options.bind, statements, clock, random, classify, notShared }
   }
 
   async acquire(limits: AcquireLimits): Promise<SqliteSession<Bound>> {
     const { shares } = limits
     // Asked when the turn has come: whoever went before may have shown that it is not for sharing.
     const joins = shares === undefined ? undefined : () => !this.#notShared.has(shares.work)
-    return this.#sessionOn(await this.connections.take(joins === undefined ? limits : { ...limits, joins }), limits)
+    const taken = await this.connections.take(joins === undefined ? limits : { ...limits, joins })
+    return new SqliteSession(taken, this.#sessions, shares)
   }
 
   acquireAtOnce(limits: AcquireLimits): SqliteSession<Bound> | undefined {
     const taken = this.connections.takeAtOnce(limits)
-    return taken === undefined ? undefined : this.#sessionOn(taken, limits)
-  }
-
-  #sessionOn(taken: Taken, { shares }: AcquireLimits): SqliteSession<Bound> {
-    const { bind, clock, random } = this.#options
-    const notShared = this.#notShared
-    const context = { bind, statements: this.#statements, clock, random, classify: this.classify, notShared }
-    return new SqliteSession(taken, context, shares)
+    return taken === undefined ? undefined : new SqliteSession(taken, this.#sessions, limits.shares)
   }
 
   classify(error: unknown, phase: Phase): Ruling {

@@ -2,7 +2,7 @@
 // that begins, works and commits without waiting for anything in between.
 
 import type { RecordLimits, Ruling } from '../../../atomicity/index.js'
-import { type Clock, defined, earlier, isRepriseError, pick, type Random } from '../../../kernel/index.js'
+import { type Clock, earlier, isRepriseError, pick, type Random } from '../../../kernel/index.js'
 import { storeFull } from '../../../transaction/index.js'
 import {
   type BusyLimits,
@@ -118,7 +118,7 @@ export class SqliteRecordRunner implements RecordRunner {
   #readAtOnce(query: Query, limits: RecordLimits): readonly RecordRow[] | undefined {
     const { clock, connections } = this.#parts
     if (leftMs(limits, clock) <= 0) return undefined
-    const taken = connections.takeAtOnce(defined({ readOnly: true, signal: limits.signal }))
+    const taken = connections.takeAtOnce({ readOnly: true, signal: limits.signal })
     if (taken === undefined) return undefined
     try {
       return readOn(taken, query)
