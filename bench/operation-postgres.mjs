@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { hold, leased } from '../dist/idempotency/index.js'
+import { Batch, sendBatch } from '../dist/stores/postgres/connection/batch.js'
 import { postgres } from '../dist/stores/postgres/index.js'
 import { bareOnPostgres, insertEntry, payByHand, prepareByHand } from './by-hand.mjs'
 import {
@@ -15,6 +16,7 @@ import {
   response,
   rotating,
   sharedOptions,
+  text,
   there,
 } from './operation-work.mjs'
 import { backendsOf } from './postgres-server.mjs'
@@ -107,9 +109,8 @@ async function firstWays(pool, db, connections) {
   }
   // On connections that were used before: the first BEGIN of each asks for more, and the second prepares statements.
   for (let time = 0; time < 3; time++) await Promise.all(Array.from({ length: connections }, ways[ours]))
-  const { texts } = await roundTripsOf(pool, ways[ours])
-  const [begin, , commit] = texts
-  ways[sameStatements] = otherNames(pool, begin, commit, connections)
+  const { sent } = await roundTripsOf(pool, ways[ours])
+  ways[sameStatements] = otherNames(pool, sent[0].steps, sent[2].steps, connections)
   const count = async () => Number((await pool.query('SELECT count(*) FROM entry')).rows[0].count)
   await check(ways, count, 1)
   const { notes, counts } = await tripsOf(pool, ways)
@@ -129,20 +130,47 @@ async function handWritten(pool) {
 }
 
 /**
- * The same texts, each time under another name of the same length.
+ * The same statements, each time under another name of the same length.
  * @param {import('pg').Pool} pool
- * @param {string} begin
- * @param {string} commit
+ * @param {import('../dist/stores/postgres/connection/batch.js').Step[]} begin
+ * @param {import('../dist/stores/postgres/connection/batch.js').Step[]} end
  * @param {number} connections
  */
-function otherNames(pool, begin, commit, connections) {
-  const [id = ''] = /sha256:[\w-]{43}/.exec(begin) ?? []
-  assert.ok(id !== '' && commit.includes(id))
+function otherNames(pool, begin, end, connections) {
+  const isId = (/** @type {string | null} */ value) => /^sha256:[\w-]{43}$/.test(value ?? '')
+  const id = end.flatMap(({ values = [] }) => values).find(isId)
+  assert.ok(id && begin.some(({ values }) => values?.includes(id)))
   let number = 0
   return () => {
     number += 1
     const other = `bench0:${connections}.${String(number).padStart(43 - 1 - String(connections).length, '0')}`
-    return bareOnPostgres(pool, { begin: begin.replace(id, other), commit: commit.replace(id, other) })
+    const renamed = (/** @type {typeof begin} */ steps) =>
+      steps.map(({ statement, values }) => ({
+        statement,
+        values: values?.map((value) => (value === id ? other : value)),
+      }))
+    return sameTransaction(pool, renamed(begin), renamed(end))
+  }
+}
+
+/**
+ * @param {import('pg').Pool} pool
+ * @param {import('../dist/stores/postgres/connection/batch.js').Step[]} begin
+ * @param {import('../dist/stores/postgres/connection/batch.js').Step[]} end
+ */
+async function sameTransaction(pool, begin, end) {
+  const client = await pool.connect()
+  const send = (/** @type {typeof begin} */ steps) =>
+    sendBatch(/** @type {any} */ (client), { batches: true }, new Batch(steps, undefined, undefined, true))
+  try {
+    await send(begin)
+    await client.query(insertEntry.postgres, [text])
+    await send(end)
+  } catch (error) {
+    await client.query('ROLLBACK')
+    throw error
+  } finally {
+    client.release()
   }
 }
 

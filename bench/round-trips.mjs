@@ -6,11 +6,13 @@
  * these are counted, so that several statements in one text are the one round trip that they are.
  * @param {import('pg').Pool} pool
  * @param {() => Promise<unknown>} operation
- * @returns {Promise<{ count: number, texts: string[] }>}
+ * @returns {Promise<{ count: number, texts: string[], sent: any[] }>} `sent`: what the client was given, in order.
  */
 export async function roundTripsOf(pool, operation) {
   /** @type {string[]} */
   const texts = []
+  /** @type {any[]} */
+  const sent = []
   let count = 0
   const client = await pool.connect()
   const { connection, query } = /** @type {any} */ (client)
@@ -21,6 +23,7 @@ export async function roundTripsOf(pool, operation) {
   Object.assign(client, {
     query: (/** @type {any[]} */ ...values) => {
       const [config] = values
+      sent.push(config)
       texts.push(typeof config === 'string' ? config : config.text)
       return query.apply(client, values)
     },
@@ -29,5 +32,5 @@ export async function roundTripsOf(pool, operation) {
   await operation()
   connection.removeListener('readyForQuery', onReady)
   delete (/** @type {any} */ (client).query)
-  return { count, texts }
+  return { count, texts, sent }
 }

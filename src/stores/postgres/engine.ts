@@ -11,7 +11,7 @@ import type { Connections } from './connection/connections.js'
 import type { Bind, PostgresTransaction } from './handle.js'
 import { postgresManifest, untracedManifest } from './manifest.js'
 import type { PostgresSchema } from './migrations.js'
-import { ClaimStatements } from './records/claim-statements.js'
+import { KeyStatements } from './records/key-statements.js'
 import { StatementRunner } from './records/statement-runner.js'
 import { type PostgresSession, sessionsOn } from './session.js'
 
@@ -43,7 +43,7 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
   if (typeof name !== 'string' || name === '') {
     throw new RepriseError('ARGUMENT_INVALID', 'A domain needs a name.')
   }
-  const statements = new ClaimStatements(schema)
+  const statements = new KeyStatements(schema.statements)
   const locks = new LockReports(connections, clock)
   return {
     name,

@@ -4,69 +4,68 @@ import type { BeginSettings, Isolation } from '../../atomicity/index.js'
 import type { Clock } from '../../kernel/index.js'
 import { beginUnanswered } from '../../transaction/index.js'
 import { rowOfTrace } from './asking/trace.js'
-import { signsOf } from './classification.js'
-import {
-  Batch,
-  forgetPrepared,
-  lastOfBatch,
-  type OwnStatement,
-  ownStatement,
-  type Step,
-  sendBatch,
-} from './connection/batch.js'
+import { Batch, lastOfBatch, type OwnStatement, ownStatement, type Step, sendBatch } from './connection/batch.js'
 import type { KnownConnection } from './connection/connections.js'
+import { isUnprepared, mostLost } from './connection/steps.js'
 import type { PostgresAnswer, PostgresPoolClient } from './options.js'
 import { type Held, isStatementPooling, levels, poolingUnsupported, timeoutMs, type Wire } from './wire.js'
 
 /** BEGIN with its limits, and a question behind it where there is one. */
 export function beginText(settings: BeginSettings, question: string | undefined): string {
-  const { isolation, readOnly } = settings
-  const [idleMs, lockWaitMs, statementMs] = limitsOf(settings)
-  const text = `${(readOnly ? readingBegins : begins)[isolation]}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; SET LOCAL lock_timeout = ${lockWaitMs}; SET LOCAL statement_timeout = ${statementMs}`
+  const [begin, limits] = beginSteps(settings, undefined)
+  const [idleMs, lockWaitMs, statementMs] = limits?.values ?? []
+  const text = `${begin?.statement.text}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; SET LOCAL lock_timeout = ${lockWaitMs}; SET LOCAL statement_timeout = ${statementMs}`
   return question === undefined ? text : `${text}; ${question}`
 }
 
-/** The same for a batch: BEGIN, then the limits and the question in one statement. */
-function beginSteps(settings: BeginSettings, question: string | undefined): readonly Step[] {
-  const { isolation, readOnly } = settings
-  const values = limitsOf(settings).map(String)
+/**
+ * The same for a batch: BEGIN, then the limits and the question in one statement.
+ *
+ * @param firstWaitMs The longest wait for a lock until it is set anew. Default: that of the settings.
+ */
+export function beginSteps(
+  settings: BeginSettings,
+  question: string | undefined,
+  firstWaitMs?: number,
+): readonly Step[] {
+  const { isolation, readOnly, idleMs, lockWaitMs } = settings
+  // A statement that outlives the body would go on with its locks until it is through; the server ends it. A wait for a
+  // lock must end as one, so its limit stays below. COMMIT is not bounded by it.
+  const statementMs = Math.max(idleMs, lockWaitMs + 1_000)
+  const values = [idleMs, firstWaitMs ?? lockWaitMs, statementMs].map(timeoutMs).map(String)
   return [
-    { statement: own((readOnly ? readingBegins : begins)[isolation]), values: [] },
-    { statement: own(question === undefined ? setLimits : question.replace(/^SELECT/, `${setLimits},`)), values },
+    { statement: (readOnly ? readingBegins : begins)[isolation], values: [] },
+    {
+      statement: question === undefined ? limits : limitsWith(question),
+      values,
+    },
   ]
 }
 
-const begins: Readonly<Record<Isolation, string>> = {
-  'read-committed': `BEGIN ISOLATION LEVEL ${levels['read-committed']}`,
-  'repeatable-read': `BEGIN ISOLATION LEVEL ${levels['repeatable-read']}`,
-  serializable: `BEGIN ISOLATION LEVEL ${levels.serializable}`,
-}
-const readingBegins: Readonly<Record<Isolation, string>> = {
-  'read-committed': `${begins['read-committed']} READ ONLY`,
-  'repeatable-read': `${begins['repeatable-read']} READ ONLY`,
-  serializable: `${begins.serializable} READ ONLY`,
-}
+const begins = beginsWith('')
+const readingBegins = beginsWith(' READ ONLY')
 
-const setLimits =
-  "SELECT set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true)"
-
-// A statement that outlives the body would go on with its locks until it is through; the server ends it. A wait for a
-// lock must end as one, so its limit stays below. COMMIT is not bounded by it.
-function limitsOf({ idleMs, lockWaitMs }: BeginSettings): readonly [idle: number, lockWait: number, statement: number] {
-  return [timeoutMs(idleMs), timeoutMs(lockWaitMs), timeoutMs(Math.max(idleMs, lockWaitMs + 1_000))]
-}
-
-// There are nine of them.
-const owned = new Map<string, OwnStatement>()
-
-function own(text: string): OwnStatement {
-  let statement = owned.get(text)
-  if (statement === undefined) {
-    statement = ownStatement(text)
-    owned.set(text, statement)
+function beginsWith(mode: string): Readonly<Record<Isolation, OwnStatement>> {
+  const begin = (isolation: Isolation): OwnStatement =>
+    ownStatement(`BEGIN ISOLATION LEVEL ${levels[isolation]}${mode}`)
+  return {
+    'read-committed': begin('read-committed'),
+    'repeatable-read': begin('repeatable-read'),
+    serializable: begin('serializable'),
   }
-  return statement
 }
+
+const limitNames = ['idle_in_transaction_session_timeout', 'lock_timeout', 'statement_timeout']
+const sets = limitNames.map((name, place) => `set_config('${name}', $${place + 1}, true)`)
+// Nothing that is set becomes NULL, so all of it is set and no row is sent.
+const limits = ownStatement(`SELECT 1 WHERE ${sets.map((set) => `${set} IS NULL`).join(' OR ')}`)
+
+function limitsWith(question: string): OwnStatement {
+  return ownStatement(question.replace(/^SELECT/, `SELECT ${sets.join(', ')},`))
+}
+
+/** Sets the longest wait for a lock from here on, in ms. */
+export const lockLimit: OwnStatement = ownStatement("SELECT 1 WHERE set_config('lock_timeout', $1, true) IS NULL")
 
 /** Opens the transaction of a session. */
 export interface Opener {
@@ -88,9 +87,6 @@ export interface HeldParts {
   readonly clock: Clock
   readonly opener: Opener
 }
-
-/** As often may a backend turn out not to have what is prepared; from then on it is parsed each time. */
-const mostLost = 3
 
 interface FirstStatement {
   readonly config: string | object
@@ -175,29 +171,26 @@ export class HeldBegin implements Held {
       const batch = new Batch(beginSteps(settings, question), last, opened, named)
       const takeTrace = async (): Promise<void> => {
         // Behind the three limits.
-        if (question !== undefined) await opener.takeTrace(rowOfTrace(batch.ownRows[0]?.slice(3) ?? []))
+        if (question !== undefined) await opener.takeTrace(rowOfTrace(batch.answers[1]?.rows[0]?.slice(3) ?? []))
       }
-      const sent = sendBatch(client, batch)
-      if (sent === undefined) connection.batches = false
-      else
+      const sent = sendBatch<PostgresAnswer>(client, connection, batch)
+      if (sent !== undefined)
         try {
           const answer = await sent
           // What is refused now, by its timeline, was begun in vain.
           opener.neverBegun = true
           await takeTrace()
           opener.neverBegun = false
-          return answer as PostgresAnswer
+          return answer
         } catch (error) {
           if (isStatementPooling(error)) throw poolingUnsupported(error)
-          if (batch.done === 2) {
+          if (batch.answers.length === 2) {
             // It was begun, and may have to be asked for.
             await takeTrace().catch(ignore)
             throw error
           }
-          if (!named || !isUnprepared(error)) throw error
-          // Nothing is begun: the backend has no statement of that name, or has one that was not expected.
-          connection.lost += 1
-          forgetPrepared(client)
+          // Nothing is begun then.
+          if (!named || !isUnprepared(client, connection, error)) throw error
         }
       await client.query('ROLLBACK')
     }
@@ -207,11 +200,6 @@ export class HeldBegin implements Held {
     // pg takes a config too; the type of the port knows texts alone.
     return client.query(config as string, values)
   }
-}
-
-function isUnprepared(error: unknown): boolean {
-  const signs = signsOf(error)
-  return signs.includes('26000') || signs.includes('42P05')
 }
 
 const ignore = (): void => undefined

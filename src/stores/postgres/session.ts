@@ -28,25 +28,26 @@ import {
   type SqlDialect,
   type SqlExecutor,
   seenIn,
+  storableMs,
 } from '../sql/index.js'
 import type { LockReports } from './asking/lock-report.js'
 import { isUnreplicated, type NoticeSource } from './asking/replicated.js'
 import { askAll, askNumber, takeTrace, unreadableBackend } from './asking/trace.js'
 import { isServerError, signsOf } from './classification.js'
+import { Batch, type Step, type StepAnswer, sendBatch } from './connection/batch.js'
 import { type Connections, type KnownConnection, knownConnection } from './connection/connections.js'
+import { countOf, isUnprepared, mostLost, sendEach } from './connection/steps.js'
 import { type Bind, lastOf, PostgresHandle, type PostgresTransaction, type StatementPort } from './handle.js'
-import { beginText, HeldBegin, type Opener } from './held-begin.js'
+import { beginSteps, beginText, HeldBegin, lockLimit, type Opener } from './held-begin.js'
 import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './options.js'
-import type { ClaimStatements } from './records/claim-statements.js'
-import { literal } from './records/literal.js'
-import { goneSign, literals } from './records/statements.js'
+import { commitStep, goneSign, type KeyStatements, rowOfRecord } from './records/key-statements.js'
 import { timeoutMs, Wire } from './wire.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Bound> {
   readonly clock: Clock
   /** Claim and outcome of a key. */
-  readonly statements: ClaimStatements
+  readonly statements: KeyStatements
   /** Makes `tx.db`. */
   readonly bind: Bind<Bound>
   /** Whether transactions without a key take their trace with BEGIN. */
@@ -92,9 +93,9 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   // nothing.
   #key: 'none' | 'sent' | 'theirs' | { readonly id: StoredKey; readonly token: string } = 'none'
   #sent: SentClaim | undefined
-  // Whether the claim was a call of the prepared statement.
-  #called = false
-  #outcome: string | undefined
+  // The outcome and COMMIT, and whether they are known to be prepared.
+  #end: readonly Step[] | undefined
+  #named = false
   #released = false
 
   constructor(client: PostgresPoolClient, context: SessionContext<Bound>) {
@@ -139,6 +140,9 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
       else if (traced) question = askNumber
     }
     const handle = new PostgresHandle(this, controls, this.#context.bind)
+    if (question === undefined && claim !== undefined && !readOnly && batches) {
+      return this.#beginWithClaim(settings, claim.id, claim.draft, handle)
+    }
     if (settings.mayHold === undefined || answerMs === undefined || !batches)
       return this.open(settings, question, handle)
     const parts = { client: this.#client, connection: this.#connection, wire, clock: this.#context.clock, opener: this }
@@ -147,21 +151,16 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   }
 
   /**
-   * Sends BEGIN, and the claim with it where there is one.
+   * Sends BEGIN by itself.
    *
    * @param opened What is returned when the transaction is open.
    */
   async open<Opened>(settings: BeginSettings, question: string | undefined, opened: Opened): Promise<Opened> {
-    const { claim, readOnly } = settings
-    const wire = this.#wire
     const text = beginText(settings, question)
-    if (question !== undefined) {
-      // A connection whose backend is not known yet is asked first: nobody could tell who blocks its claim.
-      const isKnown = this.#connection.backend !== undefined
-      const answer = isKnown ? await wire.open(text) : await this.#openFirst(text, settings)
-      await this.takeTrace(lastOf(answer).rows[0])
-    } else if (claim !== undefined && !readOnly) await this.#beginWithClaim(text, claim.id, claim.draft)
-    else await wire.open(text)
+    // A connection whose backend is not known yet is asked first: nobody could tell who blocks its claim.
+    const isKnown = this.#connection.backend !== undefined || question === undefined
+    const answer = isKnown ? await this.#wire.open(this.#client.query(text)) : await this.#openFirst(text, settings)
+    if (question !== undefined) await this.takeTrace(lastOf(answer).rows[0])
     return opened
   }
 
@@ -176,12 +175,12 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   // A role may be forbidden to ask where the server stands: then its transactions go on without that.
   async #openFirst(text: string, settings: BeginSettings): Promise<PostgresAnswer> {
     try {
-      return await this.#wire.open(text)
+      return await this.#wire.open(this.#client.query(text))
     } catch (error) {
       if (!signsOf(error).includes('42501')) throw error
       await this.#client.query('ROLLBACK')
       this.#connection.backend = unreadableBackend(this.#client)
-      return this.#wire.open(beginText(settings, askNumber))
+      return this.#wire.open(this.#client.query(beginText(settings, askNumber)))
     }
   }
 
@@ -198,43 +197,61 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   // An error of the server may be the claim's: it is thrown by `claim`, where it means what it means in a transaction
   // that has begun.
-  async #beginWithClaim(begin: string, id: StoredKey, draft: RecordDraft): Promise<void> {
+  async #beginWithClaim<Opened>(
+    settings: BeginSettings,
+    id: StoredKey,
+    draft: RecordDraft,
+    opened: Opened,
+  ): Promise<Opened> {
     const { statements } = this.#context
-    this.#key = 'sent'
-    try {
-      let answer: PostgresAnswer | undefined
-      const call = statements.claimCall(this.#connection, id, draft)
-      if (call !== undefined) {
-        try {
-          answer = await this.#wire.open(`${begin}; ${this.#limited(call)}`)
-          if (call.startsWith('PREPARE')) statements.arePrepared(this.#connection)
-          this.#called = true
-        } catch (error) {
-          // Nothing is begun: the backend has no statement of that name, or has one that was not expected.
-          if (!statements.areLost(this.#connection, error)) throw error
-          await this.#client.query('ROLLBACK')
+    const client = this.#client
+    const connection = this.#connection
+    const begin = beginSteps(settings, undefined, this.#claimWaitMs)
+    const { mode, token, operation = null, scope = null, fingerprint = null, input = null } = draft
+    const values = [id, mode, token, operation, scope, fingerprint, input]
+    const steps = [...begin, ...statements.prepareEnd, { statement: statements.claim, values }]
+    // What comes after the claim waits for as long as the body's statements do.
+    if (this.#claimWaitMs < this.#lockWaitMs) {
+      steps.push({ statement: lockLimit, values: [String(timeoutMs(this.#lockWaitMs))] })
+    }
+    for (;;) {
+      const named = connection.lost < mostLost
+      const sent = sendBatch<readonly StepAnswer[]>(client, connection, new Batch(steps, undefined, undefined, named))
+      if (sent === undefined) {
+        await client.query('ROLLBACK')
+        return this.open(settings, undefined, opened)
+      }
+      this.#key = 'sent'
+      try {
+        const answers = await this.#wire.open(sent)
+        this.#named = named
+        this.#sent = { id, token, inserted: answers[2]?.tag === 'INSERT 0 1' }
+        return opened
+      } catch (error) {
+        if (!isServerError(error)) throw error
+        // Nothing is begun where the backend has lost what was prepared.
+        if (named && isUnprepared(client, connection, error)) await client.query('ROLLBACK')
+        else {
+          this.life.poison(error)
+          this.#sent = { error }
+          return opened
         }
       }
-      answer ??= await this.#wire.open(`${begin}; ${this.#limited(statements.claim(id, draft))}`)
-      this.#sent = { id, token: draft.token, inserted: this.#rowCountOf(answer) === 1 }
-    } catch (error) {
-      if (!isServerError(error)) throw error
-      this.life.poison(error)
-      this.#sent = { error }
     }
   }
 
-  // All of it in one message; where the statement fails, its transaction has failed, and the limit with it.
-  #limited(text: string): string {
-    if (this.#claimWaitMs >= this.#lockWaitMs) return text
-    const [claimMs, afterwardsMs] = [timeoutMs(this.#claimWaitMs), timeoutMs(this.#lockWaitMs)]
-    return `SET LOCAL lock_timeout = ${claimMs}; ${text}; SET LOCAL lock_timeout = ${afterwardsMs}`
+  // A statement that waits no longer than a claim may.
+  async #withinClaimWait(step: Step): Promise<StepAnswer | undefined> {
+    if (this.#claimWaitMs >= this.#lockWaitMs) return (await this.#sendOwn([step]))[0]
+    const limit = (ms: number): Step => ({ statement: lockLimit, values: [String(timeoutMs(ms))] })
+    return (await this.#sendOwn([limit(this.#claimWaitMs), step, limit(this.#lockWaitMs)]))[1]
   }
 
-  // Of the statement inside a message that `#limited` made.
-  #rowCountOf(answer: PostgresAnswer | readonly PostgresAnswer[]): number | null | undefined {
-    const fromEnd = this.#claimWaitMs < this.#lockWaitMs ? -2 : -1
-    return Array.isArray(answer) ? answer.at(fromEnd)?.rowCount : (answer as PostgresAnswer).rowCount
+  // Without names: an error of them would end the transaction.
+  #sendOwn(steps: readonly Step[]): Promise<readonly StepAnswer[]> {
+    const client = this.#client
+    const batch = new Batch(steps, undefined, undefined, false)
+    return this.#wire.own(() => sendBatch(client, this.#connection, batch) ?? sendEach(client, steps))
   }
 
   async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored | undefined> {
@@ -250,8 +267,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
       return 'claimed'
     }
     this.#key = 'theirs'
-    const { rows } = await this.#wire.send(this.#context.statements.records.readText(literal(id)), undefined)
-    const { record, nowMs } = seenIn(rows[0])
+    const [answer] = await this.#sendOwn([this.#context.statements.read(id)])
+    const { record, nowMs } = seenIn(rowOfRecord(answer?.rows[0]))
     return record === undefined ? undefined : { record, nowMs }
   }
 
@@ -259,8 +276,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   async #insert(id: StoredKey, draft: RecordDraft, sent: { readonly error: unknown } | undefined): Promise<boolean> {
     try {
       if (sent !== undefined) throw sent.error
-      const text = this.#limited(this.#context.statements.claim(id, draft))
-      return this.#rowCountOf(await this.#wire.send(text, undefined)) === 1
+      return countOf(await this.#withinClaimWait(this.#context.statements.claimAlone(id, draft))) === 1
     } catch (error) {
       throw postgresDialect.isMissing(signsOf(error), '') ? migrationMissing(error) : this.#withBlockers(error)
     }
@@ -279,8 +295,8 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   }
 
   async reclaim(id: StoredKey, over: Expected, draft: RecordDraft): Promise<boolean> {
-    const text = this.#limited(this.#context.statements.records.reclaimText(id, over, draft, literals))
-    if (this.#rowCountOf(await this.#wire.send(text, undefined)) !== 1) return false
+    const answer = await this.#withinClaimWait(this.#context.statements.reclaim(id, over, draft))
+    if (countOf(answer) !== 1) return false
     this.#key = { id, token: draft.token }
     this.#wire.lockWaitMs = this.#lockWaitMs
     return true
@@ -294,7 +310,10 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     if (typeof key !== 'object' || key.id !== id) {
       throw new RepriseError('MARKER_INVALID', 'The marker of the key was not claimed by this transaction.')
     }
-    this.#outcome = this.#context.statements.outcome(this.#called, id, key.token, outcome)
+    const { state, codec = null, value = null, rememberedMs } = outcome
+    const expiresInMs = rememberedMs === Number.POSITIVE_INFINITY ? null : String(storableMs(rememberedMs))
+    const values = [id, key.token, state, codec, value, expiresInMs]
+    this.#end = [{ statement: this.#context.statements.outcome, values }, commitStep]
   }
 
   settle(): Promise<void> | undefined {
@@ -304,6 +323,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   async commit(): Promise<Receipt> {
     const { life } = this
+    const client = this.#client
     try {
       if (life.poisoned !== undefined) throw failedBefore(life.poisoned.error)
       life.checkBeforeCommit()
@@ -317,18 +337,24 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     if (poisoned !== undefined) throw failedBefore(poisoned.error)
     // The body sent nothing, so nothing was begun.
     if (this.#wire.held !== undefined) return { durability: 'promised' }
-    const status = this.#client.getTransactionStatus()
+    const status = client.getTransactionStatus()
     if (status !== 'T' && status !== 'E') throw endedElsewhere()
     const notices: PostgresNotice[] = []
     const onNotice = (notice: PostgresNotice): void => void notices.push(notice)
-    const listening = this.#client as unknown as NoticeSource
+    const listening = client as unknown as NoticeSource
     listening.on('notice', onNotice)
     this.#wire.pending += 1
     try {
       // Where the outcome cannot be written, the server does not come to COMMIT. In a transaction that has failed
       // nothing can be written any more, and COMMIT alone says so by its tag.
-      const text = this.#outcome === undefined || status === 'E' ? 'COMMIT' : `${this.#outcome}; COMMIT`
-      const { command } = lastOf(await this.#client.query(text))
+      const end = status === 'E' ? undefined : this.#end
+      let command: string
+      if (end === undefined) command = lastOf(await client.query('COMMIT')).command
+      else {
+        const batch = new Batch(end, undefined, undefined, this.#named)
+        const sent = sendBatch<readonly StepAnswer[]>(client, this.#connection, batch) ?? sendEach(client, end)
+        command = (await sent).at(-1)?.tag ?? ''
+      }
       this.#wire.pending -= 1
       if (command !== 'COMMIT' || notices.length > 0) return this.#receipt(command, notices)
       return { durability: 'promised' }
@@ -356,9 +382,9 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   // Where the marker is gone, the server's error is the cause, and says that nothing was stored.
   #commitError(error: unknown): unknown {
     // The body may have thrown away what is prepared.
-    if (this.#called) this.#context.statements.areLost(this.#connection, error)
+    if (this.#end !== undefined) isUnprepared(this.#client, this.#connection, error)
     const isGone =
-      this.#outcome !== undefined &&
+      this.#end !== undefined &&
       signsOf(error).includes('22P02') &&
       error instanceof Error &&
       error.message.includes(goneSign)

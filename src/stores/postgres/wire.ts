@@ -63,15 +63,15 @@ export class Wire {
   }
 
   /**
-   * Sends BEGIN, and what goes with it in one message; some of that may wait for a lock. Poisons the handle only where
-   * the connection has ended.
+   * Waits for the answer to BEGIN, and to what went with it; some of that may wait for a lock. Poisons the handle only
+   * where the connection has ended.
    */
-  async open(text: string): Promise<PostgresAnswer> {
+  async open<Answer>(sent: Promise<Answer>): Promise<Answer> {
     const { client, life } = this.#parts
     const watch = this.#watchLocks()
     this.pending += 1
     try {
-      const answer = await client.query(text)
+      const answer = await sent
       if (client.getTransactionStatus() !== 'T') throw poolingUnsupported(undefined)
       return answer
     } catch (error) {
@@ -183,7 +183,15 @@ export class Wire {
     if (this.pending > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
   }
 
-  async #watched(config: string | object, values: unknown[] | undefined): Promise<PostgresAnswer> {
+  /** Sends statements of Reprise's own inside the transaction; some of them may wait for a lock. */
+  own<Answer>(send: () => Promise<Answer>): Promise<Answer> {
+    return this.#watched(send, undefined)
+  }
+
+  async #watched<Answer = PostgresAnswer>(
+    sent: string | object | (() => Promise<Answer>),
+    values: unknown[] | undefined,
+  ): Promise<Answer> {
     const { client } = this.#parts
     let watch: LockWatch | undefined
     this.pending += 1
@@ -191,21 +199,21 @@ export class Wire {
       // One at a time, as pg asks for; a client in its pipeline mode takes as many as come.
       if (this.pending > 1 && (client as { readonly pipeline?: boolean }).pipeline !== true) await this.#queued()
       const { held } = this
-      let answer: PostgresAnswer
+      let answer: unknown
       if (held === undefined) {
         watch = this.#watchLocks()
         // pg takes a config too; the type of the port knows texts alone.
-        answer = await client.query(config as string, values)
+        answer = await (typeof sent === 'function' ? sent() : client.query(sent as string, values))
       } else {
         this.held = undefined
-        answer = await held.sendWith(config, values, () => {
+        answer = await held.sendWith(sent, values, () => {
           watch?.cancel()
           watch = this.#watchLocks()
         })
       }
       // Whatever ended it, what came after ran in no transaction.
       if (client.getTransactionStatus() === 'I') throw endedElsewhere()
-      return answer
+      return answer as Answer
     } catch (error) {
       throw await this.#failed(error, watch)
     } finally {

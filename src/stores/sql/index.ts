@@ -43,7 +43,6 @@ export {
 } from './records/rows.js'
 export {
   type Condition,
-  claimCells,
   forgettable,
   outcomePlaces,
   type Query,
@@ -64,4 +63,3 @@ export {
   writeIn,
 } from './statements.js'
 export { again, lost, never, type PhaseWords } from './table-words.js'
-export type { Binding } from './values.js'

@@ -14,18 +14,35 @@ export interface OwnStatement {
   readonly text: string
 }
 
+/** As many texts have a name; those that come after are parsed each time. A connection keeps what has a name. */
+const mostNames = 256
+const owned = new Map<string, OwnStatement>()
+
 /** A statement with a name that is by its text: the same name is the same statement, whoever prepared it. */
 export function ownStatement(text: string): OwnStatement {
-  const digest = sha256(text)
-    .replace(/[^A-Za-z0-9]/g, '')
-    .slice(-32)
-  return { name: `reprise_${digest}`, text }
+  let statement = owned.get(text)
+  if (statement === undefined) {
+    if (owned.size >= mostNames) return { name: '', text }
+    const digest = sha256(text)
+      .replace(/[^A-Za-z0-9]/g, '')
+      .slice(-32)
+    statement = { name: `reprise_${digest}`, text }
+    owned.set(text, statement)
+  }
+  return statement
 }
 
 /** One of Reprise's own statements with its values. */
 export interface Step {
   readonly statement: OwnStatement
-  readonly values: readonly string[]
+  /** Undefined: it is only prepared, where it has a name, and carried out later. */
+  readonly values: readonly (string | null)[] | undefined
+}
+
+/** The answer to a step: its rows as text, and its command tag, such as `INSERT 0 1`. */
+export interface StepAnswer {
+  readonly rows: readonly (readonly (string | null)[])[]
+  readonly tag: string
 }
 
 /** The messages of a connection of pg, as far as they are used here. */
@@ -35,11 +52,12 @@ interface Messages {
   readonly submittedNamedStatements: Record<string, string | undefined>
   readonly parsedStatements: Record<string, string | undefined>
   parse(statement: { readonly name: string; readonly text: string }): void
-  bind(config: { readonly statement: string; readonly values: readonly string[] }): void
+  bind(config: { readonly statement: string; readonly values: readonly (string | null)[] }): void
   execute(): void
   flush(): void
   sync(): void
   on(event: 'parseComplete', listener: () => void): unknown
+  removeListener(event: 'parseComplete', listener: () => void): unknown
 }
 
 /** pg's own Query. */
@@ -103,55 +121,42 @@ export function lastOfBatch(
   return query
 }
 
-/** What is known of the own statements of a connection. */
-interface Prepared {
-  readonly names: Set<string>
-  active: Batch | undefined
-}
-
-const prepared = new WeakMap<object, Prepared>()
-
-function preparedOn(connection: Messages): Prepared {
-  let known = prepared.get(connection)
-  if (known === undefined) {
-    const made: Prepared = { names: new Set(), active: undefined }
-    known = made
-    prepared.set(connection, made)
-    // Of this message pg tells a query nothing.
-    connection.on('parseComplete', () => made.active?.parsed(made.names, connection))
-  }
-  return known
-}
+// The names of the own statements that are prepared on a connection.
+const prepared = new WeakMap<object, Set<string>>()
 
 /** The backend has lost what was prepared, or has what it should not have: all of it is prepared anew. */
 export function forgetPrepared(client: PostgresPoolClient): void {
   const { connection } = client as unknown as BatchClient
-  if (connection !== undefined) prepared.get(connection)?.names.clear()
+  if (connection !== undefined) prepared.delete(connection)
 }
 
 /** Several statements that are sent together. */
 export class Batch {
-  /** All of them, for those who trace statements. Sent as a text it would change nothing: it begins a transaction. */
-  readonly text: string
   // Not the body's name: pg would take it for parsed when the first statement is. And there, so that a tracer that adds
   // to statements without a name leaves this one alone.
   readonly name: undefined
   /** As pg's own Query has them: a client completes them where it is told to. */
   readonly _result: object | undefined
-  binary = false
-  callback: (error: unknown, answer?: PostgresAnswer) => void = ignore
+  binary: boolean
+  callback: (error: unknown, answer?: PostgresAnswer | readonly StepAnswer[]) => void
   /** Whether it was sent. */
-  submitted = false
-  /** How many of the own statements were carried out. The next one is the one that failed, where one did. */
-  done = 0
-  /** The rows of the own statements, as text. Under no name that pg gives a meaning to. */
-  readonly ownRows: (readonly (string | null)[])[] = []
-  readonly #steps: readonly Step[]
+  submitted: boolean
+  /**
+   * The answers to the own statements that were carried out. The next one is the one that failed, where one did. Under
+   * no name that pg gives a meaning to.
+   */
+  readonly answers: StepAnswer[]
+  #rows: (readonly (string | null)[])[]
+  // How many of the own statements are carried out.
+  #count: number
+  /** The own statements. */
+  readonly steps: readonly Step[]
   readonly #last: DriverQuery | undefined
   readonly #opened: (() => void) | undefined
   readonly #named: boolean
-  readonly #parsing: (string | DriverQuery)[] = []
-  #withdrawn = false
+  readonly #parsing: (string | DriverQuery)[]
+  #heard: (() => void) | undefined
+  #withdrawn: boolean
 
   /**
    * @param last A statement of the body, behind the own ones. Default: none.
@@ -159,15 +164,31 @@ export class Batch {
    * @param named Whether the own statements are prepared under their names; else they are parsed each time.
    */
   constructor(steps: readonly Step[], last: DriverQuery | undefined, opened: (() => void) | undefined, named: boolean) {
-    const texts = steps.map(({ statement }) => statement.text)
-    this.text = (last === undefined ? texts : [...texts, last.text]).join('; ')
     this.name = undefined
     this._result = last?._result
-    this.#steps = steps
+    this.binary = false
+    this.callback = ignore
+    this.submitted = false
+    this.answers = []
+    this.#rows = []
+    this.#count = 0
+    for (const { values } of steps) if (values !== undefined) this.#count += 1
+    this.#parsing = []
+    this.#withdrawn = false
+    this.steps = steps
     this.#last = last
     this.#opened = opened
     this.#named = named
     if (last !== undefined) last.callback = (error, result) => this.callback(error, result)
+  }
+
+  /**
+   * All of them, for those who trace statements. Sent as a text it would change nothing: it begins a transaction, or
+   * has places without values in its first statement.
+   */
+  get text(): string {
+    const texts = this.steps.filter(({ values }) => values !== undefined).map(({ statement }) => statement.text)
+    return (this.#last === undefined ? texts : [...texts, this.#last.text]).join('; ')
   }
 
   /** It is not to be sent any more. */
@@ -178,22 +199,28 @@ export class Batch {
   submit(connection: Messages): Error | null {
     if (this.#withdrawn) return new Error('The batch was withdrawn.')
     const { stream } = connection
-    const known = preparedOn(connection)
+    let names = prepared.get(connection)
+    if (names === undefined) {
+      names = new Set()
+      prepared.set(connection, names)
+    }
     this.submitted = true
-    known.active = this
     stream.cork?.()
     try {
-      for (const { statement, values } of this.#steps) {
+      for (const { statement, values } of this.steps) {
         const name = this.#named ? statement.name : ''
-        if (!known.names.has(name)) {
+        if (values === undefined && name === '') continue
+        if (!names.has(name) && (name === '' || !this.#parsing.includes(name))) {
           connection.parse({ name, text: statement.text })
           this.#parsing.push(name)
         }
+        if (values === undefined) continue
         connection.bind({ statement: name, values })
         connection.execute()
       }
       if (this.#last === undefined) connection.sync()
       else this.#submitLast(this.#last, connection)
+      if (this.#parsing.length > 0) this.#hear(names, connection)
     } finally {
       stream.uncork?.()
     }
@@ -213,26 +240,27 @@ export class Batch {
     }
   }
 
-  /** A statement was parsed: from now on its name stands for it. */
-  parsed(names: Set<string>, { parsedStatements, submittedNamedStatements }: Messages): void {
-    const first = this.#parsing.shift()
-    if (typeof first === 'string') {
-      if (first !== '') names.add(first)
-    } else if (first?.name !== undefined) {
-      parsedStatements[first.name] = first.text
-      delete submittedNamedStatements[first.name]
+  // Of the message that a statement was parsed pg tells a query nothing. From then on its name stands for it.
+  #hear(names: Set<string>, connection: Messages): void {
+    const { parsedStatements, submittedNamedStatements } = connection
+    this.#heard = () => {
+      const first = this.#parsing.shift()
+      if (typeof first === 'string') {
+        if (first !== '') names.add(first)
+      } else if (first?.name !== undefined) {
+        parsedStatements[first.name] = first.text
+        delete submittedNamedStatements[first.name]
+      }
     }
+    connection.on('parseComplete', this.#heard)
   }
 
-  #over(connection: Messages): void {
-    preparedOn(connection).active = undefined
+  // What was sent and is not parsed by now will not be.
+  #over(connection: Messages, heard: () => void): void {
+    connection.removeListener('parseComplete', heard)
     for (const left of this.#parsing.splice(0)) {
       if (typeof left !== 'string' && left.name !== undefined) delete connection.submittedNamedStatements[left.name]
     }
-  }
-
-  get #isLast(): boolean {
-    return this.done === this.#steps.length
   }
 
   handleRowDescription(message: unknown): void {
@@ -240,17 +268,18 @@ export class Batch {
   }
 
   handleDataRow(message: { readonly fields: readonly (string | null)[] }): void {
-    if (this.#isLast) this.#last?.handleDataRow(message)
-    else this.ownRows.push(message.fields)
+    if (this.answers.length < this.#count) this.#rows.push(message.fields)
+    else this.#last?.handleDataRow(message)
   }
 
-  handleCommandComplete(message: unknown, connection: Messages): void {
-    if (this.#isLast) {
+  handleCommandComplete(message: { readonly text: string }, connection: Messages): void {
+    if (this.answers.length === this.#count) {
       this.#last?.handleCommandComplete(message, connection)
       return
     }
-    this.done += 1
-    if (this.#isLast) this.#opened?.()
+    this.answers.push({ rows: this.#rows, tag: message.text })
+    this.#rows = []
+    if (this.answers.length === this.#count) this.#opened?.()
   }
 
   handleEmptyQuery(connection: Messages): void {
@@ -270,26 +299,32 @@ export class Batch {
   }
 
   handleError(error: unknown, connection: Messages): void {
-    this.#over(connection)
-    if (this.#last !== undefined && this.#isLast) this.#last.handleError(error, connection)
+    if (this.#heard !== undefined) this.#over(connection, this.#heard)
+    if (this.#last !== undefined && this.answers.length === this.#count) this.#last.handleError(error, connection)
     else this.callback(error)
   }
 
   handleReadyForQuery(connection: Messages): void {
-    this.#over(connection)
-    if (this.#last === undefined) this.callback(null)
+    if (this.#heard !== undefined) this.#over(connection, this.#heard)
+    if (this.#last === undefined) this.callback(null, this.answers)
     else this.#last.handleReadyForQuery(connection)
   }
 }
 
 /**
- * Sends a batch; the answer is that of its last statement. Undefined: the client did not take it as it is, since
- * something around it makes another query of it, or answers later. Whatever was sent instead, nothing is committed.
+ * Sends a batch; the answer is that of the statement of the body, or the answers to the own ones where there is none.
+ * Undefined: the client does not take it as it is, since it cannot, or something around it makes another query of it or
+ * answers later; it is given no other one. Whatever was sent instead, nothing is committed.
  */
-export function sendBatch(client: PostgresPoolClient, batch: Batch): Promise<PostgresAnswer | undefined> | undefined {
-  const answer = new Promise<PostgresAnswer | undefined>((resolve, reject) => {
+export function sendBatch<Answer extends PostgresAnswer | readonly StepAnswer[]>(
+  client: PostgresPoolClient,
+  connection: { batches: boolean },
+  batch: Batch,
+): Promise<Answer> | undefined {
+  if (!connection.batches) return undefined
+  const answer = new Promise<Answer>((resolve, reject) => {
     batch.callback = (error, result) => {
-      if (error === null || error === undefined) resolve(result)
+      if (error === null || error === undefined) resolve(result as Answer)
       else reject(error)
     }
   })
@@ -300,6 +335,7 @@ export function sendBatch(client: PostgresPoolClient, batch: Batch): Promise<Pos
     if (batch.submitted) throw error
   }
   if (batch.submitted) return answer.catch(shownFromHere)
+  connection.batches = false
   batch.withdraw()
   answer.catch(ignore)
   return undefined

@@ -56,11 +56,9 @@ export interface Backend {
 export interface KnownConnection {
   /** Undefined: the server was not asked yet. */
   backend: Backend | undefined
-  /** The names of Reprise's own statements that are prepared on it. */
-  readonly prepared: Set<string>
   /** Whether several statements can be sent to it in one write. */
   batches: boolean
-  /** How often its backend turned out not to have what was prepared by batches. */
+  /** How often its backend turned out not to have what was prepared. */
   lost: number
 }
 
@@ -73,7 +71,7 @@ const connections = new WeakMap<object, KnownConnection>()
 export function knownConnection(client: PostgresPoolClient): KnownConnection {
   let known = connections.get(client)
   if (known === undefined) {
-    known = { backend: undefined, prepared: new Set(), batches: takesBatches(client), lost: 0 }
+    known = { backend: undefined, batches: takesBatches(client), lost: 0 }
     connections.set(client, known)
     client.on('error', ignore)
   }
