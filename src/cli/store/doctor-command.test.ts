@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest'
 import { withStoreWorld } from '../../../test/cli/store-world.js'
+import { newestMigration } from '../../../test/stores/newest-migration.js'
 import { commandHelp } from '../option-table.js'
 import { doctorCommand } from './doctor-command.js'
+
+const newest = newestMigration.sqlite
 
 const budget = 'budget of the transactions of a process, by default: 1000 tokens, 3 back with each commit\n'
 
@@ -21,7 +24,7 @@ it('ends with 1 where something is broken, each finding with its fix', () =>
   withStoreWorld(async ({ run }) => {
     const { out, code } = await run(['doctor', '--prefix', 'other_'])
     expect(out).toBe(
-      'broken MIGRATIONS_MISSING\n  Reprise’s tables are not there, or older than this version. They are at migration 0; this version knows 3.\n' +
+      `broken MIGRATIONS_MISSING\n  Reprise’s tables are not there, or older than this version. They are at migration 0; this version knows ${newest}.\n` +
         '  fix: Call migrate(), run what migrationSql() prints, or run reprise migrate.\n' +
         budget,
     )

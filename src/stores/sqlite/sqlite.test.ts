@@ -3,9 +3,12 @@
 import { existsSync } from 'node:fs'
 import Database from 'libsql'
 import { describe, expect, it } from 'vitest'
+import { newestMigration } from '../../../test/stores/newest-migration.js'
 import { bundle, freshFile, itemStore, rowsIn, start, stranger } from '../../../test/stores/sqlite/files.js'
 import { mintKey, scope } from '../../identity/index.js'
 import { sqlite, sqliteManifest } from './index.js'
+
+const newest = newestMigration.sqlite
 
 const codes = (findings: readonly { readonly code: string }[]) => findings.map(({ code }) => code)
 
@@ -14,8 +17,8 @@ describe('migrations', () => {
     const file = freshFile()
     const db = sqlite({ name: 'a', open: () => new Database(file), prefix: 'mine_' })
     expect([await db.migrate(), await db.migrate()]).toEqual([
-      { from: 0, to: 3 },
-      { from: 3, to: 3 },
+      { from: 0, to: newest },
+      { from: newest, to: newest },
     ])
     expect(rowsIn(file, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").flat()).toEqual([
       'mine_audit',
@@ -31,7 +34,7 @@ describe('migrations', () => {
     const file = freshFile()
     const db = sqlite({ name: 'a', open: () => new Database(file) })
     stranger(file).exec(db.migrationSql())
-    expect(await db.migrate()).toEqual({ from: 3, to: 3 })
+    expect(await db.migrate()).toEqual({ from: newest, to: newest })
     expect(
       await db.transact(async () => 'stored', { content: 'none', key: { scope: scope('a'), key: mintKey() } }),
     ).toBe('stored')
@@ -72,7 +75,7 @@ describe('migrations', () => {
     stranger(file).exec('CREATE TABLE counter (value INTEGER)')
     const starting = [1, 2, 3].map(() => start('adder.mjs', [outdir, file, '0']))
     const said = await Promise.all(starting.map((child) => child.rest()))
-    expect(said.map(([first]) => JSON.parse(first ?? '{}').from).sort()).toEqual([0, 3, 3])
+    expect(said.map(([first]) => JSON.parse(first ?? '{}').from).sort()).toEqual([0, newest, newest])
     expect(rowsIn(file, 'SELECT number FROM reprise_migration')).toEqual([[1], [2], [3]])
   })
 })

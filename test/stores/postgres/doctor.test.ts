@@ -11,7 +11,10 @@ import { type Pgbouncer, startPgbouncer } from '../../servers/pgbouncer.js'
 import { type Postgres, startPostgres, withClient } from '../../servers/postgres.js'
 import { until } from '../../servers/server-process.js'
 import { startStandby } from '../../servers/standby.js'
+import { newestMigration } from '../newest-migration.js'
 import { codeOf, patient } from './world.js'
+
+const newest = newestMigration.postgres
 
 const sound = {
   tcp_keepalives_idle: '60',
@@ -190,7 +193,7 @@ describe('behind a pooler', () => {
   it('by the transaction everything holds, and traces follow the backend', async () => {
     await through('transaction', async (pool) => {
       const db = postgres({ pool, name: 'transaction', ...patient })
-      expect(await db.migrate()).toEqual({ from: 2, to: 2 })
+      expect(await db.migrate()).toEqual({ from: newest, to: newest })
       expect(await db.doctor()).toEqual([])
       await pool.query('create table if not exists through (pid text, lock text)')
       await Promise.all(

@@ -10,7 +10,10 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { mintKey, scope } from '../../../src/identity/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { freshDatabase } from '../../servers/fresh-database.js'
+import { newestMigration } from '../newest-migration.js'
 import { codeOf, untilWaiting } from './world.js'
+
+const newest = newestMigration.postgres
 
 let url: string
 beforeAll(async () => {
@@ -43,7 +46,7 @@ describe('migrations', () => {
       )
       const results = await Promise.all(stores.map((db) => db.migrate()))
       expect(results.filter(({ from }) => from === 0)).toHaveLength(1)
-      expect(results.every(({ to }) => to === 2)).toBe(true)
+      expect(results.every(({ to }) => to === newest)).toBe(true)
     })
   })
 
@@ -89,7 +92,7 @@ describe('migrations', () => {
     await untilWaiting(raw, 2)
     await raw.query('select pg_advisory_unlock_all()')
     const said = (await Promise.all(processes)).map(({ stdout }) => JSON.parse(stdout))
-    expect(said.map(({ from }) => from).sort()).toEqual([0, 2])
+    expect(said.map(({ from }) => from).sort()).toEqual([0, newest])
     await raw.end()
     rmSync(bundle)
   })
@@ -103,9 +106,9 @@ describe('migrations', () => {
       expect(postgres({ pool, name: 'printed' }).migrationSql()).toBe(kept)
       const printed = postgres({ pool, name: 'printed', schema: 'printed', prefix: 'p_' })
       await pool.query(printed.migrationSql())
-      expect(await printed.migrate()).toEqual({ from: 2, to: 2 })
+      expect(await printed.migrate()).toEqual({ from: newest, to: newest })
       const migrated = postgres({ pool, name: 'migrated', schema: 'migrated', prefix: 'p_' })
-      expect(await migrated.migrate()).toEqual({ from: 0, to: 2 })
+      expect(await migrated.migrate()).toEqual({ from: 0, to: newest })
       expect(await columns(pool, 'migrated')).toEqual(await columns(pool, 'printed'))
       expect(await columns(pool, 'migrated')).toContain('p_marker.id text not null')
     })
@@ -129,7 +132,7 @@ describe('migrations', () => {
       const role = `plain_${new URL(url).pathname.slice(6)}`
       await pool.query(`create role ${role} login; create schema plain authorization ${role}`)
       const own = new pg.Pool({ connectionString: url.replace('postgres@', `${role}@`) })
-      expect(await postgres({ pool: own, name: 'plain', schema: 'plain' }).migrate()).toEqual({ from: 0, to: 2 })
+      expect(await postgres({ pool: own, name: 'plain', schema: 'plain' }).migrate()).toEqual({ from: 0, to: newest })
       await own.end()
       await pool.query(`drop schema plain cascade; drop role ${role}`)
     })

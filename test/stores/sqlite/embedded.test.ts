@@ -5,7 +5,10 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { embeddedDriver } from '../../../src/stores/sqlite/connection/driver.js'
+import { newestMigration } from '../newest-migration.js'
 import { bundle, freshFile, start } from './files.js'
+
+const newest = newestMigration.sqlite
 
 // Other versions of Node are there after `npm run test:matrix` has installed them.
 const versions = fileURLToPath(new URL('../../../tools/nodes', import.meta.url))
@@ -14,7 +17,7 @@ const others = readdirSync(versions)
   .filter(([, path]) => existsSync(path))
 
 const expected = [
-  { from: 0, to: 3 },
+  { from: 0, to: newest },
   [],
   ...Array.from({ length: 2 }, () => ({
     id: 1,
