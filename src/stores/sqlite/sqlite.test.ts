@@ -76,7 +76,9 @@ describe('migrations', () => {
     const starting = [1, 2, 3].map(() => start('adder.mjs', [outdir, file, '0']))
     const said = await Promise.all(starting.map((child) => child.rest()))
     expect(said.map(([first]) => JSON.parse(first ?? '{}').from).sort()).toEqual([0, newest, newest])
-    expect(rowsIn(file, 'SELECT number FROM reprise_migration')).toEqual([[1], [2], [3]])
+    expect(rowsIn(file, 'SELECT number FROM reprise_migration')).toEqual(
+      Array.from({ length: newest }, (_, index) => [index + 1]),
+    )
   })
 })
 
