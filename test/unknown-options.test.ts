@@ -11,6 +11,7 @@ import {
   countBreaker,
   fullJitter,
   grpcBackoff,
+  hedging,
   httpClassifierFor,
   perTarget,
   policyFrom,
@@ -36,7 +37,7 @@ const breaker = consecutiveBreaker().data
 
 const takers: readonly (readonly [name: string, code: string, use: (more: object) => unknown])[] = [
   ['retryPolicy', 'POLICY_INVALID', (more) => retryPolicy({ attempts: 2, ...more })],
-  ['retryPolicy, hedge', 'POLICY_INVALID', (more) => retryPolicy({ hedge: { after: 5, ...more } })],
+  ['hedging', 'POLICY_INVALID', (more) => hedging({ after: 5, ...more })],
   ['policyFrom', 'POLICY_INVALID', (more) => policyFrom({ ...policy, ...more })],
   ['policyFrom, live', 'POLICY_INVALID', (more) => policyFrom(policy, more)],
   ['backoff', 'POLICY_INVALID', (more) => fullJitter({ baseMs: 5, ...more })],

@@ -6,6 +6,7 @@ import {
   budgetFrom,
   type Classifier,
   firstOf,
+  hedging,
   permanent,
   type RetryPolicy,
   type RetryPolicyOptions,
@@ -39,7 +40,7 @@ export function policyFromServiceConfig(
     backoff: backoffFrom(backoff),
     budget: options.budget ?? (budget === undefined ? false : budgetFrom(budget)),
     // A delay of 0 sends all attempts in one turn.
-    ...(hedge && { hedge: { after: Math.max(1, Math.ceil(hedge.delayMs)) } }),
+    ...(hedge && { hedge: hedging({ after: Math.max(1, Math.ceil(hedge.delayMs)) }) }),
     classify: statusClassifier(hedge?.nonFatalStatusCodes ?? retryableStatusCodes, options.classify),
   })
 }

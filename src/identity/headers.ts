@@ -45,7 +45,7 @@ export const replayedHeader: HeaderCodec<true> = {
 /** `Reprise-Attempt: 2`: which call of the intent this is; the first is 1. */
 export const attemptHeader: HeaderCodec<number> = {
   name: 'Reprise-Attempt',
-  read: /* @__PURE__ */ numberReader(1, Number.MAX_SAFE_INTEGER),
+  read: /* @__PURE__ */ numberReader(1),
   write: (attempt) => printWholeNumber('The attempt', attempt, 1),
 }
 
@@ -111,7 +111,7 @@ function single(field: FieldValue): string | undefined {
 }
 
 // Fifteen digits are far beyond any real count or time, and still exact.
-function numberReader(least: number, most: number): (field: FieldValue) => number | undefined {
+function numberReader(least: number, most = Number.POSITIVE_INFINITY): (field: FieldValue) => number | undefined {
   return (field) => {
     const text = single(field)
     if (text === undefined || !/^\d{1,15}$/.test(text)) return undefined

@@ -1,4 +1,6 @@
-// HTTP dates (RFC 9110, 5.6.7): the three forms a recipient must accept, always in UTC, by arithmetic alone.
+// HTTP dates (RFC 9110, 5.6.7): the three forms a recipient must accept, always in UTC.
+
+import { dayStartMs } from '../kernel/index.js'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const time = '(?<time>\\d\\d:\\d\\d:\\d\\d)'
@@ -12,8 +14,7 @@ const forms = [
   `${shortDay} ${month} (?<day>\\d\\d| \\d) ${time} (?<year>\\d{4})`,
 ].map((form) => new RegExp(`^${form}$`))
 
-const dayMs = 86_400_000
-const yearMs = 365.2425 * dayMs
+const yearMs = 365.2425 * 86_400_000
 const longestDateLength = 40
 
 /**
@@ -31,10 +32,10 @@ export function parseHttpDate(text: string, nowMs: number): number | undefined {
   const monthIndex = months.indexOf(parts['month'] ?? '')
   const [hour = 0, minute = 0, second = 0] = (parts['time'] ?? '').split(':').map(Number)
   const instant = (year: number): number | undefined => {
-    const days = daysSince1970(year, monthIndex, day)
+    const startMs = dayStartMs(year, monthIndex, day)
     // A leap second (60) is allowed by the grammar and read as the second after it.
-    const exists = day > 0 && days < daysSince1970(year, monthIndex + 1, 1) && hour < 24 && minute < 60 && second < 61
-    return exists ? days * dayMs + ((hour * 60 + minute) * 60 + second) * 1_000 : undefined
+    if (startMs === undefined || hour > 23 || minute > 59 || second > 60) return undefined
+    return startMs + ((hour * 60 + minute) * 60 + second) * 1_000
   }
   const { year: fullYear, shortYear } = parts
   if (shortYear === undefined) return instant(Number(fullYear))
@@ -42,14 +43,4 @@ export function parseHttpDate(text: string, nowMs: number): number | undefined {
   const century = Math.floor(1970 / 100 + nowMs / (100 * yearMs)) * 100
   const guesses = [century + 100, century, century - 100].map((start) => instant(start + Number(shortYear)))
   return guesses.find((atMs) => atMs !== undefined && atMs - nowMs <= 50 * yearMs)
-}
-
-// By years that begin in March, so that the leap day is a year's last and the lengths of the months before it follow
-// one line (Howard Hinnant, "chrono-compatible low-level date algorithms", days_from_civil). Month 12 is the January
-// after.
-function daysSince1970(year: number, monthIndex: number, day: number): number {
-  const marchYear = monthIndex < 2 ? year - 1 : year
-  const leapDays = Math.floor(marchYear / 4) - Math.floor(marchYear / 100) + Math.floor(marchYear / 400)
-  const daysSinceMarch = Math.floor((153 * ((monthIndex + 10) % 12) + 2) / 5)
-  return 365 * marchYear + leapDays + daysSinceMarch + day - 719_469
 }

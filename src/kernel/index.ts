@@ -20,5 +20,5 @@ export {
   type TimerOptions,
 } from './time/clock.js'
 export * from './time/duration.js'
-export { isoTime } from './time/iso-time.js'
+export { dayStartMs, isoTime } from './time/iso-time.js'
 export * from './time/wait.js'

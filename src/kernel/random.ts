@@ -2,10 +2,14 @@
 
 import { RepriseError } from './errors.js'
 
-/** A source of chance. */
-export interface Random {
+/** A source of numbers by chance, which is all that jitter needs. */
+export interface Chance {
   /** A number from 0 up to but not including 1. */
   next(): number
+}
+
+/** A source of chance. */
+export interface Random extends Chance {
   /** Fills every byte of the array. */
   fill(bytes: Uint8Array): void
 }
@@ -17,11 +21,14 @@ interface WebCrypto {
 // The Web Crypto specification refuses to fill more at once.
 const maxFillBytes = 65_536
 
+/** The runtime's numbers by chance, `Math.random`: jitter needs no secrecy. */
+export const systemChance: Chance = { next }
+
 /**
  * The runtime's chance: `Math.random` for `next` (jitter needs no secrecy), Web Crypto for `fill` (keys and tokens do).
  */
 export const systemRandom: Random = {
-  next: () => Math.random(),
+  next,
   fill(bytes) {
     const source = (globalThis as { readonly crypto?: WebCrypto }).crypto
     if (typeof source?.getRandomValues !== 'function') {
@@ -33,6 +40,10 @@ export const systemRandom: Random = {
       source.getRandomValues(bytes.subarray(start, start + maxFillBytes))
     }
   },
+}
+
+function next(): number {
+  return Math.random()
 }
 
 /**

@@ -3,7 +3,7 @@
 // Many libraries cap after the jitter, so that after a few failures every client waits exactly the cap and all come
 // back together. Here jitter survives the cap.
 
-import { maxDurationMs, type Random } from '../kernel/index.js'
+import { type Chance, maxDurationMs } from '../kernel/index.js'
 import { demand, demandOnly, demandRanges, huge, tiny } from './demand.js'
 
 /** The kinds of backoff; see the constructors. */
@@ -34,7 +34,7 @@ export interface Backoff {
    * The wait in ms, not rounded. `failures`: failed attempts so far, from 1. `previousDelayMs`: the last wait, 0 before
    * the first one; only `decorrelated` looks at it.
    */
-  delayMs(failures: number, previousDelayMs: number, random: Random): number
+  delayMs(failures: number, previousDelayMs: number, random: Chance): number
 }
 
 /** Limits of an exponential backoff, in ms. */
@@ -68,7 +68,7 @@ export interface GrpcBackoffOptions {
  * Exactly the ceiling, min(cap, base · 2^(failures − 1)). All clients come back together: for tests and comparisons.
  */
 export function noJitter(options?: BackoffOptions): Backoff {
-  return doubling('none', options)
+  return none(doubling('none', options))
 }
 
 /**
@@ -82,12 +82,12 @@ export function noJitter(options?: BackoffOptions): Backoff {
  * ```
  */
 export function fullJitter(options?: BackoffOptions): Backoff {
-  return doubling('full', options)
+  return full(doubling('full', options))
 }
 
 /** Half the ceiling + U(0, half the ceiling): never a very short wait. */
 export function equalJitter(options?: BackoffOptions): Backoff {
-  return doubling('equal', options)
+  return equal(doubling('equal', options))
 }
 
 /**
@@ -98,69 +98,93 @@ export function equalJitter(options?: BackoffOptions): Backoff {
 export function decorrelatedJitter(options: DecorrelatedOptions = {}): Backoff {
   demandOnly(options, 'backoff', 'baseMs', 'capMs', 'pastCap')
   const { baseMs = 50, capMs = 2000, pastCap } = options
-  return backoffFrom({ kind: 'decorrelated', baseMs, capMs, ...(pastCap !== undefined && { pastCap }) })
+  return decorrelated({ kind: 'decorrelated', baseMs, capMs, ...(pastCap !== undefined && { pastCap }) })
 }
 
 /** The same wait each time, in ms. 0 is allowed and means none. */
 export function constantDelay(delayMs: number): Backoff {
-  return backoffFrom({ kind: 'constant', baseMs: delayMs, capMs: delayMs })
+  return constant({ kind: 'constant', baseMs: delayMs, capMs: delayMs })
 }
 
 /** min(initial · multiplier^(failures − 1), max) · U(0.8, 1.2), as gRPC proposal A6 has it. */
 export function grpcBackoff(options: GrpcBackoffOptions): Backoff {
   demandOnly(options, 'backoff', 'initialMs', 'maxMs', 'multiplier')
   const { initialMs, maxMs, multiplier } = options
-  return backoffFrom({ kind: 'grpc', baseMs: initialMs, capMs: maxMs, multiplier })
+  return grpc({ kind: 'grpc', baseMs: initialMs, capMs: maxMs, multiplier })
 }
 
-function doubling(kind: BackoffKind, options: BackoffOptions = {}): Backoff {
+function doubling(kind: BackoffKind, options: BackoffOptions = {}): BackoffData {
   demandOnly(options, 'backoff', 'baseMs', 'capMs')
   const { baseMs = 50, capMs = 2000 } = options
-  return backoffFrom({ kind, baseMs, capMs })
+  return { kind, baseMs, capMs }
 }
 
-// Growth per failure unless the data says otherwise, and the wait as a share of the ceiling: at least, plus by chance.
-const kinds: Readonly<Record<BackoffKind, readonly [growth: number, least: number, chance: number]>> = {
-  none: [2, 1, 0],
-  full: [2, 0, 1],
-  equal: [2, 0.5, 0.5],
-  decorrelated: [3, 0, 1],
-  constant: [1, 1, 0],
-  grpc: [2, 0.8, 0.4],
+// The wait is a share of a ceiling that grows with every failure: at least so much, plus so much by chance.
+function growing(
+  data: BackoffData,
+  least: number,
+  chance: number,
+  usualGrowth = 2,
+  leastBaseMs = tiny,
+  leastCapMs = data.baseMs,
+): Backoff {
+  const { baseMs, capMs, multiplier = usualGrowth } = data
+  demandLimits({ baseMs, capMs, multiplier }, leastBaseMs, leastCapMs)
+  return {
+    data: Object.freeze({ ...data }),
+    // The power may overflow to Infinity: the cap is then the smaller. If the base is 0, so is the cap, and the power
+    // is 1.
+    delayMs: (failures, _previousDelayMs, random) =>
+      Math.min(capMs, baseMs * multiplier ** (failures - 1)) * (least + chance * random.next()),
+  }
+}
+
+// The kinds, each by itself, so that a program loads those that it names.
+const none = (data: BackoffData): Backoff => growing(data, 1, 0)
+const full = (data: BackoffData): Backoff => growing(data, 0, 1)
+const equal = (data: BackoffData): Backoff => growing(data, 0.5, 0.5)
+const constant = (data: BackoffData): Backoff => growing(data, 1, 0, 1, 0)
+// A6 allows a maximum below the initial delay; elsewhere that is a mistake.
+const grpc = (data: BackoffData): Backoff => growing(data, 0.8, 0.4, 2, tiny, tiny)
+
+function decorrelated(data: BackoffData): Backoff {
+  const { baseMs, capMs, multiplier = 3, pastCap } = data
+  demand(pastCap === undefined || pastCap === 'cap' || pastCap === 'redrawn', 'backoff.pastCap')
+  demandLimits({ baseMs, capMs, multiplier }, tiny, baseMs)
+  return {
+    data: Object.freeze({ ...data }),
+    delayMs(_failures, previousDelayMs, random) {
+      const drawnMs = baseMs + random.next() * (multiplier * Math.max(baseMs, previousDelayMs) - baseMs)
+      if (drawnMs < capMs) return drawnMs
+      if (pastCap === 'cap') return capMs
+      const leastMs = Math.max(baseMs, capMs / 2)
+      return leastMs + random.next() * (capMs - leastMs)
+    },
+  }
+}
+
+function demandLimits(given: object, leastBaseMs: number, leastCapMs: number): void {
+  demandRanges('backoff', given, {
+    baseMs: [leastBaseMs, maxDurationMs],
+    capMs: [leastCapMs, maxDurationMs],
+    multiplier: [tiny, huge],
+  })
+}
+
+const kinds: Readonly<Record<BackoffKind, (data: BackoffData) => Backoff>> = {
+  none,
+  full,
+  equal,
+  decorrelated,
+  constant,
+  grpc,
 }
 
 /** The backoff that the data describes. Refuses data that cannot be with `POLICY_INVALID`. */
 export function backoffFrom(data: BackoffData): Backoff {
   demandOnly(data, 'backoff', 'kind', 'baseMs', 'capMs', 'multiplier', 'pastCap')
-  const { kind, baseMs, capMs, pastCap } = data
+  const { kind, pastCap } = data
   demand(Object.hasOwn(kinds, kind), 'backoff.kind')
-  const isPastCap = pastCap === undefined || (kind === 'decorrelated' && (pastCap === 'cap' || pastCap === 'redrawn'))
-  demand(isPastCap, 'backoff.pastCap')
-  const [usual, least, chance] = kinds[kind]
-  const { multiplier: growth = usual } = data
-  demandRanges(
-    'backoff',
-    { baseMs, capMs, multiplier: growth },
-    {
-      baseMs: [kind === 'constant' ? 0 : tiny, maxDurationMs],
-      // A6 allows a maximum below the initial delay; elsewhere that is a mistake.
-      capMs: [kind === 'grpc' ? tiny : baseMs, maxDurationMs],
-      multiplier: [tiny, huge],
-    },
-  )
-  return {
-    data: Object.freeze({ ...data }),
-    delayMs(failures, previousDelayMs, random) {
-      if (kind === 'decorrelated') {
-        const drawnMs = baseMs + random.next() * (growth * Math.max(baseMs, previousDelayMs) - baseMs)
-        if (drawnMs < capMs) return drawnMs
-        if (pastCap === 'cap') return capMs
-        const leastMs = Math.max(baseMs, capMs / 2)
-        return leastMs + random.next() * (capMs - leastMs)
-      }
-      // The power may overflow to Infinity: the cap is then the smaller. If the base is 0, so is the cap, and the power
-      // is 1.
-      return Math.min(capMs, baseMs * growth ** (failures - 1)) * (least + chance * random.next())
-    },
-  }
+  demand(pastCap === undefined || kind === 'decorrelated', 'backoff.pastCap')
+  return kinds[kind](data)
 }

@@ -1,6 +1,6 @@
 // What happens after a failed attempt: again, and when, or stop, and why. Used by the runner and by the simulator.
 
-import type { Random } from '../kernel/index.js'
+import type { Chance } from '../kernel/index.js'
 import type { Backoff } from './backoff.js'
 import type { Budget } from './target/budget.js'
 import type { Verdict } from './verdict.js'
@@ -78,7 +78,7 @@ export interface RepeatFacts {
 export function decideRepeat(
   rules: PolicyRules<Pick<Budget, 'tryRepeat'>>,
   facts: RepeatFacts,
-  random: Random,
+  random: Chance,
 ): RepeatDecision {
   const { verdict, remainingMs } = facts
   const { help, retryAfterMs = 0 } = verdict

@@ -1,8 +1,9 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { type Key, mintKey, parseKey } from '../identity/index.js'
-import { atomic, conditional, type Guard, keyed, readOnly, repeatable, sequenced } from './guard.js'
+import { atomic, type Guard, keyed, readOnly, repeatable, sequenced } from './guard.js'
 import type { Attempt } from './options.js'
 import { retry, retryPolicy } from './policy.js'
+import { conditional } from './run/conditional.js'
 
 describe('guards', () => {
   it('stand on their rungs, and hand on their keys', () => {

@@ -2,17 +2,14 @@
 // not happen is repeated.
 
 import { type Key, parseKey } from '../identity/index.js'
-import { demandKnown, RepriseError } from '../kernel/index.js'
+import { RepriseError } from '../kernel/index.js'
 
 /** What makes a repeat harmless, cheapest first. */
 export type Rung = 'read' | 'algebra' | 'conditional' | 'sequence' | 'key' | 'atomic'
 
-/** Whose success a failed precondition was, found out by looking. */
-export type Comparison<Result> = { readonly ours: true; readonly value: Result } | { readonly ours: false } | undefined
-
 declare const guardBrand: unique symbol
 
-/** A reason to believe that a repeat is harmless. Made by the functions of this file only. */
+/** A reason to believe that a repeat is harmless. Made by the functions of this module only. */
 export interface Guard<Named extends Key | undefined = Key | undefined> {
   /** @internal */
   readonly [guardBrand]: true
@@ -22,20 +19,18 @@ export interface Guard<Named extends Key | undefined = Key | undefined> {
   readonly key: Named
 }
 
-type Compare = (signal: AbortSignal) => PromiseLike<Comparison<unknown>> | Comparison<unknown>
-
 // A registered symbol, so that a guard made by another copy of the package is known as one.
 const brand = Symbol.for('reprise.guard')
 
 class MadeGuard {
   readonly rung: Rung
   readonly key: Key | undefined
-  readonly compare: Compare | undefined
+  readonly afterConflict: unknown
 
-  constructor(rung: Rung, key?: Key, compare?: Compare) {
+  constructor(rung: Rung, key: Key | undefined, afterConflict: unknown) {
     this.rung = rung
     this.key = key
-    this.compare = compare
+    this.afterConflict = afterConflict
   }
 
   get [brand](): true {
@@ -43,8 +38,14 @@ class MadeGuard {
   }
 }
 
-function guard<Named extends Key | undefined>(rung: Rung, key?: Named, compare?: Compare): Guard<Named> {
-  return new MadeGuard(rung, key, compare) as unknown as Guard<Named>
+/**
+ * A guard.
+ *
+ * @param afterConflict How a call ends whose precondition failed: see `ConflictGuard` of run/call-state.ts. Default: as
+ *   any other failure.
+ */
+export function guardOf<Named extends Key | undefined>(rung: Rung, key?: Named, afterConflict?: unknown): Guard<Named> {
+  return new MadeGuard(rung, key, afterConflict) as unknown as Guard<Named>
 }
 
 function isText(value: unknown): boolean {
@@ -66,7 +67,7 @@ function want(holds: boolean, message: string): void {
  * ```
  */
 export function readOnly(): Guard {
-  return guard('read')
+  return guardOf('read')
 }
 
 /**
@@ -76,24 +77,7 @@ export function readOnly(): Guard {
  */
 export function repeatable(why: string): Guard {
   want(isText(why), 'repeatable() wants the reason why a repeat is harmless.')
-  return guard('algebra')
-}
-
-/** How a conditional write tells its own earlier success from somebody else's. */
-export interface ConditionalOptions<Result = unknown> {
-  /**
-   * Called when the precondition failed after an attempt that may have succeeded: reads back, and looks for a write
-   * token, since others may have written an equal value. Undefined when it cannot tell; the outcome is then unknown.
-   * It has until the deadline, or a minute where there is none; then its signal aborts, and it could not tell.
-   * Default: it cannot tell.
-   */
-  readonly compare?: (signal: AbortSignal) => PromiseLike<Comparison<Result>> | Comparison<Result>
-}
-
-/** The call carries a precondition (ETag, version, compare-and-set) that a second success would violate. */
-export function conditional<Result = unknown>(options: ConditionalOptions<Result> = {}): Guard {
-  demandKnown(options, ['compare'], 'conditional')
-  return guard('conditional', undefined, options.compare)
+  return guardOf('algebra')
 }
 
 /** A producer's numbered message. */
@@ -110,7 +94,7 @@ export interface SequenceNumber {
 export function sequenced({ producer, epoch, number }: SequenceNumber): Guard {
   const sound = isText(producer) && [epoch, number].every((count) => Number.isSafeInteger(count) && count >= 0)
   want(sound, 'sequenced() wants a producer, an epoch and a number.')
-  return guard('sequence')
+  return guardOf('sequence')
 }
 
 /**
@@ -131,7 +115,7 @@ export function keyed(key: Key): Guard<Key> {
     const message = 'keyed() wants a key, not a function that makes one: mint it once, before the first attempt.'
     throw new RepriseError('KEY_PER_ATTEMPT', message)
   }
-  return guard('key', parseKey(key))
+  return guardOf('key', parseKey(key))
 }
 
 /**
@@ -143,7 +127,7 @@ export function atomic(domain: string, key: Key): Guard<Key>
 export function atomic(domain: string, key?: Key): Guard
 export function atomic(domain: string, key?: Key): Guard {
   want(isText(domain), 'atomic() wants the name of a domain.')
-  return guard('atomic', key === undefined ? undefined : parseKey(key))
+  return guardOf('atomic', key === undefined ? undefined : parseKey(key))
 }
 
 /** Whether a value was made by one of the functions above, also by those of another copy of the package. */
@@ -154,9 +138,4 @@ export function isGuard(value: unknown): value is Guard {
 /** The refusal of what is no guard. */
 export function notAGuard(): RepriseError {
   return new RepriseError('ARGUMENT_INVALID', 'run() wants a guard such as keyed(key); without one, use once().')
-}
-
-/** How this guard compares after a failed precondition; undefined when it has no way to. */
-export function comparisonOf(value: Guard): Compare | undefined {
-  return (value as unknown as MadeGuard).compare
 }

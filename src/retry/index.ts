@@ -37,9 +37,6 @@ export {
 export { areForeignLayers, type ForeignLayer, layersWith } from './foreign-layers.js'
 export {
   atomic,
-  type Comparison,
-  type ConditionalOptions,
-  conditional,
   type Guard,
   keyed,
   type Rung,
@@ -53,12 +50,15 @@ export type {
   Attempt,
   Body,
   HedgeOptions,
+  Hedging,
   PolicyData,
   Resolution,
   RetryPolicyOptions,
   RunOptions,
 } from './options.js'
 export { type LiveOptions, policyFrom, type RetryPolicy, retry, retryPolicy } from './policy.js'
+export { type Comparison, type ConditionalOptions, conditional } from './run/conditional.js'
+export { hedging } from './run/hedge.js'
 export {
   type Allowance,
   currentLayer,

@@ -2,12 +2,12 @@
 
 import type { Key } from '../identity/index.js'
 import {
+  type Chance,
   type Clock,
   type Deadline,
   type Duration,
   demandKnown,
   type ErrorCode,
-  type Random,
   RepriseError,
 } from '../kernel/index.js'
 import type { Backoff, BackoffData } from './backoff.js'
@@ -34,7 +34,13 @@ export type Body<Result, Named extends Key | undefined = Key | undefined> = (
   attempt: Attempt<Named>,
 ) => Result | ReturnedVerdict<Result> | PromiseLike<Result | ReturnedVerdict<Result>>
 
-/** How a policy hedges: it sends another attempt while the first is still out. Only ever under a guard. */
+/** How a policy hedges: made by `hedging`, and used only under a guard. */
+export interface Hedging {
+  /** How long an attempt is waited for before the next is sent, in ms. */
+  readonly afterMs: number
+}
+
+/** Options of `hedging`. */
 export interface HedgeOptions {
   /** How long to wait for an attempt before sending the next. */
   readonly after: Duration
@@ -68,8 +74,8 @@ export interface RetryPolicyOptions {
   readonly maxRetryAfter?: Duration
   /** What failures mean, asked before the classifiers for HTTP and the network. Default: none of your own. */
   readonly classify?: Classifier
-  /** Sends another attempt while the first is still out. Default: never. */
-  readonly hedge?: HedgeOptions
+  /** Sends another attempt while the first is still out: `hedging({ after: '200ms' })`. Default: never. */
+  readonly hedge?: Hedging
   /** `'own'`: repeats although a layer around it does. Default `'inherit'`: then it makes one attempt. */
   readonly layer?: 'inherit' | 'own'
   /**
@@ -86,7 +92,7 @@ export interface RetryPolicyOptions {
   /** Default the system's clock. */
   readonly clock?: Clock
   /** Default the system's randomness. */
-  readonly random?: Random
+  readonly random?: Chance
 }
 
 /** Options of one call. */
@@ -169,7 +175,7 @@ const policyParts: Readonly<Record<keyof RetryPolicyOptions, Test>> = {
   classify: is('function'),
   innermost: is('boolean'),
   foreignLayers: areForeignLayers,
-  hedge: is('object'),
+  hedge: has('callOf'),
   backoff: has('delayMs'),
   budget: (part) => part === false || has('tryRepeat')(part),
   breaker: has('tryEnter'),
@@ -198,11 +204,9 @@ export function demandRunOptions<Result>(options: RunOptions<Result>): void {
 }
 
 function refuse(options: object, parts: Readonly<Record<string, Test>>, code: ErrorCode): void {
-  const isWrong = ([path, test]: [string, Test]): boolean => {
-    const part = (options as Record<string, unknown>)[path]
-    return part !== undefined && !test(part)
-  }
-  const path = is('object')(options) ? Object.entries(parts).find(isWrong)?.[0] : 'options'
-  if (path !== undefined) throw new RepriseError(code, `Not valid: ${path}.`, { details: { path } })
   demandKnown(options, Object.keys(parts), 'options', code)
+  for (const [path, test] of Object.entries(parts)) {
+    const part = (options as Record<string, unknown>)[path]
+    if (part !== undefined && !test(part)) throw new RepriseError(code, `Not valid: ${path}.`, { details: { path } })
+  }
 }

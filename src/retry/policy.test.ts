@@ -5,6 +5,7 @@ import { manualClock } from './../testing/index.js'
 import { fullJitter } from './backoff.js'
 import { repeatable } from './guard.js'
 import { policyFrom, retry, retryPolicy } from './policy.js'
+import { hedging } from './run/hedge.js'
 import { consecutiveBreaker, windowBreaker } from './target/breaker.js'
 import { ratioBudget } from './target/budget.js'
 
@@ -23,7 +24,6 @@ describe('a policy', () => {
       ['attemptTimeout', { attemptTimeout: Number.NaN }],
       ['maxRetryAfter', { maxRetryAfter: 'soon' as never }],
       ['minimumRemainder', { minimumRemainder: 0 }],
-      ['hedge.after', { hedge: { after: '20 ms' as never } }],
     ] as const
     for (const [option, options] of wrong) {
       const named = { code: 'DURATION_INVALID', message: expect.stringContaining(`The option ${option} is not valid.`) }
@@ -32,6 +32,7 @@ describe('a policy', () => {
     for (const breaker of [() => windowBreaker({ window: 'long' as never }), () => ratioBudget({ window: -1 })]) {
       expect(breaker).toThrow('The option window is not valid.')
     }
+    expect(() => hedging({ after: '20 ms' as never })).toThrow('The option after is not valid.')
   })
 
   it('is plain data, and can be made from it', () => {
@@ -40,7 +41,7 @@ describe('a policy', () => {
       backoff: fullJitter(),
       breaker: consecutiveBreaker(),
       deadline: '2s',
-      hedge: { after: 50 },
+      hedge: hedging({ after: 50 }),
       innermost: true,
     })
     const data = JSON.parse(JSON.stringify(policy))

@@ -4,16 +4,16 @@ import { currentDeadline, type Key, withIntent } from '../identity/index.js'
 import {
   type Deadline,
   type Duration,
+  defined,
   durationMs,
   earlier,
   RepriseError,
+  systemChance,
   systemClock,
-  systemRandom,
 } from '../kernel/index.js'
 import { retryRefused } from '../telemetry/index.js'
 import { backoffFrom, fullJitter } from './backoff.js'
-import { defaultClassifier } from './classify/default-classifier.js'
-import { httpClassifierFor } from './classify/http.js'
+import { defaultClassifierBy } from './classify/default-classifier.js'
 import { demandObject, demandOnly } from './demand.js'
 import { layersWith } from './foreign-layers.js'
 import { type Guard, isGuard, notAGuard } from './guard.js'
@@ -27,12 +27,12 @@ import {
 } from './options.js'
 import { Call } from './run/call.js'
 import type { PolicySettings } from './run/call-state.js'
-import { hedged } from './run/hedge.js'
+import { hedging, type MadeHedging } from './run/hedge.js'
 import { isOwnedBy, layerAround } from './run/layers.js'
 import { deadlineExceeded, Timeouts } from './run/timeouts.js'
 import { belongsTo, breakerFrom } from './target/breaker.js'
 import { budgetFrom, tokenBudget } from './target/budget.js'
-import { type Classifier, firstOf, ownErrorClassifier } from './verdict.js'
+import { firstOf, ownErrorClassifier } from './verdict.js'
 
 /** A policy. Make one per target and keep it: budget and breaker live in it. */
 export interface RetryPolicy {
@@ -84,7 +84,6 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
   if (layer !== 'inherit' && layer !== 'own') {
     throw new RepriseError('POLICY_INVALID', 'layer is inherit or own.', { details: { path: 'layer' } })
   }
-  if (hedge !== undefined) demandOnly(hedge, 'hedge', 'after')
   const ms = (option: 'minimumRemainder' | 'deadline' | 'attemptTimeout'): number | undefined => {
     const { [option]: duration } = options
     return duration === undefined ? undefined : durationMs(duration, { minMs: 1, option })
@@ -103,26 +102,19 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
     breaker: options.breaker,
     deadlineMs: ms('deadline'),
     attemptTimeoutMs: ms('attemptTimeout'),
-    hedgeAfterMs: hedge && durationMs(hedge.after, { minMs: 1, option: 'hedge.after' }),
-    classify: classifierOf(options),
+    hedge,
+    classify: firstOf(ownErrorClassifier, options.classify ?? (() => undefined), defaultClassifierBy(clock)),
     layer,
     own: layersWith(attempts, foreignLayers),
     foreignLayers,
     innermost,
     clock,
-    random: options.random ?? systemRandom,
+    random: options.random ?? systemChance,
     timeouts: new Timeouts(clock),
     discards: 0,
   }
   if (options.breaker !== undefined) belongsTo(options.breaker, name)
   return new Policy(settings)
-}
-
-// Dates in Retry-After are compared with the policy's own clock.
-function classifierOf({ classify, clock }: RetryPolicyOptions): Classifier {
-  const given = classify === undefined ? [] : [classify]
-  const http = clock === undefined ? [] : [httpClassifierFor({ clock })]
-  return firstOf(ownErrorClassifier, ...given, ...http, defaultClassifier)
 }
 
 class Policy implements RetryPolicy {
@@ -155,24 +147,24 @@ class Policy implements RetryPolicy {
   }
 
   toJSON(): PolicyData {
-    const { name, rules, breaker, deadlineMs, attemptTimeoutMs, hedgeAfterMs, layer, innermost, foreignLayers } =
+    const { name, rules, breaker, deadlineMs, attemptTimeoutMs, hedge, layer, innermost, foreignLayers } =
       this.#settings
     const { attempts, backoff, budget, minimumRemainderMs, maxRetryAfterMs } = rules
-    return {
+    return defined({
       name,
       attempts,
       backoff: backoff.data,
-      ...(budget && { budget: budget.data }),
-      ...(breaker && { breaker: breaker.data }),
-      ...(deadlineMs !== undefined && { deadlineMs }),
-      ...(attemptTimeoutMs !== undefined && { attemptTimeoutMs }),
+      budget: budget?.data,
+      breaker: breaker?.data,
+      deadlineMs,
+      attemptTimeoutMs,
       minimumRemainderMs,
       maxRetryAfterMs,
-      ...(hedgeAfterMs !== undefined && { hedgeAfterMs }),
+      hedgeAfterMs: hedge?.afterMs,
       layer,
-      ...(innermost && { innermost }),
-      ...(foreignLayers && { foreignLayers }),
-    }
+      innermost: innermost || undefined,
+      foreignLayers,
+    })
   }
 }
 
@@ -185,9 +177,9 @@ function makeCall<Result>(
   try {
     if (typeof body !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'The body is no function.')
     const ambient = currentDeadline()
-    const { deadlineMs, hedgeAfterMs } = settings
-    if (options === undefined && ambient === undefined && deadlineMs === undefined && hedgeAfterMs === undefined)
-      return new Call(settings, guard, body, undefined, undefined, layerAround(settings, guard?.key), false).attempt(1)
+    const { deadlineMs, hedge } = settings
+    if (options === undefined && ambient === undefined && deadlineMs === undefined && hedge === undefined)
+      return new Call(settings, guard, body, undefined, undefined, layerAround(settings, guard?.key)).attempt(1)
     return makeLimitedCall(settings, guard, body, options, ambient)
   } catch (error) {
     // Breaker and clock may be the user's.
@@ -215,16 +207,18 @@ function makeLimitedCall<Result>(
       ? body
       : (attempt) => withIntent({ deadline }, async () => body(attempt))
   const around = layerAround(settings, guard?.key)
-  const isOwned = isOwnedBy(around, settings)
   // A precondition that fails under a hedge may be the other hedge's success, which nobody can tell while that one is
   // out.
-  const hedges = settings.hedgeAfterMs !== undefined && guard !== undefined && guard.rung !== 'conditional' && !isOwned
-  const call = new Call(settings, guard, inward, options, deadline, around, hedges)
+  const mayHedge = guard !== undefined && guard.rung !== 'conditional' && !isOwnedBy(around, settings)
+  const hedge = mayHedge ? (settings.hedge as MadeHedging | undefined) : undefined
+  const call =
+    hedge?.callOf(settings, guard, inward, options, deadline, around) ??
+    new Call(settings, guard, inward, options, deadline, around)
   if (!call.isUseful()) {
     call.refused('deadline')
     throw deadlineExceeded()
   }
-  return hedges ? hedged(call) : call.attempt(1)
+  return call.attempt(1)
 }
 
 function deadlineOf(
@@ -265,21 +259,21 @@ const members = /* @__PURE__ */ Object.keys({
 /** A policy from plain data, as `toJSON` gives it: with a budget and a breaker of its own. */
 export function policyFrom(data: PolicyData, live: LiveOptions = {}): RetryPolicy {
   demandOnly(data, 'policy', ...members)
+  const { backoff, budget, breaker, deadlineMs, attemptTimeoutMs, hedgeAfterMs, ...more } = data
+  const { minimumRemainderMs, maxRetryAfterMs, ...rest } = more
   return retryPolicy({
     ...live,
-    name: data.name,
-    attempts: data.attempts,
-    backoff: backoffFrom(data.backoff),
-    budget: data.budget === undefined ? false : budgetFrom(data.budget),
-    ...(data.breaker !== undefined && { breaker: breakerFrom(data.breaker) }),
-    ...(data.deadlineMs !== undefined && { deadline: data.deadlineMs }),
-    ...(data.attemptTimeoutMs !== undefined && { attemptTimeout: data.attemptTimeoutMs }),
-    minimumRemainder: data.minimumRemainderMs,
-    maxRetryAfter: data.maxRetryAfterMs,
-    ...(data.hedgeAfterMs !== undefined && { hedge: { after: data.hedgeAfterMs } }),
-    layer: data.layer,
-    ...(data.innermost !== undefined && { innermost: data.innermost }),
-    ...(data.foreignLayers !== undefined && { foreignLayers: data.foreignLayers }),
+    ...rest,
+    backoff: backoffFrom(backoff),
+    budget: budget === undefined ? false : budgetFrom(budget),
+    minimumRemainder: minimumRemainderMs,
+    maxRetryAfter: maxRetryAfterMs,
+    ...defined({
+      breaker: breaker === undefined ? undefined : breakerFrom(breaker),
+      deadline: deadlineMs,
+      attemptTimeout: attemptTimeoutMs,
+      hedge: hedgeAfterMs === undefined ? undefined : hedging({ after: hedgeAfterMs }),
+    }),
   })
 }
 

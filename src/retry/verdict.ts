@@ -4,7 +4,7 @@
 // Retryable and safe to retry are different things: a time-out is often both worth repeating and unsafe to repeat. A
 // classifier never guesses `no`: without proof that nothing happened the answer is `maybe`.
 
-import { isRepriseError, RepriseError } from '../kernel/index.js'
+import { type ErrorCode, isRepriseError, RepriseError } from '../kernel/index.js'
 
 /**
  * Would another try help? `transient`: yes, later. `permanent`: no. `discard`: no, and the work itself is to be dropped
@@ -217,22 +217,24 @@ function together(verdicts: readonly (Verdict | undefined)[]): Verdict | undefin
   )
 }
 
-// Whatever caused an unknown outcome, nobody knows whether it happened.
-const ownVerdicts: ReadonlyMap<unknown, Verdict> = /* @__PURE__ */ new Map([
-  ['ATTEMPT_TIMEOUT', transient('ATTEMPT_TIMEOUT', 'maybe')],
-  ['DEADLINE_EXCEEDED', transient('DEADLINE_EXCEEDED', 'maybe')],
-  ['BREAKER_OPEN', transient('BREAKER_OPEN', 'no', { proof: 'uncalled' })],
-  ['EFFECT_IN_TRANSACTION', permanent('EFFECT_IN_TRANSACTION')],
+// Of the errors of Reprise: whether another try would help.
+const ownHelp: Readonly<Partial<Record<ErrorCode, Help>>> = {
+  ATTEMPT_TIMEOUT: 'transient',
+  DEADLINE_EXCEEDED: 'transient',
+  BREAKER_OPEN: 'transient',
+  EFFECT_IN_TRANSACTION: 'permanent',
   // Nothing was sent under the new key, but an earlier attempt may have taken effect under its own.
-  ['KEY_PER_ATTEMPT', permanent('KEY_PER_ATTEMPT')],
-  ['UNKNOWN_OUTCOME', permanent('UNKNOWN_OUTCOME')],
-])
+  KEY_PER_ATTEMPT: 'permanent',
+  // Whatever caused an unknown outcome, nobody knows whether it happened.
+  UNKNOWN_OUTCOME: 'permanent',
+}
 
 /** What Reprise itself threw. Asked before the caller's own classifier. */
 export const ownErrorClassifier: Classifier = (error) => {
-  const verdict = ownVerdicts.get((error as RepriseError | undefined)?.code)
-  if (verdict === undefined || !isRepriseError(error)) return undefined
+  const { code: why, details } = Object(error) as RepriseError
+  const help = ownHelp[why]
+  if (help === undefined || !isRepriseError(error)) return undefined
   // The effect guard says whether it stopped the effect, or noticed it too late.
-  const isStopped = error.code === 'EFFECT_IN_TRANSACTION' && error.details['left'] === false
-  return isStopped ? { ...verdict, happened: 'no', proof: 'uncalled' } : verdict
+  const isUncalled = why === 'BREAKER_OPEN' || (why === 'EFFECT_IN_TRANSACTION' && details['left'] === false)
+  return isUncalled ? { help, happened: 'no', why, proof: 'uncalled' } : { help, happened: 'maybe', why }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { isRepriseError } from '../kernel/index.js'
-import { ratioBudget, retryPolicy, tokenBudget } from '../retry/index.js'
+import { hedging, ratioBudget, retryPolicy, tokenBudget } from '../retry/index.js'
 import { capacityShareAt, hiddenCapacity, stormSettings, triggerEndSeconds } from './storm-settings.js'
 
 const policy = retryPolicy({ attempts: 4, budget: false }).toJSON()
@@ -56,16 +56,16 @@ describe('stormSettings', () => {
   })
 
   it('refuses to leave hedging out unasked', () => {
-    const hedging = retryPolicy({ hedge: { after: 100 } }).toJSON()
-    expect(() => stormSettings({ policy: hedging })).toThrowError(
+    const hedged = retryPolicy({ hedge: hedging({ after: 100 }) }).toJSON()
+    expect(() => stormSettings({ policy: hedged })).toThrowError(
       expect.objectContaining({ code: 'SIMULATION_UNSUPPORTED', details: { path: 'hedgeAfterMs' } }),
     )
   })
 
   it('takes a policy that would never hedge: nothing makes a second attempt harmless, or there is none', () => {
-    const hedging = retryPolicy({ hedge: { after: 100 } }).toJSON()
-    expect(stormSettings({ policy: hedging, guarded: false }).policy).toBe(hedging)
-    expect(stormSettings({ policy: { ...hedging, attempts: 1 } }).policy.attempts).toBe(1)
+    const hedged = retryPolicy({ hedge: hedging({ after: 100 }) }).toJSON()
+    expect(stormSettings({ policy: hedged, guarded: false }).policy).toBe(hedged)
+    expect(stormSettings({ policy: { ...hedged, attempts: 1 } }).policy.attempts).toBe(1)
   })
 
   it('fills in the quota of a peer', () => {

@@ -8,7 +8,14 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { type HttpClientOptions, httpClient } from '../../src/http/client/index.js'
 import { idempotent, reply } from '../../src/http/node/index.js'
 import { mintKey } from '../../src/identity/index.js'
-import { type AttemptRecord, constantDelay, countBreaker, ratioBudget, tokenBudget } from '../../src/retry/index.js'
+import {
+  type AttemptRecord,
+  constantDelay,
+  countBreaker,
+  hedging,
+  ratioBudget,
+  tokenBudget,
+} from '../../src/retry/index.js'
 import { memory } from '../../src/stores/memory/index.js'
 
 const opened: (() => void)[] = []
@@ -90,7 +97,7 @@ describe('a 409 in flight of our own server', () => {
         honoursKeys: [origin],
         budget: () => budget,
         breaker: () => breaker,
-        policy: { hedge: { after: 20 }, attempts: 2 },
+        policy: { hedge: hedging({ after: 20 }), attempts: 2 },
       }
       const client = httpClient(options)
       const full = budget.level(performance.now())

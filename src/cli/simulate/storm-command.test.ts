@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ioInMemory, type Seen } from '../../../test/cli/io-in-memory.js'
-import { retryPolicy } from '../../retry/index.js'
+import { hedging, retryPolicy } from '../../retry/index.js'
 import type { StormReport } from '../../simulator/index.js'
 import { readOptions } from '../option-table.js'
 import { stormCommand } from './storm-command.js'
@@ -94,7 +94,7 @@ describe('simulate storm', () => {
 
   it('refuses a policy that hedges, and plays it without its hedges when told to', async () => {
     const io = ioInMemory()
-    io.files.set('own.json', JSON.stringify(retryPolicy({ attempts: 5, hedge: { after: 100 } }).toJSON()))
+    io.files.set('own.json', JSON.stringify(retryPolicy({ attempts: 5, hedge: hedging({ after: 100 }) }).toJSON()))
     await expect(run(`${storm} --policy own.json`, io)).rejects.toMatchObject({
       code: 'SIMULATION_UNSUPPORTED',
       message: 'Hedging is not simulated; leave it out of the policy to see the rest of it. Here that is --no-hedge.',

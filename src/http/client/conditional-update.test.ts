@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { type MisbehavingServer, misbehavingServer, type Step } from '../../../test/retry/sockets.js'
 import { openScopes } from '../../kernel/index.js'
-import { constantDelay, layerScope, repeatable, UnknownOutcomeError } from '../../retry/index.js'
+import { constantDelay, hedging, layerScope, repeatable, UnknownOutcomeError } from '../../retry/index.js'
 import { manualClock } from '../../testing/index.js'
 import { type HttpClientOptions, httpClient } from './index.js'
 
@@ -99,17 +99,17 @@ describe('conditionalUpdate', () => {
       await new Promise((resolve) => setTimeout(resolve, 150))
       return response
     }
-    const hedging = client({ fetch: slow, policy: { hedge: { after: 20 } } })
-    expect(await hedging.conditionalUpdate(url, { change: deposit })).toMatchObject({ changed: true, rounds: 1 })
+    const hedged = client({ fetch: slow, policy: { hedge: hedging({ after: 20 }) } })
+    expect(await hedged.conditionalUpdate(url, { change: deposit })).toMatchObject({ changed: true, rounds: 1 })
     expect(effects).toHaveLength(1)
     expect(state()).toEqual({ balance: 110 })
     expect(requests.map(({ method }) => method)).toEqual(['GET', 'PUT'])
 
     const init = { method: 'PUT', body: '{"balance":1}', headers: { 'if-match': '"v2"' } }
-    expect((await hedging.fetch(url, init)).status).toBe(204)
-    await hedging.fetch(url, { ...init, guard: repeatable('sets the balance') })
+    expect((await hedged.fetch(url, init)).status).toBe(204)
+    await hedged.fetch(url, { ...init, guard: repeatable('sets the balance') })
     expect(requests).toHaveLength(4)
-    await hedging.fetch(url)
+    await hedged.fetch(url)
     expect(requests.length).toBeGreaterThan(5)
   })
 

@@ -11,7 +11,7 @@ import {
   type Step,
   serversOfTest,
 } from '../../../test/retry/sockets.js'
-import { atomic, forCodes, readOnly, transient, UnknownOutcomeError } from '../../retry/index.js'
+import { atomic, forCodes, hedging, readOnly, transient, UnknownOutcomeError } from '../../retry/index.js'
 import { manualClock } from '../../testing/index.js'
 
 const server = serversOfTest()
@@ -140,8 +140,8 @@ describe('redirects', () => {
     async (lateMs) => {
       const elsewhere = await server(answers(200, { lateMs: 400 }))
       const { origin } = await server(answers(307, { headers: { location: elsewhere.origin }, lateMs }))
-      const hedging = client({ policy: { hedge: { after: 100 } } })
-      expect((await hedging.fetch(origin, { ...post, method: 'PUT' })).status).toBe(200)
+      const hedged = client({ policy: { hedge: hedging({ after: 100 }) } })
+      expect((await hedged.fetch(origin, { ...post, method: 'PUT' })).status).toBe(200)
       expect(elsewhere.effects).toHaveLength(1)
     },
   )

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { property } from '../../../test/property.js'
-import { isoTime } from './iso-time.js'
+import { dayStartMs, isoTime } from './iso-time.js'
 
 it.each([
   [0, '1970-01-01T00:00:00.000Z'],
@@ -22,4 +22,15 @@ property('is what the platform says of the same moment', [moment, fc.date({ noIn
   const date = structuredClone(any)
   date.setTime(atMs)
   expect(isoTime(atMs)).toBe(date.toISOString())
+})
+
+it.each([
+  [1970, 0, 1, 0],
+  [2000, 1, 29, 951_782_400_000],
+  [50, 0, 1, -60_589_296_000_000],
+  [2025, 1, 29, undefined],
+  [2025, 3, 31, undefined],
+  [2025, 3, 0, undefined],
+])('day %3$d of month %2$d of the year %1$d begins at %4$s', (year, month, day, startMs) => {
+  expect(dayStartMs(year, month, day)).toBe(startMs)
 })

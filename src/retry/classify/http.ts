@@ -61,29 +61,34 @@ export interface HttpProblem {
  * what happened. Malformed values are ignored.
  */
 export function httpVerdict(facts: HttpFacts): Verdict | undefined {
-  const { status, problem } = facts
+  const verdict = statusVerdict(facts)
+  const { status, problem, honoursKeys } = facts
+  if (verdict === undefined || (status !== 409 && status !== 503)) return verdict
+  const { conflict, ...rest } = verdict
+  const { type = 'about:blank', retryable } = problem ?? {}
+  const isTold = /[:/#]in-flight$/.test(type)
+  const isAtWork = (isTold && retryable) || (honoursKeys && (isTold || rest.retryAfterMs !== undefined))
+  const inFlight = status === 409 && isAtWork ? { inFlight: true } : undefined
+  const isRefused = inFlight !== undefined || (retryable && type !== 'about:blank')
+  return isRefused ? { ...rest, help: 'transient', happened: 'no', proof: 'refused', ...inFlight } : verdict
+}
+
+// What status and headers say, without the problem in the body and what is declared about the origin's keys.
+function statusVerdict(facts: HttpFacts): Verdict | undefined {
+  const { status } = facts
   if (!(status >= 400 && status <= 599)) return undefined
   const header = (name: string) => facts.header(name)
-  const isBusy = status === 503 || status === 429 || status === 529
   const waitMs = Math.max(readRetryAfter(header('retry-after'), facts.nowMs) ?? -1, inMs(header('retry-after-ms')))
-  const isTold = /[:/#]in-flight$/.test(problem?.type ?? '')
-  const isInFlight =
-    status === 409 && ((isTold && problem?.retryable) || (facts.honoursKeys && (isTold || waitMs >= 0)))
-  const isRefusal =
-    isInFlight ||
-    ((status === 503 || status === 409) && problem?.retryable && (problem.type ?? 'about:blank') !== 'about:blank')
   const isEarly = status === 503 || status === 408 ? facts.refusesBeforeProcessing : status < 452
   const should = [header('x-should-retry'), header('stripe-should-retry')]
-  const happened = isRefusal || isEarly ? 'no' : 'maybe'
   return {
-    help: isRefusal || should.includes('true') || transientStatus.test(`${status}`) ? 'transient' : 'permanent',
-    happened,
+    help: should.includes('true') || transientStatus.test(`${status}`) ? 'transient' : 'permanent',
+    happened: isEarly ? 'no' : 'maybe',
     why: `http-${status}`,
-    ...(happened === 'no' && { proof: 'refused' as const }),
+    ...(isEarly && { proof: 'refused' as const }),
     ...(waitMs >= 0 && { retryAfterMs: waitMs }),
-    ...(isBusy && { overload: true }),
-    ...((status === 412 || status === 409) && !isRefusal && { conflict: true }),
-    ...(isInFlight && { inFlight: true }),
+    ...((status === 503 || status === 429 || status === 529) && { overload: true }),
+    ...((status === 412 || status === 409) && { conflict: true }),
     ...(should.includes('false') && { doNotRepeat: true }),
   }
 }
@@ -110,6 +115,11 @@ export interface HttpClassifierOptions {
 export function httpClassifierFor(options: HttpClassifierOptions = {}): Classifier {
   demandKnown(options, ['clock', 'refusesBeforeProcessing'], 'options')
   const { clock = systemClock, refusesBeforeProcessing = false } = options
+  return answersBy(clock, refusesBeforeProcessing)
+}
+
+/** {@link httpClassifierFor} with a clock of its own. */
+export function answersBy(clock: Clock, refusesBeforeProcessing = false): Classifier {
   // firstOf answers undefined where this throws: for null, for a getter that throws, for a header that is no text.
   return firstOf((error) => {
     const outer = error as Answer
@@ -117,17 +127,13 @@ export function httpClassifierFor(options: HttpClassifierOptions = {}): Classifi
     // A word, or a fraction, is not a status.
     const status = [inner?.status, inner?.statusCode, outer.status, outer.statusCode].find(Number.isInteger) ?? 0
     const headers = inner?.headers ?? outer.headers ?? {}
-    return httpVerdict({
-      status,
-      header: (name) => fieldOf(headers, name),
-      nowMs: clock.wallMs(),
-      refusesBeforeProcessing,
-    })
+    const header = (name: string): string | null => fieldOf(headers, name)
+    return statusVerdict({ status, header, nowMs: clock.wallMs(), refusesBeforeProcessing })
   })
 }
 
 /** {@link httpClassifierFor} with its defaults. */
-export const httpClassifier: Classifier = /* @__PURE__ */ httpClassifierFor()
+export const httpClassifier: Classifier = /* @__PURE__ */ answersBy(systemClock)
 
 /** The members by which an answer is recognised. Anything may be missing or of another type. */
 interface Answer {

@@ -1,12 +1,12 @@
 // What one call of a policy knows: its policy with nothing left to default, and what went wrong so far. Types alone, so
 // that the files that make attempts, look at the world and end the call share them.
 
-import type { Clock, Random, RepriseError } from '../../kernel/index.js'
-import type { PolicyRules } from '../decide-repeat.js'
+import type { Chance, Clock, RepriseError } from '../../kernel/index.js'
+import type { PolicyRules, RepeatDecision } from '../decide-repeat.js'
 import type { ForeignLayer } from '../foreign-layers.js'
 import type { Guard } from '../guard.js'
 import type { AttemptRecord } from '../history.js'
-import type { Attempt, Body } from '../options.js'
+import type { Attempt, Body, Hedging } from '../options.js'
 import type { Breaker } from '../target/breaker.js'
 import type { Classifier, ReturnedVerdict, Verdict } from '../verdict.js'
 import type { Allowance, Layer, OpenLayer } from './layers.js'
@@ -24,10 +24,10 @@ export interface PolicySettings extends Layer {
   readonly breaker: Breaker | undefined
   readonly deadlineMs: number | undefined
   readonly attemptTimeoutMs: number | undefined
-  readonly hedgeAfterMs: number | undefined
+  readonly hedge: Hedging | undefined
   readonly classify: Classifier
   readonly clock: Clock
-  readonly random: Random
+  readonly random: Chance
   readonly timeouts: Timeouts
   /** How many times a verdict said to discard. */
   discards: number
@@ -38,26 +38,22 @@ export interface Failures<Result> {
   readonly records: AttemptRecord[]
   /** What the latest failure meant. */
   verdict: Verdict
-  latest: AttemptFailure<Result> | undefined
+  latest?: AttemptFailure<Result> | undefined
   /** The latest that may have had an effect. */
-  latestMaybe: AttemptFailure<Result> | undefined
+  latestMaybe?: AttemptFailure<Result> | undefined
   /** What was thrown while somebody looked at the world. */
   suppressed: readonly unknown[]
   /** Whether the budget has been told of this call: it counts once, however many of its attempts report. */
   isCounted: boolean
-  /**
-   * In a hedged call: whether the budget has said yes to a repeat that is not sent yet. Failures until then share it.
-   */
-  isPaid: boolean
   /** The latest wait that was a step of the backoff, in ms. */
   delayMs: number
   /** The failures before the latest pushback, after which the backoff starts anew. */
   before: number
-  deadlineError: RepriseError | undefined
+  deadlineError?: RepriseError | undefined
   /** Its own, where no layer around it has one. */
-  allowance: Allowance | undefined
+  allowance?: Allowance | undefined
   /** The keys that were sent from inside. */
-  keys: SentKeys | undefined
+  keys?: SentKeys | undefined
 }
 
 /** A call for what limits its attempts, looks at the world for it, and ends it. */
@@ -85,4 +81,13 @@ export interface LimitedAttempt extends Attempt {
 /** A call that ends with a value although an attempt failed. */
 export interface EndValue<Result> {
   readonly value: Result
+}
+
+/** A guard that can tell our own earlier success from a conflict with somebody else; made by `conditional`. */
+export interface ConflictGuard<Result> {
+  /**
+   * Looks whose success it was that made the precondition of a call fail. What it returns then ends the call. Absent
+   * where the guard knows of no precondition.
+   */
+  readonly afterConflict?: (call: CallState<Result>) => Promise<() => RepeatDecision | EndValue<Result>>
 }

@@ -4,16 +4,16 @@
 // function keeps a place for each of its variables over every await, which costs more than all that is done here.
 
 import type { Key } from '../../identity/index.js'
-import { type Deadline, isRepriseError, RepriseError, waitFor } from '../../kernel/index.js'
+import { type Deadline, RepriseError, waitFor } from '../../kernel/index.js'
 import { type RetryRefusedEvent, retryAttempt, retryRefused } from '../../telemetry/index.js'
-import { decideRepeat, type RepeatDecision } from '../decide-repeat.js'
+import { decideRepeat, type RepeatDecision, type RepeatFacts } from '../decide-repeat.js'
 import type { Guard } from '../guard.js'
 import type { AttemptRecord } from '../history.js'
 import type { Body, Resolution, RunOptions } from '../options.js'
 import { SentWatch } from '../sent.js'
 import { type ReturnedVerdict, soundVerdict, transient, unclassified } from '../verdict.js'
-import type { CallState, EndValue, Failures, LimitedAttempt, PolicySettings } from './call-state.js'
-import { endCall, endCompared, leaveCall } from './end-of-call.js'
+import type { CallState, ConflictGuard, EndValue, Failures, LimitedAttempt, PolicySettings } from './call-state.js'
+import { endCall, leaveCall } from './end-of-call.js'
 import {
   type Allowance,
   callAtOnce,
@@ -25,7 +25,7 @@ import {
   repeatsLeft,
 } from './layers.js'
 import { inTime } from './limits.js'
-import { compareWith, lookFor } from './look.js'
+import { lookFor } from './look.js'
 import { type AttemptFailure, failureIn, letGoOf } from './returned.js'
 import { SentKeys } from './sent-keys.js'
 import { joinSpent, spentSoFar } from './spent.js'
@@ -47,8 +47,7 @@ export class RunningAttempt implements LimitedAttempt {
   }
 
   get signal(): AbortSignal {
-    this.ending ??= { wait: undefined, controller: undefined, over: undefined }
-    const { ending } = this
+    const ending = this.end()
     ending.controller ??= new AbortController()
     if (ending.over !== undefined) ending.controller.abort(ending.over.reason)
     return ending.controller.signal
@@ -56,25 +55,29 @@ export class RunningAttempt implements LimitedAttempt {
 
   /** Says by what the wait for it is limited. */
   limit(wait: Wait): void {
-    this.ending = { wait, controller: undefined, over: undefined }
+    this.end().wait = wait
   }
 
   /** Tells the body that its attempt is over, and lets go of the limits. */
   abort(reason: unknown): void {
-    this.ending ??= { wait: undefined, controller: undefined, over: undefined }
-    const { ending } = this
+    const ending = this.end()
     if (ending.over !== undefined) return
     ending.over = { reason }
     ending.wait?.release()
     ending.controller?.abort(reason)
   }
+
+  private end(): AttemptEnding {
+    this.ending ??= {}
+    return this.ending
+  }
 }
 
 interface AttemptEnding {
-  wait: Wait | undefined
+  wait?: Wait
   // Making a controller costs several microseconds, more than everything else on the way of a call that succeeds.
-  controller: AbortController | undefined
-  over: { readonly reason: unknown } | undefined
+  controller?: AbortController
+  over?: { readonly reason: unknown }
 }
 
 // Calls so far, over the process.
@@ -90,17 +93,13 @@ export class Call<Result> implements CallState<Result> {
   // Not #private: on Node 20 such members would make a call a quarter dearer. For the same reason tsconfig.json says
   // `useDefineForClassFields: false`: declared fields would be written twice.
   private readonly options: RunOptions<Result> | undefined
-  private readonly around: OpenLayer | undefined
-  private readonly isHedged: boolean
+  protected readonly around: OpenLayer | undefined
   // What left during the latest attempt, where nothing makes a repeat harmless: such attempts are made one at a time.
   private sent: SentWatch | undefined
   // Made by the first failure, here or inside: most calls have none.
   private failuresSoFar: Failures<Result> | undefined
 
-  /**
-   * @param around The layer around this one; undefined: none.
-   * @param isHedged Whether several attempts may be out at a time; the next one is sent without a backoff delay.
-   */
+  /** @param around The layer around this one; undefined: none. */
   constructor(
     settings: PolicySettings,
     guard: Guard | undefined,
@@ -108,7 +107,6 @@ export class Call<Result> implements CallState<Result> {
     options: RunOptions<Result> | undefined,
     deadline: Deadline | undefined,
     around: OpenLayer | undefined,
-    isHedged: boolean,
   ) {
     this.settings = settings
     this.guard = guard
@@ -116,7 +114,6 @@ export class Call<Result> implements CallState<Result> {
     this.deadline = deadline
     this.options = options
     this.around = around
-    this.isHedged = isHedged
     calls += 1
     this.number = calls
     this.sent = undefined
@@ -156,8 +153,8 @@ export class Call<Result> implements CallState<Result> {
 
   sends(target: string | undefined, key: string): void {
     this.around?.sends?.(target, key)
-    // What is not guarded repeats only what was not sent. Hedges are out together: nobody can tell whose key it is.
-    if (this.guard === undefined || this.isHedged) return
+    // What is not guarded repeats only what was not sent.
+    if (this.guard === undefined) return
     const { failures } = this
     failures.keys ??= new SentKeys()
     failures.keys.demandSame(target, key, failures.records.length + 1)
@@ -168,16 +165,10 @@ export class Call<Result> implements CallState<Result> {
     this.failuresSoFar ??= {
       records: [],
       verdict: unclassified,
-      latest: undefined,
-      latestMaybe: undefined,
       suppressed: [],
       isCounted: false,
-      isPaid: false,
       delayMs: 0,
       before: 0,
-      deadlineError: undefined,
-      allowance: undefined,
-      keys: undefined,
     }
     return this.failuresSoFar
   }
@@ -307,19 +298,19 @@ export class Call<Result> implements CallState<Result> {
       joinSpent(failure.returned ? failure.value : error, this, this.number)
     const verdict = failure.verdict ?? soundVerdict(settings.classify(error))
     failures.verdict = this.sent?.judge(verdict, error) ?? verdict
-    // At its deadline a hedged call fails once, however many attempts it ends.
-    const isSame = this.isHedged && isSameDeadline(failure, failures.latest)
+    const isSame = this.isTold(failure)
     const { help, inFlight } = failures.verdict
     if (help === 'transient' && !inFlight && !isSame) breaker?.failed(pass, nowMs)
     else breaker?.ignored(pass)
     if (failures.latest?.returned && failures.latest !== failures.latestMaybe) letGoOf(failures.latest.value)
     failures.latest = failure
-    const mayBeOurs = failures.verdict.conflict && failures.latestMaybe !== undefined && guard?.rung === 'conditional'
-    if (mayBeOurs) {
-      const comparison = await compareWith(this)
+    const mayBeOurs = failures.verdict.conflict && failures.latestMaybe !== undefined
+    const afterConflict = mayBeOurs ? (guard as ConflictGuard<Result> | undefined)?.afterConflict : undefined
+    if (afterConflict !== undefined) {
+      const end = await afterConflict(this)
       if (signal?.aborted) return this.abandoned(number, failure, nowMs)
       this.record(number, failure, nowMs, { again: false, reason: 'conflict' })
-      return endCompared(this, comparison)
+      return end()
     }
     const resolve = this.options?.resolve
     if (resolve !== undefined && failures.verdict.happened === 'maybe' && guard === undefined && !failure.returned) {
@@ -342,7 +333,7 @@ export class Call<Result> implements CallState<Result> {
   }
 
   private decide(made: number, nowMs: number, isTold: boolean): RepeatDecision {
-    const { settings, guard, deadline, failures, allowance } = this
+    const { settings, guard, deadline, failures } = this
     const { verdict } = failures
     const { rules, random } = settings
     if (!isTold && !verdict.inFlight && (verdict.help === 'transient' || verdict.doNotRepeat)) {
@@ -354,7 +345,7 @@ export class Call<Result> implements CallState<Result> {
     if (isOwners && isOwnedBy(this.around, settings)) return { again: false, reason: 'layer' }
     const facts = {
       failures: made,
-      repeatsLeft: repeatsLeft(allowance),
+      repeatsLeft: repeatsLeft(this.allowance),
       failuresBefore: failures.before,
       verdict,
       guarded: guard !== undefined,
@@ -362,17 +353,29 @@ export class Call<Result> implements CallState<Result> {
       previousDelayMs: failures.delayMs,
       remainingMs: deadline === undefined ? Number.POSITIVE_INFINITY : deadline.expiresAtMs - nowMs,
       nowMs,
-      withoutBackoff: this.isHedged,
-      // The attempt that is at work will most likely answer before another is sent, so that one is paid for when it is.
-      isPaid: failures.isPaid || (this.isHedged && verdict.inFlight === true),
+      ...this.moreFacts(),
     }
     const decision = decideRepeat(rules, facts, random)
     if (!decision.again) return decision
     noteRepeat()
-    // A hedge is counted when it is sent.
-    if (!this.isHedged) allowance.spent += 1
-    else if (!verdict.inFlight) failures.isPaid = true
+    this.repeats()
     return decision
+  }
+
+  // What a call with several attempts out at a time does otherwise: see hedge.ts.
+
+  /** Whether breaker and budget have heard of this failure already. */
+  protected isTold(_failure: AttemptFailure<Result>): boolean {
+    return false
+  }
+
+  protected moreFacts(): Partial<RepeatFacts> | undefined {
+    return undefined
+  }
+
+  /** A repeat was decided on. */
+  protected repeats(): void {
+    this.allowance.spent += 1
   }
 
   private record(number: number, failure: AttemptFailure<Result>, nowMs: number, decision: RepeatDecision): void {
@@ -415,10 +418,4 @@ export class Call<Result> implements CallState<Result> {
     if (latest?.returned && latest !== kept) letGoOf(latest.value)
     if (latestMaybe?.returned && latestMaybe !== kept && latestMaybe !== latest) letGoOf(latestMaybe.value)
   }
-}
-
-// All attempts that are out at the deadline are ended by one and the same error.
-function isSameDeadline(failure: AttemptFailure<unknown>, latest: AttemptFailure<unknown> | undefined): boolean {
-  if (failure.returned || latest?.returned !== false) return false
-  return failure.error === latest.error && isRepriseError(failure.error, 'DEADLINE_EXCEEDED')
 }

@@ -2,11 +2,10 @@
 // to know of, beside which its history is kept.
 
 import { warnOnce } from '../../kernel/index.js'
-import type { RepeatDecision, StopReason } from '../decide-repeat.js'
-import type { Comparison } from '../guard.js'
+import type { StopReason } from '../decide-repeat.js'
 import { rememberAttempts } from '../history.js'
 import { UnknownOutcomeError } from '../unknown-outcome.js'
-import type { CallState, EndValue } from './call-state.js'
+import type { CallState } from './call-state.js'
 import type { AttemptFailure } from './returned.js'
 import { markSpent } from './spent.js'
 
@@ -33,24 +32,8 @@ export function leaveCall(call: CallState<unknown>, reason: unknown): unknown {
   return withHistory(call, reason, 'aborted')
 }
 
-/** How a call ends after a conflict: it was ours, it was not, or nobody can tell. */
-export function endCompared<Result>(
-  call: CallState<Result>,
-  comparison: Comparison<unknown>,
-): RepeatDecision | EndValue<Result> {
-  const { failures } = call
-  if (comparison?.ours === false) {
-    failures.latestMaybe = undefined
-    return { again: false, reason: 'permanent' }
-  }
-  call.letGo(undefined)
-  if (comparison?.ours === true) return { value: comparison.value as Result }
-  const { latestMaybe: maybe } = failures
-  throw unknownOutcome(call, maybe?.returned === false ? maybe.error : undefined, 'conflict')
-}
-
-// The error of a call of which nobody can tell whether it happened.
-function unknownOutcome(call: CallState<unknown>, cause: unknown, stop: StopReason): unknown {
+/** The error of a call of which nobody can tell whether it happened. */
+export function unknownOutcome(call: CallState<unknown>, cause: unknown, stop: StopReason): unknown {
   const { records, suppressed } = call.failures
   // Whoever takes the cause out, as the HTTP client does after a success, finds the history there as well.
   withHistory(call, cause, stop)

@@ -9,6 +9,7 @@ import type { RetryPolicyOptions } from '../options.js'
 import { retryPolicy } from '../policy.js'
 import { consecutiveBreaker } from '../target/breaker.js'
 import { tokenBudget } from '../target/budget.js'
+import { hedging } from './hedge.js'
 
 const leave: (() => void)[] = []
 afterEach(() => {
@@ -24,8 +25,8 @@ function heard<Message>({ name }: EventChannel<Message>): Message[] {
   return messages
 }
 
-function hedging(options: RetryPolicyOptions = {}) {
-  const made = setup({ name: 'search', hedge: { after: 100 }, layer: 'own', ...options })
+function hedgingPolicy(options: RetryPolicyOptions = {}) {
+  const made = setup({ name: 'search', hedge: hedging({ after: 100 }), layer: 'own', ...options })
   const outs: { resolve: (value: string) => void; reject: (error: unknown) => void }[] = []
   const body = () => new Promise<string>((resolve, reject) => void outs.push({ resolve, reject }))
   return { ...made, outs, body }
@@ -34,7 +35,7 @@ function hedging(options: RetryPolicyOptions = {}) {
 describe('events of hedges', () => {
   it('tell of each one sent, and of the end of the attempts', async () => {
     const events = heard(retryHedge)
-    const { policy, clock, outs, body } = hedging()
+    const { policy, clock, outs, body } = hedgingPolicy()
     const result = policy.run(readOnly(), body)
     await clock.advance(50)
     expect(events).toEqual([])
@@ -54,7 +55,7 @@ describe('events of hedges', () => {
   it('tell of one that a failure sent', async () => {
     const events = heard(retryHedge)
     const attempts = heard(retryAttempt)
-    const { policy, clock, outs, body } = hedging()
+    const { policy, clock, outs, body } = hedgingPolicy()
     const history: AttemptRecord[] = []
     const result = policy.run(readOnly(), body, { history })
     outs[0]?.reject(new Flaky())
@@ -72,7 +73,7 @@ describe('events of hedges', () => {
     const events = heard(retryHedge)
     const budget = tokenBudget({ maxTokens: 2 })
     budget.failed(0, false)
-    const { policy, clock, outs, body } = hedging({ budget })
+    const { policy, clock, outs, body } = hedgingPolicy({ budget })
     const result = policy.run(readOnly(), body)
     await clock.advance(500)
     expect(events).toEqual([{ policy: 'search', attempt: 2, out: 1, refused: 'budget' }])
@@ -83,7 +84,7 @@ describe('events of hedges', () => {
   it('tell of refusals by the breaker', async () => {
     const events = heard(retryHedge)
     const breaker = consecutiveBreaker()
-    const { policy, clock, outs, body } = hedging({ breaker })
+    const { policy, clock, outs, body } = hedgingPolicy({ breaker })
     const result = policy.run(readOnly(), body)
     breaker.isolate()
     await clock.advance(500)
@@ -94,7 +95,7 @@ describe('events of hedges', () => {
 
   it('tell of refusals by the deadline', async () => {
     const events = heard(retryHedge)
-    const { policy, clock, outs, body } = hedging({ deadline: 150, minimumRemainder: 60 })
+    const { policy, clock, outs, body } = hedgingPolicy({ deadline: 150, minimumRemainder: 60 })
     const result = policy.run(readOnly(), body)
     await clock.advance(120)
     expect(events).toEqual([{ policy: 'search', attempt: 2, out: 1, refused: 'deadline' }])
@@ -152,7 +153,7 @@ it('nothing is published while nobody listens', async () => {
   const channels = [retryAttempt, retryBreaker, retryHedge, retryRefused]
   const published = channels.map((channel) => vi.spyOn(channel, 'publish'))
   const breaker = consecutiveBreaker({ failures: 1 })
-  const { policy, clock, outs, body } = hedging({ breaker, attempts: 2 })
+  const { policy, clock, outs, body } = hedgingPolicy({ breaker, attempts: 2 })
   const result = policy.run(readOnly(), body)
   await clock.advance(500)
   expect(outs).toHaveLength(2)

@@ -1,11 +1,12 @@
 import { describe, expect, it, vi } from 'vitest'
 import { classify, Flaky, failing, settle, setup } from '../../../test/retry/virtual-policy.js'
-import { conditional, readOnly } from '../guard.js'
+import { readOnly } from '../guard.js'
 import { historyOf } from '../history.js'
 import { consecutiveBreaker } from '../target/breaker.js'
 import { tokenBudget } from '../target/budget.js'
 import { UnknownOutcomeError } from '../unknown-outcome.js'
 import { permanent } from '../verdict.js'
+import { conditional } from './conditional.js'
 
 describe('budget and breaker', () => {
   it('share one budget over all calls, and stop repeating when it is spent', async () => {

@@ -137,7 +137,7 @@ describe('a first attempt', () => {
 
   it.each<[string, (again: boolean) => RetryPolicyOptions]>([
     ['a repeat', () => ({})],
-    ['a hedge', () => ({ hedge: { after: 10 } })],
+    ['a hedge', () => ({ hedge: retry.hedging({ after: 10 }) })],
   ])('enters context for ten seconds after %s anywhere in the process', async (_what, options) => {
     vi.useFakeTimers({ toFake: ['performance'] })
     try {

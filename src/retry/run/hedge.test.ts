@@ -1,19 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import { mintKey } from '../../identity/index.js'
 import { manualClock } from '../../testing/index.js'
-import { conditional, keyed, readOnly } from '../guard.js'
+import { keyed, readOnly } from '../guard.js'
 import { historyOf } from '../history.js'
 import type { Attempt, RetryPolicyOptions } from '../options.js'
 import { retryPolicy } from '../policy.js'
 import { consecutiveBreaker } from '../target/breaker.js'
 import { ratioBudget, tokenBudget } from '../target/budget.js'
 import { failedBecause, permanent, transient } from '../verdict.js'
+import { conditional } from './conditional.js'
+import { hedging } from './hedge.js'
 
 function setup(options: RetryPolicyOptions = {}) {
   const clock = manualClock()
   const classify = (error: unknown) =>
     (error as Error).message === 'fatal' ? permanent('fatal', 'no') : transient('slow', 'maybe')
-  const policy = retryPolicy({ classify, clock, hedge: { after: 100 }, attempts: 3, layer: 'own', ...options })
+  const policy = retryPolicy({ classify, clock, hedge: hedging({ after: 100 }), attempts: 3, layer: 'own', ...options })
   const started: { attempt: Attempt; atMs: number; succeed: (value: string) => void; fail: (error: Error) => void }[] =
     []
   const body = (attempt: Attempt) =>
@@ -323,5 +325,15 @@ describe('hedging', () => {
     await clock.advance(300)
     expect(await watched).toMatchObject({ code: 'DEADLINE_EXCEEDED' })
     expect(clock.pendingTimers).toBe(0)
+  })
+})
+
+describe('hedging', () => {
+  it('refuses what is no time of at least 1 ms, when it is made', () => {
+    for (const after of [0, '0ms', null, undefined]) {
+      expect(() => hedging({ after: after as never })).toThrow(expect.objectContaining({ code: 'DURATION_INVALID' }))
+    }
+    expect(() => hedging(null as never)).toThrow(expect.objectContaining({ code: 'POLICY_INVALID' }))
+    expect(hedging({ after: '1.5s' })).toMatchObject({ afterMs: 1_500 })
   })
 })

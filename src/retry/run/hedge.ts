@@ -1,24 +1,84 @@
 // Hedging: another attempt is sent while the first is still out, and the first success wins (gRPC A6).
 // Only under a guard, since both may have their effect. Hedges are repeats: they ask the same budget.
 
-import { type CancelTimer, whenAborted } from '../../kernel/index.js'
+import { type CancelTimer, durationMs, isRepriseError, whenAborted } from '../../kernel/index.js'
 import { type RetryHedgeEvent, retryHedge } from '../../telemetry/index.js'
-import type { StopReason } from '../decide-repeat.js'
-import { type Call, RunningAttempt } from './call.js'
+import type { RepeatFacts, StopReason } from '../decide-repeat.js'
+import { demandOnly } from '../demand.js'
+import type { HedgeOptions, Hedging } from '../options.js'
+import { Call, RunningAttempt } from './call.js'
 import { endCall, leaveCall } from './end-of-call.js'
 import { noteRepeat, repeatsLeft } from './layers.js'
 import { inTime } from './limits.js'
 import { type AttemptFailure, failureIn, letGoOf } from './returned.js'
 
-/** Makes a call with hedges. The losers' signals are aborted. */
-export function hedged<Result>(call: Call<Result>): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    new Hedges(call, resolve, reject).start()
-  })
+/**
+ * Lets a policy hedge: it sends another attempt while the first is still out, and the first success wins. The losers'
+ * signals are aborted. Refuses what is no time of at least 1 ms with POLICY_INVALID or DURATION_INVALID.
+ *
+ * @example
+ * ```ts
+ * import { hedging, readOnly, retryPolicy } from 'reprise/retry'
+ *
+ * const search = retryPolicy({ name: 'search', attempts: 2, hedge: hedging({ after: '200ms' }) })
+ * const found = await search.run(readOnly(), ({ signal }) => fetch('https://api.example.com/search', { signal }))
+ * ```
+ */
+export function hedging(options: HedgeOptions): Hedging {
+  demandOnly(options, 'hedge', 'after')
+  return Object.freeze(new MadeHedging(durationMs(options.after, { minMs: 1, option: 'after' })))
+}
+
+/** What {@link hedging} made, as a policy uses it. */
+export class MadeHedging implements Hedging {
+  readonly afterMs: number
+
+  constructor(afterMs: number) {
+    this.afterMs = afterMs
+  }
+
+  /** A call that hedges. */
+  callOf<Result>(...parts: ConstructorParameters<typeof Call<Result>>): Call<Result> {
+    return new HedgedCall(...parts)
+  }
+}
+
+/** A call of which several attempts may be out at a time; the next one is sent without a backoff delay. */
+class HedgedCall<Result> extends Call<Result> {
+  /** Whether the budget has said yes to a repeat that is not sent yet. Failures until then share it. */
+  isPaid = false
+
+  override attempt(): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      new Hedges(this, resolve, reject).start()
+    })
+  }
+
+  // Hedges are out together: nobody can tell whose key it is.
+  override sends(target: string | undefined, key: string): void {
+    this.around?.sends?.(target, key)
+  }
+
+  // At its deadline a hedged call fails once: all attempts that are out then are ended by one and the same error.
+  protected override isTold(failure: AttemptFailure<Result>): boolean {
+    const { latest } = this.failures
+    if (failure.returned || latest?.returned !== false) return false
+    return failure.error === latest.error && isRepriseError(failure.error, 'DEADLINE_EXCEEDED')
+  }
+
+  // The attempt that is at work will most likely answer before another is sent, so that one is paid for when it is.
+  protected override moreFacts(): Partial<RepeatFacts> {
+    return { withoutBackoff: true, isPaid: this.isPaid || this.failures.verdict.inFlight === true }
+  }
+
+  // A hedge is counted when it is sent.
+  protected override repeats(): void {
+    if (!this.failures.verdict.inFlight) this.isPaid = true
+  }
 }
 
 class Hedges<Result> {
-  readonly #call: Call<Result>
+  readonly #call: HedgedCall<Result>
   readonly #resolve: (value: Result) => void
   readonly #reject: (reason: unknown) => void
   readonly #running = new Set<RunningAttempt>()
@@ -29,7 +89,7 @@ class Hedges<Result> {
   #cancelNext: CancelTimer | undefined
   #leaveSignal: (() => void) | undefined
 
-  constructor(call: Call<Result>, resolve: (value: Result) => void, reject: (reason: unknown) => void) {
+  constructor(call: HedgedCall<Result>, resolve: (value: Result) => void, reject: (reason: unknown) => void) {
     this.#call = call
     this.#resolve = resolve
     this.#reject = reject
@@ -71,7 +131,7 @@ class Hedges<Result> {
     const number = this.#sent
     const attempt = new RunningAttempt(number, call.guard?.key, call.deadline)
     this.#running.add(attempt)
-    this.#plan(settings.hedgeAfterMs ?? 0)
+    this.#plan(settings.hedge?.afterMs ?? 0)
     const ended = await inTime(call, attempt).then(
       (result) => failureIn<Result>(Object(result), settings.classify) ?? { result: result as Result },
       (error: unknown): AttemptFailure<Result> => ({ returned: false, error }),
@@ -152,8 +212,8 @@ class Hedges<Result> {
       return
     }
     // The decision about a failure has asked the budget already.
-    const { isPaid } = call.failures
-    call.failures.isPaid = false
+    const { isPaid } = call
+    call.isPaid = false
     if (isPaid || rules.budget === undefined || rules.budget.tryRepeat(clock.monotonicMs())) this.#send()
     else this.#refuse('budget')
   }

@@ -7,6 +7,7 @@ import { historyOf } from '../history.js'
 import type { RetryPolicyOptions } from '../options.js'
 import { policyFrom, retryPolicy } from '../policy.js'
 import { type Happened, transient } from '../verdict.js'
+import { hedging } from './hedge.js'
 import { ownedByCaller } from './layers.js'
 
 const policyOf = (name: string, options: RetryPolicyOptions = {}) => {
@@ -83,14 +84,14 @@ describe('layers', () => {
   })
 
   it('hedges spend of it', async () => {
-    const hedging = policyOf('outer', { hedge: { after: 1 } })
+    const hedged = policyOf('outer', { hedge: hedging({ after: 1 }) })
     let calls = 0
     const inner = policyOf('inner', { attempts: 2 })
     const sink = () => {
       calls += 1
       return Promise.reject(Object.assign(new Error('flaky'), { happened: 'no' }))
     }
-    await expect(hedging.run(readOnly(), () => inner.run(readOnly(), sink))).rejects.toThrow('flaky')
+    await expect(hedged.run(readOnly(), () => inner.run(readOnly(), sink))).rejects.toThrow('flaky')
     expect(calls).toBe(3)
   })
 

@@ -110,17 +110,22 @@ export function meet(around: OpenLayer, inner: Layer, kind: RetryLayersEvent['ki
   const { name, attempts, own } = inner
   const allowance = inner.layer === 'inherit' ? around.allowance : { attempts, spent: 0 }
   allowance.attempts = Math.max(allowance.attempts, attempts)
+  // What may have happened is the owner's to repeat. What a transaction repeats provably did not happen.
+  const allowed = kind === 'policy' && isOwnedBy(around, inner) ? 1 : attempts
+  tellLayers({ name, kind, attempts: allowed, ...own }, around, allowance)
+}
+
+/** Says to whoever listens that a layer is, or was, inside another one. */
+export function tellLayers(
+  inner: { name: string; kind: RetryLayersEvent['kind']; attempts: number } & Layers,
+  around: OpenLayer,
+  { attempts: allowance, spent }: Allowance,
+): void {
   if (!retryLayers.hasSubscribers) return
-  retryLayers.publish({
-    policy: name,
-    kind,
-    depth: around.depth + own.depth,
-    declared: around.declared * own.declared,
-    // What may have happened is the owner's to repeat. What a transaction repeats provably did not happen.
-    allowed: kind === 'policy' && isOwnedBy(around, inner) ? 1 : attempts,
-    allowance: allowance.attempts,
-    spent: allowance.spent,
-  })
+  const { name: policy, kind, attempts: allowed } = inner
+  const depth = around.depth + inner.depth
+  const declared = around.declared * inner.declared
+  retryLayers.publish({ policy, kind, depth, declared, allowed, allowance, spent })
 }
 
 /** Whether the layer around this one repeats what may have happened, so that this one does not. */

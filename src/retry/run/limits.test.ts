@@ -4,11 +4,13 @@ import { classify, Flaky, failing, settle, setup } from '../../../test/retry/vir
 import { currentDeadline, withIntent } from '../../identity/index.js'
 import { deadlineAfter, eventLoopTurn } from '../../kernel/index.js'
 import { constantDelay } from '../backoff.js'
-import { conditional, readOnly } from '../guard.js'
+import { readOnly } from '../guard.js'
 import { type AttemptRecord, historyOf } from '../history.js'
 import type { Attempt } from '../options.js'
 import { retryPolicy } from '../policy.js'
 import { permanent } from '../verdict.js'
+import { conditional } from './conditional.js'
+import { hedging } from './hedge.js'
 
 describe('cancellation', () => {
   it('aborted before: no call at all', async () => {
@@ -254,7 +256,7 @@ describe('a deadline on the way inwards', () => {
   it.each([
     ['of the policy', { deadline: 100, attempts: 1 }, undefined],
     ['of the call', { attempts: 1 }, { deadline: 100 }],
-    ['under a hedge', { deadline: 100, attempts: 1, hedge: { after: 1_000 } }, undefined],
+    ['under a hedge', { deadline: 100, attempts: 1, hedge: hedging({ after: 1_000 }) }, undefined],
   ])('is seen by what the body calls, and ends it: %s', async (_whose, outer, call) => {
     const { seen, innerEnd, callsUntil, calls, pending } = await nested(outer, call)
     expect(seen.slice(0, 2)).toEqual([{ expiresAtMs: 100 }, { expiresAtMs: 100 }])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Flaky, setup } from '../../../test/retry/virtual-policy.js'
-import { conditional } from '../guard.js'
 import type { RetryPolicyOptions } from '../options.js'
+import { conditional } from './conditional.js'
 
 describe('somebody who looks at the world and never comes back', () => {
   const lookers = (seen: AbortSignal[]) => {

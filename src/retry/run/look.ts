@@ -1,7 +1,6 @@
 // Looking at the world for a call: did the attempt whose answer was lost happen, is the changed state our own?
 
 import { inTime } from '../../kernel/index.js'
-import { type Comparison, comparisonOf } from '../guard.js'
 import type { CallState } from './call-state.js'
 import { deadlineExceeded, timedOut } from './timeouts.js'
 
@@ -32,10 +31,4 @@ export async function lookFor<Found>(
     failures.suppressed = [...failures.suppressed, error]
     return undefined
   }
-}
-
-/** What the guard's comparison finds after a conflict: an earlier attempt may have been the one that changed it. */
-export async function compareWith(call: CallState<unknown>): Promise<Comparison<unknown>> {
-  const compare = call.guard === undefined ? undefined : comparisonOf(call.guard)
-  return compare && (await lookFor(call, compare))
 }

@@ -6,6 +6,7 @@ import { readOnly } from '../guard.js'
 import { retryPolicy } from '../policy.js'
 import { type Breaker, consecutiveBreaker } from '../target/breaker.js'
 import { type Budget, ratioBudget } from '../target/budget.js'
+import { hedging } from './hedge.js'
 
 const mistake = new Error('a mistake in a part of the user')
 const throws = () => {
@@ -13,7 +14,7 @@ const throws = () => {
 }
 
 describe('a part of the user that throws', () => {
-  const ways = { plain: {}, limited: { deadline: '10s' }, hedged: { hedge: { after: 50 } } } as const
+  const ways = { plain: {}, limited: { deadline: '10s' }, hedged: { hedge: hedging({ after: 50 }) } } as const
   const breakerParts = ['tryEnter', 'succeeded', 'failed', 'ignored'] as const satisfies readonly (keyof Breaker)[]
   const budgetParts = ['tryRepeat', 'succeeded', 'failed'] as const satisfies readonly (keyof Budget)[]
   const cases = Object.keys(ways).flatMap((way) => [
@@ -39,7 +40,7 @@ describe('a part of the user that throws', () => {
 
   it('a budget that throws when a hedge is due', async () => {
     const budget = { ...ratioBudget({ initial: 5 }), tryRepeat: throws }
-    const { policy, clock } = setup({ budget, hedge: { after: 50 } })
+    const { policy, clock } = setup({ budget, hedge: hedging({ after: 50 }) })
     const running = policy.run(readOnly(), () => new Promise(() => {})).catch((error: unknown) => error)
     await clock.advance(60)
     expect(await running).toBe(mistake)
@@ -50,7 +51,7 @@ describe('a part of the user that throws', () => {
     let calls = 0
     const whole = consecutiveBreaker()
     const tryEnter = (nowMs: number) => (calls++ === 0 ? whole.tryEnter(nowMs) : throws())
-    const { policy, clock } = setup({ breaker: { ...whole, tryEnter }, hedge: { after: 50 } })
+    const { policy, clock } = setup({ breaker: { ...whole, tryEnter }, hedge: hedging({ after: 50 }) })
     const running = policy.run(readOnly(), () => new Promise(() => {})).catch((error: unknown) => error)
     await clock.advance(60)
     expect(await running).toBe(mistake)

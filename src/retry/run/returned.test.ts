@@ -9,6 +9,7 @@ import { type Classifier, defaultClassifier, failedBecause, permanent, transient
 import type { RetryPolicyOptions } from '../options.js'
 import { retryPolicy } from '../policy.js'
 import { consecutiveBreaker } from '../target/breaker.js'
+import { hedging } from './hedge.js'
 import { failureIn, letGoOf } from './returned.js'
 
 const policyOf = (options: RetryPolicyOptions = {}) => retryPolicy({ backoff: constantDelay(1), ...options })
@@ -108,8 +109,8 @@ describe('a Response that is not ok', () => {
     expect(await openWithin(0)).toBe(0)
 
     statuses = [200]
-    const hedging = policyOf({ hedge: { after: 1 } })
-    const won = await hedging.run(readOnly(), ({ number }) => (number === 1 ? fetch(`${origin}/`) : fetch(origin)))
+    const hedged = policyOf({ hedge: hedging({ after: 1 }) })
+    const won = await hedged.run(readOnly(), ({ number }) => (number === 1 ? fetch(`${origin}/`) : fetch(origin)))
     expect(await won.text()).toBe('fine')
     expect(await openWithin(0)).toBe(0)
   })

@@ -1,8 +1,8 @@
 // What a layer did out of sight of the one around it: the repeats it made, and its key. It is found through what came
 // of it: the error that the inner layer threw, or an error that names it as its cause.
 
-import { type RetryLayersEvent, retryLayers } from '../../telemetry/index.js'
-import { type Allowance, noteRepeat, type OpenLayer } from './layers.js'
+import type { RetryLayersEvent } from '../../telemetry/index.js'
+import { type Allowance, noteRepeat, type OpenLayer, tellLayers } from './layers.js'
 
 /** What a layer had spent when it ended, and under which key. */
 export interface Spending {
@@ -54,16 +54,7 @@ export function joinSpent(ended: unknown, outer: OpenLayer, call: number): void 
     // Counted once, however often the error comes by.
     inner.allowance.spent = 0
     noteRepeat()
-    if (!retryLayers.hasSubscribers) continue
-    retryLayers.publish({
-      policy: inner.name,
-      kind: inner.kind,
-      depth: outer.depth + inner.depth,
-      declared: outer.declared * inner.declared,
-      allowed: inner.attempts,
-      allowance: allowance.attempts,
-      spent: allowance.spent,
-    })
+    tellLayers(inner, outer, allowance)
   }
 }
 

@@ -3,7 +3,7 @@
 // Every change of mode begins a new generation. A call carries the generation it entered in, so that a late result of a
 // call from before says nothing about the mode that holds now.
 
-import type { Random } from '../../kernel/index.js'
+import type { Chance } from '../../kernel/index.js'
 import type { Backoff } from '../backoff.js'
 import { added, aged, stepAt, total } from './sliding-window.js'
 
@@ -73,7 +73,7 @@ export function step(
   state: MachineState,
   event: BreakerEvent,
   nowMs: number,
-  random: Random,
+  random: Chance,
   pass?: number,
 ): MachineState {
   const { mode, probes, cured } = state

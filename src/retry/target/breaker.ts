@@ -3,7 +3,7 @@
 // Only what says something about the target belongs here: a time-out or a 503 is a failure, a refused argument is not.
 // The object is thin; what it does is in breaker-machine.ts.
 
-import { type Duration, durationMs, maxDurationMs, type Random, systemRandom } from '../../kernel/index.js'
+import { type Chance, type Duration, durationMs, maxDurationMs, systemChance } from '../../kernel/index.js'
 import { type RetryBreakerEvent, retryBreaker } from '../../telemetry/index.js'
 import { type Backoff, type BackoffData, backoffFrom, constantDelay } from '../backoff.js'
 import { demand, demandObject, demandOnly, demandRanges, tiny, within } from '../demand.js'
@@ -32,7 +32,7 @@ export interface BreakerOptions {
    */
   readonly probes?: number
   /** Chance for the jitter of `openFor`. Default: the system's. */
-  readonly random?: Random
+  readonly random?: Chance
 }
 
 /** Settings of {@link consecutiveBreaker}. */
@@ -213,7 +213,7 @@ const reasons: Partial<Record<BreakerEvent | 'restore', RetryBreakerEvent['why']
 }
 
 /** The breaker that the data describes, closed. Refuses data that cannot be with `POLICY_INVALID`. */
-export function breakerFrom(data: BreakerData, random: Random = systemRandom): Breaker {
+export function breakerFrom(data: BreakerData, random: Chance = systemChance): Breaker {
   const machine = machineOf(data)
   let now = firstState
   const become = (next: MachineState, event: BreakerEvent | 'restore'): void => {

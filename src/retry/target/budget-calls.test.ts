@@ -6,6 +6,7 @@ import { constantDelay } from '../backoff.js'
 import { readOnly } from '../guard.js'
 import type { RetryPolicyOptions } from '../options.js'
 import { retryPolicy } from '../policy.js'
+import { hedging } from '../run/hedge.js'
 import { transient } from '../verdict.js'
 import { ratioBudget } from './budget.js'
 
@@ -63,7 +64,7 @@ describe('a call counts once', () => {
   })
 
   it.each([1, 2, 3])('with hedges of which number %d wins', async (winner) => {
-    const { clock, policy, level } = setup({ hedge: { after: 10 } })
+    const { clock, policy, level } = setup({ hedge: hedging({ after: 10 }) })
     const finish: ((value: number) => void)[] = []
     const call = policy.run(
       readOnly(),
@@ -84,7 +85,7 @@ describe('a call counts once', () => {
   })
 
   it('with a hedge that wins after the first attempt failed', async () => {
-    const { clock, policy, level } = setup({ hedge: { after: 10 } })
+    const { clock, policy, level } = setup({ hedge: hedging({ after: 10 }) })
     const call = policy.run(readOnly(), async ({ number }) => {
       if (number === 1) throw new Error('slow')
       return number

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { httpClient } from '../../../src/http/client/index.js'
-import { constantDelay, ratioBudget, readOnly, retryPolicy, tokenBudget } from '../../../src/retry/index.js'
+import { constantDelay, hedging, ratioBudget, readOnly, retryPolicy, tokenBudget } from '../../../src/retry/index.js'
 import { answers, serversOfTest } from '../sockets.js'
 import { Flaky, failing, settle, setup } from '../virtual-policy.js'
 
@@ -81,7 +81,7 @@ describe('who has one', () => {
   it('failsafe-go #139: a budget that is used up refuses the hedge, and not the call', async () => {
     const budget = tokenBudget()
     for (let failure = 0; failure < 10; failure++) budget.failed(0)
-    const { policy, clock } = setup({ budget, hedge: { after: 10 } })
+    const { policy, clock } = setup({ budget, hedge: hedging({ after: 10 }) })
     let calls = 0
     const body = () => {
       calls += 1

@@ -6,6 +6,7 @@ import {
   type Attempt,
   constantDelay,
   failedBecause,
+  hedging,
   permanent,
   readOnly,
   retryPolicy,
@@ -19,7 +20,7 @@ describe('called off', () => {
     const reason = new Error('gone')
     const signal = AbortSignal.abort(reason)
     const body = vi.fn(() => 1)
-    for (const options of [{}, { attemptTimeout: 50 }, { hedge: { after: 10 } }]) {
+    for (const options of [{}, { attemptTimeout: 50 }, { hedge: hedging({ after: 10 }) }]) {
       const { policy } = setup(options)
       await expect(policy.run(readOnly(), body, { signal })).rejects.toBe(reason)
       await expect(policy.once(body, { signal })).rejects.toBe(reason)
