@@ -28,7 +28,7 @@ import {
 import { Call } from './run/call.js'
 import type { PolicySettings } from './run/call-state.js'
 import { hedging, type MadeHedging } from './run/hedge.js'
-import { isOwnedBy, layerAround } from './run/layers.js'
+import { isOwnedBy, layerAround, promiseOf } from './run/layers.js'
 import { deadlineExceeded, Timeouts } from './run/timeouts.js'
 import { belongsTo, breakerFrom } from './target/breaker.js'
 import { budgetFrom, tokenBudget } from './target/budget.js'
@@ -200,12 +200,11 @@ function makeLimitedCall<Result>(
     throw options.signal.reason
   }
   const deadline = deadlineOf(settings, options?.deadline, ambient)
-  // On the way inwards a deadline only shrinks: what the body calls is to see one that this call brought. Async, since
-  // some work (a query, a lazy promise) starts only when it is awaited.
+  // On the way inwards a deadline only shrinks: what the body calls is to see one that this call brought.
   const inward: Body<Result> =
     deadline === undefined || deadline === ambient
       ? body
-      : (attempt) => withIntent({ deadline }, async () => body(attempt))
+      : (attempt) => withIntent({ deadline }, () => promiseOf(body, attempt))
   const around = layerAround(settings, guard?.key)
   // A precondition that fails under a hedge may be the other hedge's success, which nobody can tell while that one is
   // out.

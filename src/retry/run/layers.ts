@@ -170,8 +170,7 @@ export function callInContext<Given, Result>(
   body: (given: Given) => PromiseLike<Result> | Result,
   given: Given,
 ): Promise<Result> {
-  // Async, since some work (a query, a lazy promise) starts only when it is awaited.
-  return layers.run(layer, async () => body(given))
+  return layers.run(layer, () => promiseOf(body, given))
 }
 
 /** Calls the body of a policy without context: what it calls at once sees the layer, if it is one. */
@@ -182,12 +181,24 @@ export function callAtOnce<Given, Result>(
 ): Promise<Result> {
   const before = aroundAtOnce
   aroundAtOnce = layer ?? before
+  const result = promiseOf(body, given)
+  aroundAtOnce = before
+  return result
+}
+
+/**
+ * Calls a body; what it throws is a rejection. What it returns is resolved inside the scope around this call, since
+ * some work (a query, a lazy promise) starts only when it is awaited. Not an async function: that would be another
+ * promise, for which an enabled storage pays again.
+ */
+export function promiseOf<Given, Result>(
+  body: (given: Given) => PromiseLike<Result> | Result,
+  given: Given,
+): Promise<Result> {
   try {
     return Promise.resolve(body(given))
   } catch (error) {
     return Promise.reject(error)
-  } finally {
-    aroundAtOnce = before
   }
 }
 
