@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { problemKinds, replayedFields } from '../src/http/core/index.js'
 import { leasedFaultPoints, operationFaultPoints } from '../src/idempotency/index.js'
+import { windowFaultPoints } from '../src/messaging/index.js'
 import { type PostgresPool, postgres } from '../src/stores/postgres/index.js'
 import { postgresFindings, sharedFindings, sqliteFindings } from '../src/stores/sql/index.js'
 import { sqlite } from '../src/stores/sqlite/index.js'
@@ -95,6 +96,19 @@ describe('lists written by hand are complete', () => {
     expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([])
   })
 
+  it('channels, members, options and counts of dedupe windows', () => {
+    const page = read('docs/reference/windows.md')
+    const events = read('src/telemetry/window-events.ts')
+    const source = read('src/messaging/window/window.ts')
+    const names = [
+      ...found(events, /'(reprise\.\w+\.[\w.-]+)'/g),
+      ...found(events, /^ {2}readonly (\w+)\??:/gm),
+      ...found(source.slice(0, source.indexOf('interface OpenStore')), /^ {2}readonly (\w+)\??:/gm),
+    ]
+    expect(names.length).toBeGreaterThan(25)
+    expect(names.filter((name) => !new RegExp(`\`${name}[\`(]`).test(page))).toEqual([])
+  })
+
   it('options of routes, problems and the event of routes', () => {
     const page = read('docs/reference/http-server.md')
     const inherited = ['retryHorizon', 'oldestKey', 'wait', 'reversibility'] // of operations, under the same names
@@ -151,7 +165,7 @@ describe('lists written by hand are complete', () => {
 
   it('fault points of the runners', () => {
     const page = read('docs/reference/testing.md')
-    const points = [...transactionFaultPoints, ...operationFaultPoints, ...leasedFaultPoints]
+    const points = [...transactionFaultPoints, ...operationFaultPoints, ...leasedFaultPoints, ...windowFaultPoints]
     expect(points.filter((point) => !page.includes(`\`${point}\``))).toEqual([])
   })
 })

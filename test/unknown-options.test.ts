@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { httpClient } from '../src/http/client/index.js'
+import { dedupeWindow } from '../src/messaging/index.js'
 import {
   backoffFrom,
   breakerFrom,
@@ -56,6 +57,7 @@ const takers: readonly (readonly [name: string, code: string, use: (more: object
   ['httpClassifierFor', 'ARGUMENT_INVALID', (more) => httpClassifierFor(more)],
   ['httpClient', 'ARGUMENT_INVALID', (more) => httpClient({ maxOrigins: 5, ...more })],
   ['httpClient, policy', 'POLICY_INVALID', (more) => httpClient({ policy: { attempts: 2, ...more } })],
+  ['dedupeWindow', 'ARGUMENT_INVALID', (more) => dedupeWindow({ within: 5, most: 5, ...more })],
   ['memory', 'ARGUMENT_INVALID', (more) => memory({ name: 'a', attempts: 2, ...more })],
   ['sqlite', 'ARGUMENT_INVALID', (more) => sqlite({ name: 'a', file: 'a.db', attempts: 2, ...more })],
   ['postgres', 'ARGUMENT_INVALID', (more) => postgres({ name: 'a', pool: pool as never, attempts: 2, ...more })],
@@ -71,6 +73,11 @@ const calls: readonly (readonly [name: string, code: string, use: (more: object)
   ['run', 'ARGUMENT_INVALID', (more) => retryPolicy().run(readOnly(), never, { history: [], ...more })],
   ['once', 'ARGUMENT_INVALID', (more) => retryPolicy().once(never, { history: [], ...more })],
   ['retry', 'POLICY_INVALID', (more) => retry(readOnly(), never, { attempts: 2, ...more })],
+  [
+    'pass',
+    'ARGUMENT_INVALID',
+    (more) => dedupeWindow({ within: 5, most: 5 }).pass('a', never, { deadline: 5, ...more }),
+  ],
   ['transact', 'ARGUMENT_INVALID', (more) => memory({ name: 'a' }).transact(never, { attempts: 2, ...more })],
   [
     'optimistic',

@@ -68,6 +68,11 @@ export class InProcessQueue<Shared> {
     return this.#flights.size
   }
 
+  /** Whether a key is being worked on. */
+  isLed(id: StoredKey): boolean {
+    return this.#flights.has(id)
+  }
+
   /** How many wait for a key. */
   waiting(id: StoredKey): number {
     return this.#flights.get(id)?.waiters.size ?? 0

@@ -110,6 +110,7 @@ export const errorCodes = {
   WINDOW_SHORTER_THAN_DEADLINE: 'The memory of a key could end before a call that uses it does.',
   WINDOW_SHORTER_THAN_HORIZON: 'The memory of a key would end before its last repeat may arrive.',
   WINDOW_SHORTER_THAN_LEASE: 'The memory of a key would end before a claim on it does.',
+  WINDOW_STORE_AWAY: 'The store of a dedupe window did not say whether a message came before; the sink was not called.',
 } as const
 
 /** One of the codes in {@link errorCodes}. */

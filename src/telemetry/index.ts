@@ -43,3 +43,11 @@ export {
   transactionResolved,
   transactionShared,
 } from './transaction-events.js'
+export {
+  type WindowDroppedEvent,
+  type WindowUncheckedEvent,
+  type WindowUnrememberedEvent,
+  windowDropped,
+  windowUnchecked,
+  windowUnremembered,
+} from './window-events.js'

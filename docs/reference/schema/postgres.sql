@@ -14,3 +14,9 @@ CREATE INDEX "reprise_audit_id" ON "public"."reprise_audit" (id, number);
 CREATE INDEX "reprise_audit_at" ON "public"."reprise_audit" (at_ms);
 CREATE SEQUENCE "public"."reprise_fence" AS bigint NO CYCLE CACHE 1;
 INSERT INTO "public"."reprise_migration" (number, name, applied_at_ms, works_with) VALUES (2, 'records of operations, audit notes, fences', (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 1);
+
+-- 3: dedupe windows
+CREATE TABLE "public"."reprise_window" (name text NOT NULL PRIMARY KEY, pepper text NOT NULL DEFAULT 'none', last bigint NOT NULL);
+CREATE TABLE "public"."reprise_seen" (id text NOT NULL PRIMARY KEY, window_name text NOT NULL, number bigint NOT NULL, at_ms bigint NOT NULL);
+CREATE INDEX "reprise_seen_order" ON "public"."reprise_seen" (window_name, number);
+INSERT INTO "public"."reprise_migration" (number, name, applied_at_ms, works_with) VALUES (3, 'dedupe windows', (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 1);

@@ -40,3 +40,9 @@ ALTER TABLE "reprise_marker_moved" RENAME TO "reprise_marker";
 CREATE INDEX "reprise_marker_due" ON "reprise_marker" (due_at_ms) WHERE due_at_ms IS NOT NULL;
 CREATE INDEX "reprise_marker_expires" ON "reprise_marker" (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
 INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (3, 'records in the order of their arrival', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);
+
+-- 4: dedupe windows
+CREATE TABLE "reprise_window" (name TEXT NOT NULL PRIMARY KEY, pepper TEXT NOT NULL DEFAULT 'none', last INTEGER NOT NULL);
+CREATE TABLE "reprise_seen" (id TEXT NOT NULL PRIMARY KEY, window_name TEXT NOT NULL, number INTEGER NOT NULL, at_ms INTEGER NOT NULL);
+CREATE INDEX "reprise_seen_order" ON "reprise_seen" (window_name, number);
+INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (4, 'dedupe windows', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);

@@ -10,7 +10,7 @@ import {
 } from '../../atomicity/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { type Clock, deadlineAfter, defined, RepriseError } from '../../kernel/index.js'
-import { postgresPatience, SqlRecords } from '../sql/index.js'
+import { postgresPatience, SqlRecords, SqlSeen } from '../sql/index.js'
 import { type Classify, classifierOf, signsOf } from './classification.js'
 import { CommitCheck } from './commit-check.js'
 import { callbackDatabase } from './database.js'
@@ -31,6 +31,7 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
   readonly name: string
   readonly manifest: Manifest
   readonly records: SqlRecords
+  readonly seen: SqlSeen
   readonly classify: Classify
   /** What could go wrong with the database. */
   readonly doctor: () => Promise<readonly Finding[]>
@@ -66,6 +67,7 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
       connectionWaitMs,
     })
     this.records = new SqlRecords(database.statements, runner, pepper)
+    this.seen = new SqlSeen(database.statements, runner, pepper)
     this.doctor = () => {
       const deadline = deadlineAfter(postgresPatience.wholeMs, clock)
       return database.examine({

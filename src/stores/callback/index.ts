@@ -4,6 +4,7 @@
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, pick, systemClock } from '../../kernel/index.js'
+import type { WindowStore } from '../../messaging/index.js'
 import { budgetFindings, type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { CallbackEngine } from './engine.js'
 import type { CallbackTransaction } from './handle.js'
@@ -19,7 +20,10 @@ export type { CallbackAnswer, CallbackOptions, CallbackSettings } from './option
  * A domain behind a transaction function. Its tables are made elsewhere: by `npx reprise migrate`, or with what
  * `migrationSql()` of the store of the same database prints.
  */
-export interface CallbackDomain<Tx> extends Domain<CallbackTransaction<Tx>>, Operations<CallbackTransaction<Tx>> {
+export interface CallbackDomain<Tx>
+  extends Domain<CallbackTransaction<Tx>>,
+    Operations<CallbackTransaction<Tx>>,
+    WindowStore {
   /**
    * What could go wrong with the database, as far as statements through the ORM tell, and what to do about it; empty:
    * nothing was found. What it writes it rolls back.
@@ -76,6 +80,7 @@ export function callback<Tx>(options: CallbackOptions<Tx>): CallbackDomain<Tx> {
   return {
     ...domain,
     ...operationsOf(engine, defaults),
+    seen: engine.seen,
     doctor: async () => [...(await engine.doctor()), ...budgetFindings(domain.budget, clock.monotonicMs())],
     close: () => engine.close(),
   }

@@ -15,6 +15,7 @@ import { memoryClassification } from './classification.js'
 import type { MemoryTransaction } from './handle.js'
 import { memoryManifest } from './manifest.js'
 import { MemoryRecords } from './records.js'
+import { MemorySeen } from './seen.js'
 import { MemorySession } from './session.js'
 import { Tables } from './tables.js'
 
@@ -24,11 +25,13 @@ export class MemoryEngine implements Engine<MemoryTransaction> {
   readonly name: string
   readonly tables: Tables = new Tables()
   readonly records: MemoryRecords
+  readonly seen: MemorySeen
   readonly #turns: Turns
 
   constructor(name: string, queue: number | undefined, clock: Clock, pepper?: Pepper) {
     this.name = name
     this.records = new MemoryRecords(clock, pepper)
+    this.seen = new MemorySeen(clock, pepper)
     this.#turns = turnsOf(defined({ queue, clock }))
   }
 
@@ -50,6 +53,7 @@ export class MemoryEngine implements Engine<MemoryTransaction> {
   /** Refuses who comes and who waits, and waits for those at work. */
   close(): Promise<void> {
     this.records.close()
+    this.seen.close()
     return this.#turns.close()
   }
 }

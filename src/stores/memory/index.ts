@@ -5,6 +5,7 @@ import type { Finding, Row, StoredRecord } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf, type StoredKey } from '../../identity/index.js'
 import { demandKnown, systemClock } from '../../kernel/index.js'
+import type { WindowStore } from '../../messaging/index.js'
 import { budgetFindings, type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { MemoryEngine } from './engine.js'
 import type { MemoryTransaction } from './handle.js'
@@ -18,7 +19,7 @@ export type { MemoryOptions } from './options.js'
 export type { TableOptions } from './table.js'
 
 /** A domain in memory. */
-export interface MemoryDomain extends Domain<MemoryTransaction>, Operations<MemoryTransaction> {
+export interface MemoryDomain extends Domain<MemoryTransaction>, Operations<MemoryTransaction>, WindowStore {
   /** Makes a table. */
   table(name: string, options?: TableOptions): void
   /** Copies of the committed rows of a table, for tests. */
@@ -59,6 +60,7 @@ export function memory(options: MemoryOptions): MemoryDomain {
   return {
     ...domain,
     ...operationsOf(engine, { ...defaults, clock }),
+    seen: engine.seen,
     table: (table, settings) => engine.tables.define(table, settings),
     rows: (table) => engine.tables.committed(table),
     putRecord: (id, record) => {

@@ -3,7 +3,8 @@
 import type { AcquireLimits, Engine, Records } from '../../atomicity/index.js'
 import type { Pepper } from '../../identity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
-import { SqlRecords } from '../sql/index.js'
+import type { SeenStore } from '../../messaging/index.js'
+import { SqlRecords, SqlSeen } from '../sql/index.js'
 import { LockReports } from './asking/lock-report.js'
 import { resolveTrace } from './asking/resolve.js'
 import { classifyPostgres } from './classification.js'
@@ -34,6 +35,7 @@ export interface EngineParts<Bound> {
 /** An engine that keeps records. */
 export interface PostgresEngine<Bound> extends Engine<PostgresTransaction<Bound>> {
   readonly records: Records
+  readonly seen: SeenStore
   acquire(limits: AcquireLimits): Promise<PostgresSession<Bound>>
 }
 
@@ -45,15 +47,14 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
   }
   const statements = new KeyStatements(schema.statements)
   const locks = new LockReports(connections, clock)
+  const parted = { domain: name, connections, statements: schema.statements, clock, connectionWaitMs }
+  const runner = new StatementRunner(parted)
   return {
     name,
     manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
     acquire: sessionsOn(connections, { clock, statements, bind, resolvesUnkeyed, locks, connections }),
-    records: new SqlRecords(
-      schema.statements,
-      new StatementRunner({ domain: name, connections, statements: schema.statements, clock, connectionWaitMs }),
-      pepper,
-    ),
+    records: new SqlRecords(schema.statements, runner, pepper),
+    seen: new SqlSeen(schema.statements, runner, pepper),
     classify: classifyPostgres,
     async resolve(trace, limits) {
       const beganMs = clock.monotonicMs()

@@ -4,6 +4,7 @@ import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { demandKnown, durationMs, inTime, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
+import type { WindowStore } from '../../messaging/index.js'
 import {
   budgetFindings,
   type Domain,
@@ -30,7 +31,8 @@ export type { ClientOf, PostgresAnswer, PostgresOptions, PostgresPool, PostgresP
 /** A domain in a PostgreSQL database. */
 export interface PostgresDomain<Bound>
   extends Domain<PostgresTransaction<Bound>>,
-    Operations<PostgresTransaction<Bound>> {
+    Operations<PostgresTransaction<Bound>>,
+    WindowStore {
   /**
    * Brings Reprise's own tables up to date. Safe when several processes do it at once, and beside work on the tables:
    * it waits for them in short tries, and refuses with MIGRATION_BLOCKED after some 20 s. Leaves tables alone that a
@@ -109,6 +111,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   return {
     ...domain,
     ...operationsOf(engine, defaults),
+    seen: engine.seen,
     migrate: async (given = {}) => {
       refuseInside()
       demandKnown(given, ['rename'], 'options')

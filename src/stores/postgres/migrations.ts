@@ -22,6 +22,8 @@ import {
   recordTables,
   type SchemaState,
   schemaState,
+  windowMigrationName,
+  windowStatements,
 } from '../sql/index.js'
 import { signsOf } from './classification.js'
 import type { PostgresPoolClient } from './options.js'
@@ -96,6 +98,12 @@ export function postgresSchema(
             // in which they are taken.
             `CREATE SEQUENCE ${table('fence')} AS bigint NO CYCLE CACHE 1`,
           ],
+        },
+        {
+          number: 3,
+          name: windowMigrationName,
+          worksWith: 1,
+          statements: windowStatements(types, { window: table('window'), seen: table('seen') }, index('seen_order')),
         },
       ],
     },

@@ -31,6 +31,11 @@ export interface SqlDialect {
   among(select: string): string
   /** The cells of a row as one text of JSON; undefined: reading single columns is as cheap. */
   jsonArray?(cells: string): string
+  /**
+   * What can stand in FROM, before an AS: a row for each list in a JSON array of lists, its cells in the order of the
+   * columns. So any number of rows is one parameter of one text.
+   */
+  rowsIn(json: string, columns: Readonly<Record<string, 'text' | 'number'>>): string
   /** The number that fences off older claims: where it is kept, and how the next one is taken. */
   readonly fence: {
     /** The next number, as an expression, after `advance` has run. */

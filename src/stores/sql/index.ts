@@ -63,3 +63,5 @@ export {
   writeIn,
 } from './statements.js'
 export { again, lost, never, type PhaseWords } from './table-words.js'
+export { windowMigrationName, windowStatements } from './windows/migration.js'
+export { SqlSeen } from './windows/seen.js'

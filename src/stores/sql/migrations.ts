@@ -132,14 +132,15 @@ async function hideRecords(
   options: MigrationOptions,
 ): Promise<number> {
   const marker = table(markerName(pepper.id))
-  const some = await target.run(`SELECT 1 AS one FROM ${marker} LIMIT 1`)
+  const [window, seen] = [table('window'), table('seen')]
+  const some = await target.run(`SELECT 1 AS one FROM ${marker} UNION ALL SELECT 1 AS one FROM ${window} LIMIT 1`)
   if (some.length > 0 && options.rename !== true) {
     const { details } = otherPepper(before, pepper.ids)
     const message =
       'There are records, and their names were made without this pepper: stop whoever works on them, then migrate({ rename: true }), or reprise migrate --rename.'
     throw new RepriseError('PEPPER_MISMATCH', message, { details })
   }
-  const renamed = await hideNames(target, { marker, audit: table('audit'), nowMs: plan.nowMs }, pepper)
+  const renamed = await hideNames(target, { marker, audit: table('audit'), window, seen, nowMs: plan.nowMs }, pepper)
   await target.run(insertPepper(plan, pepper))
   return renamed
 }

@@ -3,7 +3,7 @@
 import { type AcquireLimits, type Engine, type Phase, type Ruling, ruleBy } from '../../atomicity/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { type Clock, isPromiseLike, type Random, RepriseError } from '../../kernel/index.js'
-import { checkPrefix, RecordStatements, SqlRecords, sqliteDialect } from '../sql/index.js'
+import { checkPrefix, RecordStatements, SqlRecords, SqlSeen, sqliteDialect } from '../sql/index.js'
 import { sqliteClassification } from './classification.js'
 import { Connections } from './connection/connections.js'
 import { openEmbedded, type SqliteHandle, signsOf } from './connection/driver.js'
@@ -41,6 +41,7 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   readonly connections: Connections
   readonly sharesCommit: boolean
   readonly records: SqlRecords
+  readonly seen: SqlSeen
   readonly #notShared = new NotShared()
   readonly #sessions: SessionContext<Bound>
 
@@ -65,7 +66,9 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
     const statements = new RecordStatements(sqliteDialect, this.tables)
     const { connections, classify } = this
     const parts = { domain: this.name, connections, clock, random, connectionWaitMs, classify }
-    this.records = new SqlRecords(statements, new SqliteRecordRunner(parts), pepper)
+    const runner = new SqliteRecordRunner(parts)
+    this.records = new SqlRecords(statements, runner, pepper)
+    this.seen = new SqlSeen(statements, runner, pepper)
     const notShared = this.#notShared
     this.#sessions = { bind: options.bind, statements, clock, random, classify, notShared }
   }

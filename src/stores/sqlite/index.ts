@@ -3,6 +3,7 @@
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, systemClock, systemRandom } from '../../kernel/index.js'
+import type { WindowStore } from '../../messaging/index.js'
 import {
   budgetFindings,
   type Domain,
@@ -29,7 +30,10 @@ export { sqliteManifest } from './manifest.js'
 export type { SqliteOptions } from './options.js'
 
 /** A domain in a file of SQLite. */
-export interface SqliteDomain<Bound> extends Domain<SqliteTransaction<Bound>>, Operations<SqliteTransaction<Bound>> {
+export interface SqliteDomain<Bound>
+  extends Domain<SqliteTransaction<Bound>>,
+    Operations<SqliteTransaction<Bound>>,
+    WindowStore {
   /**
    * Makes or updates Reprise's tables. Safe with several processes at once. Leaves tables alone that a newer
    * version has migrated, and refuses them with MIGRATION_NEWER where they do not work with this version. Refuses
@@ -73,6 +77,7 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
   return {
     ...domain,
     ...operationsOf(engine, { ...defaults, clock, random }),
+    seen: engine.seen,
     // The one who failed may be another process, which left its COMMIT in the log and did not live to write over it:
     // what is then answered to be aborted must not come back with a recovery.
     resolve: (token, limit) => {

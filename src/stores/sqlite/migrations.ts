@@ -13,6 +13,8 @@ import {
   recordMigrationName,
   recordTables,
   sqliteDialect,
+  windowMigrationName,
+  windowStatements,
 } from '../sql/index.js'
 
 /** The names of Reprise's tables, quoted. */
@@ -83,6 +85,12 @@ export function sqliteMigrations(prefix: string, pepper?: Pepper): MigrationPlan
         ],
       },
       { number: 3, name: 'records in the order of their arrival', worksWith: 1, statements: byArrival(prefix) },
+      {
+        number: 4,
+        name: windowMigrationName,
+        worksWith: 1,
+        statements: windowStatements(types, sqliteTables(prefix), index('seen_order')),
+      },
     ],
   }
 }

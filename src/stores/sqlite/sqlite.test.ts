@@ -26,6 +26,8 @@ describe('migrations', () => {
       'mine_marker',
       'mine_meta',
       'mine_migration',
+      'mine_seen',
+      'mine_window',
     ])
     await db.close()
   })

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { inspectionOf } from '../../../src/atomicity/index.js'
 import { type Key, type StoredKey, storedKey } from '../../../src/identity/index.js'
 import { deadlineAfter } from '../../../src/kernel/index.js'
+import { newestMigration } from '../newest-migration.js'
 import { engines, fixtureOf, type Opened, withFixture } from './fixtures.js'
 
 const { scope, records } = fixtureOf(1)
@@ -14,7 +15,6 @@ const markers = records.map(({ key, id, outcome }) => ({
   value: 'succeeded' in outcome ? outcome.succeeded : undefined,
 }))
 
-const newest = { postgres: 2, sqlite: 3 }
 const limits = () => ({ deadline: deadlineAfter('20s') })
 const never = (): never => expect.unreachable('the body of a repeat ran')
 
@@ -40,7 +40,7 @@ describe.each(engines)('a database of the first release, on %s', (engine) => {
       ]) {
         await expect(call()).rejects.toMatchObject({ code: 'MIGRATION_MISSING' })
       }
-      expect(await db.migrate()).toEqual({ from: 1, to: newest[engine] })
+      expect(await db.migrate()).toEqual({ from: 1, to: newestMigration[engine] })
       expect(await db.transact(() => ++bodies, { content: 'none', key })).toBe(1)
     }))
 

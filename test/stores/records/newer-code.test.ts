@@ -66,11 +66,16 @@ describe.each(engines)('a database that newer code has migrated, on %s', (engine
 
   it('is left as it is where there is nothing to migrate', () =>
     withFixture(engine, 2, async ({ db, raw }) => {
-      await db.migrate()
       const rows = () => raw('SELECT * FROM reprise_migration ORDER BY number')
+      const first = await rows()
+      expect(Object.keys(first[0] ?? {})).toEqual(['number', 'name', 'applied_at_ms'])
+      // As code does that knows none but these.
+      const plan = plans[engine]
+      await applyMigrations({ run: raw }, { ...plan, migrations: plan.migrations.slice(0, first.length) })
+      expect(await rows()).toEqual(first)
+      await db.migrate()
       const before = await rows()
       await db.migrate()
       expect(await rows()).toEqual(before)
-      if (engine === 'postgres') expect(Object.keys(before[0] ?? {})).toEqual(['number', 'name', 'applied_at_ms'])
     }))
 })

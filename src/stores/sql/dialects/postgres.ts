@@ -17,6 +17,10 @@ export const postgresDialect: SqlDialect = {
   among: (select) => `= ANY (ARRAY (${select}))`,
   // As text, since drivers can be told to read JSON in other ways.
   jsonArray: (cells) => `json_build_array(${cells})::text`,
+  rowsIn: (json, columns) => {
+    const cells = Object.entries(columns).map(([name, type], place) => `(e.cells->>${place})${casts[type]} AS ${name}`)
+    return `(SELECT ${cells.join(', ')} FROM json_array_elements(${json}::json) AS e (cells))`
+  },
   fence: { next: (fence) => `nextval('${fence}')` },
   isMissing: (signs) => signs.includes('42P01') || signs.includes('42703'),
   words: {

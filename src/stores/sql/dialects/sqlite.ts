@@ -16,6 +16,10 @@ export const sqliteDialect: SqlDialect = {
   // The writer has the whole file, so nobody else can have locked anything.
   skipLocked: '',
   among: (select) => `IN (${select})`,
+  rowsIn: (json, columns) => {
+    const cells = Object.keys(columns).map((name, place) => `json_extract(e.value, '$[${place}]') AS ${name}`)
+    return `(SELECT ${cells.join(', ')} FROM json_each(${json}) AS e)`
+  },
   fence: {
     next: (fence) => `(SELECT number FROM ${fence})`,
     advance: (fence) => `UPDATE ${fence} SET number = number + 1`,

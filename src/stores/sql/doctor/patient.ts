@@ -7,6 +7,7 @@ import type { SqlDialect } from '../dialect.js'
 import type { SchemaState } from '../migrations.js'
 import { addedColumns, auditColumns, hasDue } from '../records/migration.js'
 import { markerName } from '../records/statements.js'
+import { seenColumns, windowColumns } from '../windows/migration.js'
 import { found, sharedFindings } from './findings.js'
 
 type Row = Readonly<Record<string, unknown>>
@@ -37,8 +38,10 @@ const tablesUnder = (pepper: Pepper | undefined): Readonly<Record<string, readon
   [markerName(pepper?.id)]: ['id', 'format', 'value', 'claimed_at_ms', ...namesOf(addedColumns(types))],
   audit: ['number', ...namesOf(auditColumns(types))],
   fence: [],
+  window: namesOf(windowColumns(types)),
+  seen: namesOf(seenColumns(types)),
 })
-const indexes: readonly string[] = ['marker_due', 'marker_expires', 'audit_id', 'audit_at']
+const indexes: readonly string[] = ['marker_due', 'marker_expires', 'audit_id', 'audit_at', 'seen_order']
 
 /** The names of all that the migrations make for records, to look for. */
 export function partNames({ prefix, pepper }: Pick<Patient, 'prefix' | 'pepper'>): readonly string[] {

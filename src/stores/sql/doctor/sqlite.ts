@@ -124,7 +124,11 @@ async function tableFindings(patient: SqlitePatient): Promise<readonly Finding[]
   const findings = [...partFindings(patient, parts)]
   const marker = prefix + markerName(patient.pepper?.id)
   if (!parts.has(marker)) return findings
-  const [row] = await ask(lookAtTables, [marker, marker, `${prefix}audit`, `${prefix}fence`])
+  const [row] = await ask(lookAtTables, [
+    marker,
+    marker,
+    ...['audit', 'fence', 'window', 'seen'].map((table) => prefix + table),
+  ])
   if (Number(row?.['keyed']) === 0) findings.push(found(sharedFindings, 'PRIMARY_KEY_MISSING'))
   if (Number(row?.['triggers']) > 0) findings.push(found(sharedFindings, 'TRIGGERS_PRESENT'))
   if (findings.some(({ code }) => code === 'TABLES_INCOMPLETE')) return findings
@@ -140,7 +144,7 @@ const lookAtParts = `SELECT m.name AS name, c.name AS "column" FROM sqlite_schem
 
 const lookAtTables = `SELECT (SELECT count(*) FROM pragma_index_list(?) l
     WHERE l."unique" = 1 AND l.partial = 0 AND (SELECT group_concat(i.name) FROM pragma_index_info(l.name) i) = 'id') AS keyed,
-  (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN (?, ?, ?)) AS triggers`
+  (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN (?, ?, ?, ?, ?)) AS triggers`
 
 // Becomes the writer, and writes where there are tables to write to.
 async function trialFindings(patient: SqlitePatient, before: readonly Finding[]): Promise<readonly Finding[]> {

@@ -4,13 +4,14 @@ import { pepperOf } from '../../../identity/index.js'
 import { hideNames } from './hide-names.js'
 
 const pepper = pepperOf('the-secret-of-the-shop')
-const tables = { marker: 'marker', audit: 'audit', nowMs: '1000' }
+const tables = { marker: 'marker', audit: 'audit', window: 'window_', seen: 'seen', nowMs: '1000' }
 
 function target() {
   const database = new Libsql(':memory:')
   database.exec(`create table marker (id text primary key, format integer default 2, scope text, fingerprint text,
       mode text default 'atomic', state text default 'succeeded', codec text, value text, expires_at_ms integer);
-    create table audit (number integer primary key, id text not null)`)
+    create table audit (number integer primary key, id text not null);
+    create table window_ (name text primary key, pepper text); create table seen (id text primary key)`)
   return {
     database,
     rows: (text: string) => database.prepare(text).all() as Record<string, unknown>[],
@@ -37,6 +38,15 @@ it('hides names, scopes and fingerprints, whatever is in them, and the notes of 
     ['sha256:a', 'sha256:gone', 'sha256:gone'].map((id) => pepper.hide(id)),
   )
   expect(rows("select name from sqlite_temp_schema where type = 'table'")).toEqual([])
+})
+
+it('hides what dedupe windows have accepted, and says so of each window', async () => {
+  const { database, rows, run } = target()
+  database.exec("insert into window_ values ('orders', 'none'); insert into seen values ('sha256:a'), ('sha256:b')")
+  expect(await hideNames({ run }, tables, pepper)).toBe(0)
+  expect(rows('select * from window_')).toEqual([{ name: 'orders', pepper: pepper.id }])
+  const hidden = rows('select id from seen').map(({ id }) => id)
+  expect(hidden.sort()).toEqual(['sha256:a', 'sha256:b'].map((id) => pepper.hide(id)).sort())
 })
 
 it.each([

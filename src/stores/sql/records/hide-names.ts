@@ -11,6 +11,10 @@ export interface NamesToHide {
   readonly marker: string
   /** The table of audit notes, quoted. */
   readonly audit: string
+  /** The table of dedupe windows, quoted. */
+  readonly window: string
+  /** The table of what they have accepted, quoted. */
+  readonly seen: string
   /** An SQL expression for the store's time in ms since 1970. */
   readonly nowMs: string
 }
@@ -25,8 +29,10 @@ const map = 'reprise_hidden_names'
 
 /** Hides all names; how many records there were. Refuses with PEPPER_RENAME_REFUSED what cannot be renamed. */
 export async function hideNames(target: Statements, tables: NamesToHide, pepper: Pepper): Promise<number> {
-  const { marker, audit } = tables
+  const { marker, audit, window, seen } = tables
   await refuseBound(target, tables)
+  // First, so that nobody marks anything meanwhile.
+  await target.run(`UPDATE ${window} SET pepper = ${literal(pepper.id)}`)
   await target.run(
     `CREATE TEMPORARY TABLE ${map} (old text PRIMARY KEY, id text NOT NULL, scope text, fingerprint text)`,
   )
@@ -47,10 +53,12 @@ export async function hideNames(target: Statements, tables: NamesToHide, pepper:
   const records = hidden
   // Notes outlive their records.
   await fill((after) => `SELECT DISTINCT id FROM ${audit} WHERE id > ${after} ORDER BY id LIMIT ${batch}`)
+  await fill((after) => `SELECT id FROM ${seen} WHERE id > ${after} ORDER BY id LIMIT ${batch}`)
   if (hidden > 0) {
     const set = 'id = h.id, scope = h.scope, fingerprint = h.fingerprint'
     await target.run(`UPDATE ${marker} AS m SET ${set} FROM ${map} AS h WHERE h.old = m.id`)
     await target.run(`UPDATE ${audit} AS a SET id = h.id FROM ${map} AS h WHERE h.old = a.id`)
+    await target.run(`UPDATE ${seen} AS s SET id = h.id FROM ${map} AS h WHERE h.old = s.id`)
   }
   await target.run(`DROP TABLE ${map}`)
   return records

@@ -19,7 +19,7 @@ function inspected(dialect: SqlDialect) {
     },
     write: () => expect.unreachable('looking around writes nothing'),
   }
-  const tables = { marker: '"marker"', audit: '"audit"', nextFence: '1' }
+  const tables = { marker: '"marker"', audit: '"audit"', window: '"window"', seen: '"seen"', nextFence: '1' }
   return { sent, records: new SqlRecords(new RecordStatements(dialect, tables), runner).inspection }
 }
 

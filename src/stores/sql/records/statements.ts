@@ -37,6 +37,10 @@ export interface RecordTables {
   readonly marker: string
   /** The table of audit notes, quoted. */
   readonly audit: string
+  /** The table of dedupe windows, quoted. */
+  readonly window: string
+  /** The table of what they have accepted, quoted. */
+  readonly seen: string
   /** The next number of the fence, as an expression. */
   readonly nextFence: string
   /** The statement that has to run before `nextFence`; undefined: none. */
@@ -54,6 +58,8 @@ export function recordTables({ fence }: SqlDialect, named: (name: string) => str
   return {
     marker: named(markerName(pepper?.id)),
     audit: named('audit'),
+    window: named('window'),
+    seen: named('seen'),
     nextFence: fence.next(table),
     advanceFence: fence.advance?.(table),
   }

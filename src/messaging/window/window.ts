@@ -1,0 +1,363 @@
+// The dedupe window: drops what came before, between any producer and any sink. It is bounded by time and by count,
+// and an id is remembered once the sink has accepted it, never before: what the sink refused comes again.
+
+import { InProcessQueue, type Visitor } from '../../idempotency/index.js'
+import type { StoredKey } from '../../identity/index.js'
+import {
+  type Clock,
+  type Deadline,
+  type Duration,
+  deadlineAfter,
+  defined,
+  demandKnown,
+  demandSignal,
+  demandWhole,
+  durationMs,
+  type ErrorCode,
+  earlier,
+  encodeTuple,
+  faultPoint,
+  isRepriseError,
+  isWellFormed,
+  RepriseError,
+  remainingMs,
+  sha256,
+  systemClock,
+} from '../../kernel/index.js'
+import { windowDropped, windowUnchecked, windowUnremembered } from '../../telemetry/index.js'
+import { refuseInside } from '../../transaction/index.js'
+import type { WindowFaultPoint } from './fault-points.js'
+import { MarkWriter } from './mark-writer.js'
+import { RecentIds } from './recent-ids.js'
+import type { SeenStore, WindowBounds, WindowStore } from './seen-store.js'
+
+/**
+ * What tells one message from another: a text, or a tuple of texts such as source and id. Tuples never collide,
+ * whatever is in their parts; a text is the same as the tuple of it alone.
+ */
+export type WindowId = string | readonly [string, ...string[]]
+
+/** How a window works. */
+export interface DedupeWindowOptions {
+  /** Its name, in events, and in the store, where it needs one: 1 to 200 characters. Default `'window'`. */
+  readonly name?: string
+  /** How long an id is remembered from its acceptance on, at least 1 ms. A duplicate does not extend that. */
+  readonly within: Duration
+  /** How many ids are remembered, 1 to 10,000,000; for one more the oldest is forgotten. */
+  readonly most: number
+  /** A domain that remembers ids over restarts and for all processes. Default: this process alone remembers. */
+  readonly store?: WindowStore
+  /**
+   * What a call does that the store does not answer. `'stop'`: it is refused with WINDOW_STORE_AWAY before the sink is
+   * called, so that the producer repeats it. `'pass'`: it goes by what this process remembers. Default `'stop'`.
+   */
+  readonly storeAway?: 'stop' | 'pass'
+  /** The longest wait for one answer of the store. Default `'2s'`. */
+  readonly storeLimit?: Duration
+  /** How many duplicates may wait for ids in flight, all together; more are refused with QUEUE_FULL. Default 1,000. */
+  readonly mostHeld?: number
+  /** Default {@link systemClock}. */
+  readonly clock?: Clock
+}
+
+/** How one call goes through. */
+export interface PassOptions {
+  /** Ends the wait for a duplicate and for the store's answer, with its reason. The sink gets it too. Default: none. */
+  readonly signal?: AbortSignal
+  /** The longest that the call waits before the sink is called, or when that is over. Default `'10s'`. */
+  readonly deadline?: Duration | Deadline
+}
+
+/** What the sink may want to know. */
+export interface PassCall {
+  /** The call's deadline; whether the sink keeps to it is up to the sink. */
+  readonly deadline: Deadline
+  /** The call's signal. */
+  readonly signal: AbortSignal | undefined
+}
+
+/** Takes a message. To return is to accept; to throw is to refuse, and then nothing is remembered. */
+export type Sink<Value> = (call: PassCall) => Value | PromiseLike<Value>
+
+/** What became of a message. */
+export type Passed<Value> =
+  | {
+      readonly accepted: true
+      /** What the sink returned. */
+      readonly value: Value
+      /**
+       * Who remembers it. `'process'`, in a window with a store: the mark could not be written, and leaves with the
+       * next one.
+       */
+      readonly remembered: 'store' | 'process'
+    }
+  | { readonly accepted: false; readonly because: 'duplicate' }
+
+/** What a window did so far. */
+export interface WindowCounts {
+  /** Messages that the sink accepted. */
+  readonly accepted: number
+  /** Duplicates that were dropped. */
+  readonly duplicates: number
+  /** Calls of the sink that it refused. */
+  readonly failed: number
+  /** Ids that this process has forgotten, by age or by count. */
+  readonly evicted: number
+  /** Questions that the store did not answer: refused under `'stop'`, let through under `'pass'`. */
+  readonly unchecked: number
+  /** Accepted messages whose mark was not in the store when their call ended. */
+  readonly unremembered: number
+  /** Duplicates that wait at this moment. */
+  readonly held: number
+}
+
+/** Drops duplicates between a producer and a sink. */
+export interface DedupeWindow {
+  readonly name: string
+  /**
+   * Hands a message to the sink, unless its id was accepted before. While one with the same id is with the sink in this
+   * process, it waits: if that one is accepted it is a duplicate, and if it is refused exactly one of those who wait is
+   * next. Rejects with what the sink threw, and refuses with WINDOW_STORE_AWAY, QUEUE_FULL, DEADLINE_EXCEEDED,
+   * TRANSACTION_NESTED (with a store) and ARGUMENT_INVALID before the sink is called.
+   */
+  pass<Value>(id: WindowId, sink: Sink<Value>, options?: PassOptions): Promise<Passed<Value>>
+  /** What it did so far, in this process. */
+  readonly counts: WindowCounts
+}
+
+const duplicate = Object.freeze({ accepted: false, because: 'duplicate' } as const)
+const mostCharacters = 4_096
+const invisible = /\p{Cc}/u
+
+/** What is wrong with the set-up: it would be let through under `'pass'` for ever. */
+const setUp: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'ARGUMENT_INVALID',
+  'MIGRATION_MISSING',
+  'PEPPER_MISMATCH',
+  'STORE_CLOSED',
+])
+
+/**
+ * A window that drops duplicates. Without a store it forgets with its process.
+ *
+ * @example
+ * ```ts
+ * import { dedupeWindow } from 'reprise/messaging'
+ *
+ * const window = dedupeWindow({ within: '10m', most: 100_000 })
+ * const written: string[] = []
+ * for (const id of ['a', 'b', 'a']) await window.pass(id, () => written.push(id))
+ * console.log(written, window.counts.duplicates)
+ * ```
+ * ```text
+ * [ 'a', 'b' ] 1
+ * ```
+ */
+export function dedupeWindow(options: DedupeWindowOptions): DedupeWindow {
+  return new Window(options)
+}
+
+const optionNames = ['name', 'within', 'most', 'store', 'storeAway', 'storeLimit', 'mostHeld', 'clock']
+
+interface OpenStore {
+  readonly domain: string
+  readonly seen: SeenStore
+  readonly marks: MarkWriter
+}
+
+class Window implements DedupeWindow {
+  readonly name: string
+  readonly #clock: Clock
+  readonly #bounds: WindowBounds
+  readonly #store: OpenStore | undefined
+  readonly #passes: boolean
+  readonly #storeLimitMs: number
+  readonly #mostHeld: number
+  readonly #recent: RecentIds
+  readonly #queue: InProcessQueue<true>
+  readonly #counts = { accepted: 0, duplicates: 0, failed: 0, unchecked: 0, unremembered: 0, held: 0 }
+
+  constructor(options: DedupeWindowOptions) {
+    demandKnown(options, optionNames, 'options')
+    const { within, most, store, storeAway = 'stop', storeLimit = '2s', mostHeld = 1_000 } = options
+    const { name = 'window', clock = systemClock } = options
+    if (store !== undefined && options.name === undefined) {
+      throw invalid('name', 'A window with a store needs a name, by which the store finds it.')
+    }
+    if (typeof name !== 'string' || !isWellFormed(name) || name === '' || name.length > 200 || invisible.test(name)) {
+      throw invalid('name', 'The name of a window is text of 1 to 200 characters, none of them a control character.')
+    }
+    if (storeAway !== 'stop' && storeAway !== 'pass') throw invalid('storeAway', "storeAway is 'stop' or 'pass'.")
+    demandWhole(most, 1, 10_000_000, (why) => invalid('most', `The option most is not valid. ${why}`))
+    demandWhole(mostHeld, 0, 1_000_000, (why) => invalid('mostHeld', `The option mostHeld is not valid. ${why}`))
+    this.name = name
+    this.#clock = clock
+    this.#bounds = Object.freeze({
+      name,
+      withinMs: Math.ceil(durationMs(within, { minMs: 1, option: 'within' })),
+      most,
+    })
+    this.#passes = storeAway === 'pass'
+    this.#storeLimitMs = durationMs(storeLimit, { minMs: 1, option: 'storeLimit' })
+    this.#mostHeld = mostHeld
+    this.#recent = new RecentIds(this.#bounds, clock)
+    this.#queue = new InProcessQueue(clock)
+    this.#store = store === undefined ? undefined : this.#opened(store)
+  }
+
+  get counts(): WindowCounts {
+    return { ...this.#counts, evicted: this.#recent.evicted }
+  }
+
+  async pass<Value>(given: WindowId, sink: Sink<Value>, options: PassOptions = {}): Promise<Passed<Value>> {
+    demandKnown(options, ['signal', 'deadline'], 'options')
+    if (typeof sink !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'pass needs a sink: a function.')
+    if (this.#store !== undefined) refuseInside()
+    const id = this.#idOf(given)
+    const { signal, deadline: limit = '10s' } = options
+    if (signal !== undefined) demandSignal(signal)
+    const deadline = typeof limit === 'object' && limit !== null ? limit : deadlineAfter(limit, this.#clock)
+    const call: PassCall = { deadline, signal }
+    this.#demandTime(call)
+    if (this.#recent.has(id)) return this.#drop(id, 'process')
+    const visitor: Visitor = {
+      fingerprint: undefined,
+      refusesDuplicates: false,
+      mostWaiting: Number.POSITIVE_INFINITY,
+      waitUntilMs: Number.POSITIVE_INFINITY,
+      deadline,
+      signal,
+    }
+    if (!(await this.#isLeader(id, visitor))) return this.#drop(id, 'leader')
+    // What is told to those who wait: that it is a duplicate, or nothing, and one of them is next.
+    const over = (told?: true): void => this.#queue.done(id, visitor, told)
+    try {
+      if (this.#store !== undefined && (await this.#isSeen(id, call))) {
+        over(true)
+        return this.#drop(id, 'store')
+      }
+      return await this.#hand(id, sink, call, () => over(true))
+    } finally {
+      over()
+    }
+  }
+
+  // Whether it goes to the sink: at once, or in the place of one that was refused. Otherwise that one was accepted.
+  async #isLeader(id: StoredKey, visitor: Visitor): Promise<boolean> {
+    if (this.#counts.held >= this.#mostHeld && this.#queue.isLed(id)) {
+      const message = `${this.#mostHeld} duplicates wait in this window already.`
+      throw new RepriseError('QUEUE_FULL', message, { details: { waiters: this.#mostHeld } })
+    }
+    const told = this.#queue.enter(id, visitor)
+    if (told === undefined) return true
+    this.#counts.held += 1
+    try {
+      return (await told) === undefined
+    } finally {
+      this.#counts.held -= 1
+    }
+  }
+
+  async #hand<Value>(id: StoredKey, sink: Sink<Value>, call: PassCall, accept: () => void): Promise<Passed<Value>> {
+    const checked = reach('window.checked')
+    if (checked !== undefined) await checked
+    this.#demandTime(call)
+    let value: Value
+    try {
+      value = await sink(call)
+    } catch (error) {
+      this.#counts.failed += 1
+      throw error
+    }
+    this.#counts.accepted += 1
+    this.#recent.add(id)
+    const accepted = reach('window.accepted')
+    if (accepted !== undefined) await accepted
+    const marked = this.#store?.marks.mark(id)
+    accept()
+    if (this.#store === undefined || marked === undefined) return { accepted: true, value, remembered: 'process' }
+    const mark = await marked
+    if (mark.stored) {
+      const reached = reach('window.marked')
+      if (reached !== undefined) await reached
+      return { accepted: true, value, remembered: 'store' }
+    }
+    this.#counts.unremembered += 1
+    if (windowUnremembered.hasSubscribers) {
+      windowUnremembered.publish({ window: this.name, domain: this.#store.domain, id, error: mark.error })
+    }
+    return { accepted: true, value, remembered: 'process' }
+  }
+
+  async #isSeen(id: StoredKey, { deadline, signal }: PassCall): Promise<boolean> {
+    const store = this.#store
+    if (store === undefined) return false
+    const limit = earlier(deadline, deadlineAfter(this.#storeLimitMs, this.#clock))
+    try {
+      const seen = await store.seen.seen(this.#bounds, [id], { deadline: limit, ...defined({ signal }) })
+      // It answers again: what it does not know yet goes there now.
+      store.marks.catchUp()
+      return seen.length > 0
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (isRepriseError(error) && setUp.has(error.code)) throw error
+      if (remainingMs(deadline, this.#clock) === 0) throw tooLate(error)
+      this.#counts.unchecked += 1
+      if (windowUnchecked.hasSubscribers) {
+        windowUnchecked.publish({ window: this.name, domain: store.domain, id, passed: this.#passes, error })
+      }
+      if (this.#passes) return false
+      const message = 'The store did not say whether the message came before. The sink was not called: repeat it later.'
+      throw new RepriseError('WINDOW_STORE_AWAY', message, { cause: error })
+    }
+  }
+
+  #demandTime({ signal, deadline }: PassCall): void {
+    signal?.throwIfAborted()
+    if (remainingMs(deadline, this.#clock) === 0) throw tooLate()
+  }
+
+  #drop(id: StoredKey, knownBy: 'process' | 'leader' | 'store'): typeof duplicate {
+    this.#counts.duplicates += 1
+    if (windowDropped.hasSubscribers) windowDropped.publish({ window: this.name, id, knownBy })
+    return duplicate
+  }
+
+  #opened({ name: domain, seen }: WindowStore): OpenStore {
+    if (typeof Object(seen).seen !== 'function' || typeof Object(seen).mark !== 'function') {
+      throw invalid('store', 'The store of a window is a domain.')
+    }
+    const parts = { bounds: this.#bounds, store: seen, limitMs: this.#storeLimitMs, clock: this.#clock }
+    return { domain, seen, marks: new MarkWriter(parts) }
+  }
+
+  // A digest, so that every id takes the same room, in memory and in the store, and nobody reads it there.
+  #idOf(given: WindowId): StoredKey {
+    const parts = typeof given === 'string' ? [given] : given
+    const sound =
+      Array.isArray(parts) &&
+      parts.length >= 1 &&
+      parts.length <= 16 &&
+      // Without its id every message would be a duplicate of the first.
+      parts.every((part) => typeof part === 'string' && part !== '' && isWellFormed(part)) &&
+      parts.reduce((sum: number, part: string) => sum + part.length, 0) <= mostCharacters
+    if (!sound) {
+      const message = `An id is a text, or a tuple of 1 to 16 texts, none of them empty, of ${mostCharacters} characters at most in all.`
+      throw new RepriseError('ARGUMENT_INVALID', message)
+    }
+    const id = sha256(encodeTuple(['window1', this.name, ...parts])) as string as StoredKey
+    return this.#store?.seen.pepper?.hide(id) ?? id
+  }
+}
+
+function reach(point: WindowFaultPoint): PromiseLike<void> | undefined {
+  return faultPoint(point)
+}
+
+function tooLate(cause?: unknown): RepriseError {
+  return new RepriseError('DEADLINE_EXCEEDED', 'The deadline passed before the sink was called.', defined({ cause }))
+}
+
+function invalid(option: string, message: string): RepriseError {
+  return new RepriseError('ARGUMENT_INVALID', message, { details: { option } })
+}
