@@ -27,6 +27,7 @@ const limits = {
   './kernel': '15.9 kB',
   './messaging': '7.3 kB',
   './retry': '19.5 kB',
+  './sequence': '11.8 kB',
   './simulator': '9.1 kB',
   './stores/callback': '73.6 kB',
   './stores/memory': '52.7 kB',

@@ -14,6 +14,7 @@ import {
   operationCases,
   recordCases,
   rowCases,
+  sequenceCases,
   transactionCases,
 } from '../src/testing/index.js'
 import { runnerClassification } from '../src/transaction/index.js'
@@ -130,11 +131,9 @@ function evidenceText(evidence: Evidence): string {
 function conformanceTable(): readonly string[] {
   const cell = ({ deniedBy }: ConformanceCase, manifest: Manifest): string =>
     deniedBy?.(manifest) === undefined ? 'run' : 'refused'
-  const rows = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases].map((subject) => [
-    `\`${subject.id}\``,
-    subject.title,
-    ...manifests.map(([, manifest]) => cell(subject, manifest)),
-  ])
+  const rows = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases, ...sequenceCases].map(
+    (subject) => [`\`${subject.id}\``, subject.title, ...manifests.map(([, manifest]) => cell(subject, manifest))],
+  )
   return table(['case', 'what a store does', ...manifests.map(([store]) => store)], rows)
 }
 

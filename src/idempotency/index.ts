@@ -7,6 +7,7 @@ export { type OperationFaultPoint, operationFaultPoints } from './atomic/fault-p
 export type { AtomicOptions, FailureCodeOf, Registered, ResultOf } from './atomic/options.js'
 export { operationId } from './call-identity.js'
 export { type EncryptionOptions, encrypted } from './codecs/encrypted.js'
+export { parseJson, printJson } from './codecs/json.js'
 export type {
   AnyOperation,
   CallOptions,

@@ -41,4 +41,12 @@ export {
   storedKey,
 } from './key.js'
 export { otherPepper, type Pepper, type PepperSecret, pepperOf } from './pepper.js'
+export {
+  isProducerName,
+  isSequenceCount,
+  type SequenceHeaderCodec,
+  type SequenceNumber,
+  sequenceHeader,
+  sequenceNumberOf,
+} from './sequence-number.js'
 export { isRemembered, type KeyWindow, type KeyWindowOptions, keyWindow } from './window.js'

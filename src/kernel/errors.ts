@@ -85,6 +85,13 @@ export const errorCodes = {
   SAVEPOINT_ORDER: 'A savepoint was not awaited, or was ended while another one, begun after it, was still open.',
   SCOPE_INVALID: 'The scope is empty, or one of its parts is.',
   SCOPE_MISSING: 'The definition of an operation does not say who may share a key.',
+  SEQUENCE_FENCED:
+    'The epoch of the producer is not the one that is open: a later one was opened, or it was forgotten.',
+  SEQUENCE_GAP: 'The number is beyond the next one of its producer: one before it has not arrived.',
+  SEQUENCE_INVALID: 'The Reprise-Sequence field is repeated or malformed.',
+  SEQUENCE_MISMATCH: 'The number was used for other content before.',
+  SEQUENCE_MISSING: 'The Reprise-Sequence field is absent.',
+  SEQUENCE_UNSETTLED: 'The producer has a number whose call is under way, or may have taken effect.',
   SETTLE_REFUSED: 'There is nothing to settle: the key is absent, finished, or being worked on.',
   SHARED_COMMIT_LEFT: 'The body was still pending when others waited for the COMMIT that they share with it.',
   SHARED_COMMIT_UNDONE: 'The COMMIT that a transaction shared with others did not come about.',

@@ -1,9 +1,10 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { type Key, mintKey, parseKey } from '../identity/index.js'
-import { atomic, type Guard, keyed, readOnly, repeatable, sequenced } from './guard.js'
+import { atomic, type Guard, keyed, readOnly, repeatable } from './guard.js'
 import type { Attempt } from './options.js'
 import { retry, retryPolicy } from './policy.js'
 import { conditional } from './run/conditional.js'
+import { sequenced } from './sequenced/numbered.js'
 
 describe('guards', () => {
   it('stand on their rungs, and hand on their keys', () => {
@@ -11,7 +12,7 @@ describe('guards', () => {
     expect(readOnly()).toMatchObject({ rung: 'read', key: undefined })
     expect(repeatable('sets the status to paid')).toMatchObject({ rung: 'algebra' })
     expect(conditional()).toMatchObject({ rung: 'conditional' })
-    expect(sequenced({ producer: 'relay-1', epoch: 0, number: 7 })).toMatchObject({ rung: 'sequence' })
+    expect(sequenced({ producer: 'relay-1', epoch: 1, number: 7 })).toMatchObject({ rung: 'sequence' })
     expect(keyed(key)).toMatchObject({ rung: 'key', key })
     expect(atomic('payments', key)).toMatchObject({ rung: 'atomic', key })
   })

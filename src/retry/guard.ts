@@ -26,11 +26,13 @@ class MadeGuard {
   readonly rung: Rung
   readonly key: Key | undefined
   readonly afterConflict: unknown
+  readonly numbered: unknown
 
-  constructor(rung: Rung, key: Key | undefined, afterConflict: unknown) {
+  constructor(rung: Rung, key: Key | undefined, afterConflict: unknown, numbered: unknown) {
     this.rung = rung
     this.key = key
     this.afterConflict = afterConflict
+    this.numbered = numbered
   }
 
   get [brand](): true {
@@ -43,9 +45,15 @@ class MadeGuard {
  *
  * @param afterConflict How a call ends whose precondition failed: see `ConflictGuard` of run/call-state.ts. Default: as
  *   any other failure.
+ * @param numbered How a call is made under a number: see `NumberedGuard` of sequenced/numbered.ts. Default: it has none.
  */
-export function guardOf<Named extends Key | undefined>(rung: Rung, key?: Named, afterConflict?: unknown): Guard<Named> {
-  return new MadeGuard(rung, key, afterConflict) as unknown as Guard<Named>
+export function guardOf<Named extends Key | undefined>(
+  rung: Rung,
+  key?: Named,
+  afterConflict?: unknown,
+  numbered?: unknown,
+): Guard<Named> {
+  return new MadeGuard(rung, key, afterConflict, numbered) as unknown as Guard<Named>
 }
 
 function isText(value: unknown): boolean {
@@ -78,23 +86,6 @@ export function readOnly(): Guard {
 export function repeatable(why: string): Guard {
   want(isText(why), 'repeatable() wants the reason why a repeat is harmless.')
   return guardOf('algebra')
-}
-
-/** A producer's numbered message. */
-export interface SequenceNumber {
-  /** Who sends. */
-  readonly producer: string
-  /** Which life of the producer this is; grows with every restart. */
-  readonly epoch: number
-  /** The number of the message within the epoch. */
-  readonly number: number
-}
-
-/** The receiver drops numbers it has seen, and epochs that are over. */
-export function sequenced({ producer, epoch, number }: SequenceNumber): Guard {
-  const sound = isText(producer) && [epoch, number].every((count) => Number.isSafeInteger(count) && count >= 0)
-  want(sound, 'sequenced() wants a producer, an epoch and a number.')
-  return guardOf('sequence')
 }
 
 /**

@@ -1,6 +1,7 @@
 // Retry: may this be tried again, when, what did the failure mean, and what does it do to a service that is already
 // down?
 
+export type { SequenceNumber } from '../identity/index.js'
 export {
   type Backoff,
   type BackoffData,
@@ -42,8 +43,6 @@ export {
   type Rung,
   readOnly,
   repeatable,
-  type SequenceNumber,
-  sequenced,
 } from './guard.js'
 export { type AttemptRecord, historyOf, type RetryHistory } from './history.js'
 export type {
@@ -55,6 +54,8 @@ export type {
   Resolution,
   RetryPolicyOptions,
   RunOptions,
+  SequencedAttempt,
+  SequencedBody,
 } from './options.js'
 export { type LiveOptions, policyFrom, type RetryPolicy, retry, retryPolicy } from './policy.js'
 export { type Comparison, type ConditionalOptions, conditional } from './run/conditional.js'
@@ -76,6 +77,8 @@ export {
 export { cancelBody } from './run/returned.js'
 export { markSpent, type Spending } from './run/spent.js'
 export { SentWatch } from './sent.js'
+export { type SequencedGuard, sequenced } from './sequenced/numbered.js'
+export { type Producer, type ProducerOptions, producer } from './sequenced/producer.js'
 export {
   type Breaker,
   type BreakerData,

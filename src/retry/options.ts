@@ -1,6 +1,6 @@
 // Options of a policy and of a call, and a policy as plain data.
 
-import type { Key } from '../identity/index.js'
+import type { Key, SequenceNumber } from '../identity/index.js'
 import {
   type Chance,
   type Clock,
@@ -27,7 +27,17 @@ export interface Attempt<Named extends Key | undefined = Key | undefined> {
   readonly deadline: Deadline | undefined
   /** Aborts when the attempt is over: its time-out, the deadline, the caller's own signal, or a hedge that won. */
   readonly signal: AbortSignal
+  /** The number to send: the guard's, the same in every attempt. Absent under other guards than `sequenced`. */
+  readonly sequence?: SequenceNumber
 }
+
+/** An attempt under `sequenced`: there always is a number. */
+export interface SequencedAttempt extends Attempt<undefined> {
+  readonly sequence: SequenceNumber
+}
+
+/** The caller's function under `sequenced`. */
+export type SequencedBody<Result> = (attempt: SequencedAttempt) => ReturnType<Body<Result>>
 
 /** The caller's function. It returns its result, or its verdict on a failure as a value. */
 export type Body<Result, Named extends Key | undefined = Key | undefined> = (

@@ -24,12 +24,14 @@ import {
   type PolicyData,
   type RetryPolicyOptions,
   type RunOptions,
+  type SequencedBody,
 } from './options.js'
 import { Call } from './run/call.js'
 import type { PolicySettings } from './run/call-state.js'
 import { hedging, type MadeHedging } from './run/hedge.js'
 import { isOwnedBy, layerAround, promiseOf } from './run/layers.js'
 import { deadlineExceeded, Timeouts } from './run/timeouts.js'
+import type { NumberedGuard, SequencedGuard } from './sequenced/numbered.js'
 import { belongsTo, breakerFrom } from './target/breaker.js'
 import { budgetFrom, tokenBudget } from './target/budget.js'
 import { firstOf, ownErrorClassifier } from './verdict.js'
@@ -40,7 +42,11 @@ export interface RetryPolicy {
   readonly name: string
   /** How many times a verdict said to discard. */
   readonly discards: number
-  /** Calls the body, and again as the policy allows; the guard is the reason why a repeat is harmless. */
+  /**
+   * Calls the body, and again as the policy allows; the guard is the reason why a repeat is harmless. Under a producer
+   * it refuses with SEQUENCE_UNSETTLED, before the first attempt, while another number of the producer is not settled.
+   */
+  run<Result>(guard: SequencedGuard, body: SequencedBody<Result>, options?: RunOptions<Result>): Promise<Result>
   run<Result, Named extends Key | undefined = Key | undefined>(
     guard: Guard<Named>,
     body: Body<Result, Named>,
@@ -132,14 +138,14 @@ class Policy implements RetryPolicy {
     return this.#settings.discards
   }
 
-  run<Result, Named extends Key | undefined>(
-    guard: Guard<Named>,
-    body: Body<Result, Named>,
-    options?: RunOptions<Result>,
-  ): Promise<Result> {
+  // The attempts bring the key of the guard, or its number.
+  run<Result>(guard: Guard, body: unknown, options?: RunOptions<Result>): Promise<Result> {
     if (!isGuard(guard)) return Promise.reject(notAGuard())
-    // The attempts bring the key of the guard.
-    return makeCall(this.#settings, guard, body as Body<Result>, options)
+    const { numbered } = guard as NumberedGuard
+    if (numbered === undefined || typeof body !== 'function')
+      return makeCall(this.#settings, guard, body as Body<Result>, options)
+    const make = (...call: [Body<Result>, RunOptions<Result>]) => makeCall(this.#settings, guard, ...call)
+    return numbered(this.#settings.classify, body as Body<Result>, options, make)
   }
 
   once<Result>(body: Body<Result, undefined>, options?: RunOptions<Result>): Promise<Result> {
@@ -279,9 +285,19 @@ export function policyFrom(data: PolicyData, live: LiveOptions = {}): RetryPolic
 /**
  * Calls the body under a policy made for this call. For one-off work: a budget that is not shared cannot stop a storm.
  */
+export function retry<Result>(
+  guard: SequencedGuard,
+  body: SequencedBody<Result>,
+  options?: RetryPolicyOptions & RunOptions<Result>,
+): Promise<Result>
 export function retry<Result, Named extends Key | undefined = Key | undefined>(
   guard: Guard<Named>,
   body: Body<Result, Named>,
+  options?: RetryPolicyOptions & RunOptions<Result>,
+): Promise<Result>
+export function retry<Result>(
+  guard: Guard,
+  body: (attempt: never) => ReturnType<Body<Result>>,
   options: RetryPolicyOptions & RunOptions<Result> = {},
 ): Promise<Result> {
   try {

@@ -47,6 +47,7 @@ export {
   type SubjectAnswer,
   type SubjectRequest,
   type SubjectUser,
+  sequenceCases,
   transactionCases,
 } from './conformance/index.js'
 export {

@@ -20,3 +20,7 @@ CREATE TABLE "public"."reprise_window" (name text NOT NULL PRIMARY KEY, pepper t
 CREATE TABLE "public"."reprise_seen" (id text NOT NULL PRIMARY KEY, window_name text NOT NULL, number bigint NOT NULL, at_ms bigint NOT NULL);
 CREATE INDEX "reprise_seen_order" ON "public"."reprise_seen" (window_name, number);
 INSERT INTO "public"."reprise_migration" (number, name, applied_at_ms, works_with) VALUES (3, 'dedupe windows', (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 1);
+
+-- 4: producers of sequences
+CREATE TABLE "public"."reprise_sequence" (sequence text NOT NULL, producer text NOT NULL, epoch bigint NOT NULL, number bigint NOT NULL, fingerprint text, value text, used_at_ms bigint NOT NULL, PRIMARY KEY (sequence, producer));
+INSERT INTO "public"."reprise_migration" (number, name, applied_at_ms, works_with) VALUES (4, 'producers of sequences', (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 1);

@@ -46,3 +46,7 @@ CREATE TABLE "reprise_window" (name TEXT NOT NULL PRIMARY KEY, pepper TEXT NOT N
 CREATE TABLE "reprise_seen" (id TEXT NOT NULL PRIMARY KEY, window_name TEXT NOT NULL, number INTEGER NOT NULL, at_ms INTEGER NOT NULL);
 CREATE INDEX "reprise_seen_order" ON "reprise_seen" (window_name, number);
 INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (4, 'dedupe windows', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);
+
+-- 5: producers of sequences
+CREATE TABLE "reprise_sequence" (sequence TEXT NOT NULL, producer TEXT NOT NULL, epoch INTEGER NOT NULL, number INTEGER NOT NULL, fingerprint TEXT, value TEXT, used_at_ms INTEGER NOT NULL, PRIMARY KEY (sequence, producer)) WITHOUT ROWID;
+INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (5, 'producers of sequences', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);

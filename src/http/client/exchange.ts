@@ -4,7 +4,7 @@
 // answer a refused connection no longer proves that nothing happened; a guard that holds for one origin need not hold
 // for the next; and headers for trusted origins must not travel on. The rules are those of the Fetch standard, 4.4.
 
-import { attemptHeader, deadlineHeader, keyHeader, retryOwnerHeader } from '../../identity/index.js'
+import { attemptHeader, deadlineHeader, keyHeader, retryOwnerHeader, sequenceHeader } from '../../identity/index.js'
 import { type Clock, remainingMs, whenAborted } from '../../kernel/index.js'
 import { type Attempt, cancelBody } from '../../retry/index.js'
 import { type FixedRequest, isSafe } from './request.js'
@@ -69,6 +69,7 @@ export async function exchange(
     request.redirect === 'follow' && !hidesRedirects() && (!isSafe(request.method) || settings.trusts(trail.origin))
   const signal = request.signal === undefined ? attempt.signal : bothSignals(request.signal, attempt.signal, trail)
   const headers = new Headers(request.headers)
+  if (attempt.sequence !== undefined) headers.set(sequenceHeader.name, sequenceHeader.write(attempt.sequence))
   // Browsers refuse to fetch as a method of something else.
   const { fetch: send } = settings
   let { url, method } = request
@@ -95,7 +96,7 @@ export async function exchange(
     if (status === 303 ? method !== 'GET' && method !== 'HEAD' : status < 303 && method === 'POST') {
       method = 'GET'
       body = undefined
-      for (const name of [...bodyHeaders, ...preconditions, keyHeader.name]) headers.delete(name)
+      for (const name of [...bodyHeaders, ...preconditions, keyHeader.name, sequenceHeader.name]) headers.delete(name)
     }
     if (target.origin !== url.origin) for (const name of secretHeaders) headers.delete(name)
     url = target

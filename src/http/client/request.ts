@@ -16,8 +16,8 @@ import { type FrozenBody, freezeBody, freezeStream } from './body.js'
 /** What one call can be told beyond what fetch can. */
 export interface CallOptions {
   /**
-   * The key of the intent. Default: that of the guard, of an `Idempotency-Key` header, or a new one. Sent with unsafe
-   * methods.
+   * The key of the intent. Default: that of the guard, of an `Idempotency-Key` header, or a new one; under `sequenced`
+   * none. Sent with unsafe methods.
    */
   readonly key?: string
   /** The name of this call within the current intent, from whose key its own is derived. Default: not derived. */
@@ -91,7 +91,9 @@ export async function fixRequest(
   // The probe's own body would leave a type behind.
   const headers = new Headers(rest.headers)
   const isNamed = [given, step, guard?.key].some((name) => name !== undefined) || headers.has(keyHeader.name)
-  const key = isSafe(method) ? undefined : keyOf(given, step, guard?.key, headers)
+  // A number names the intent as a key would; one that nobody asked for would only be remembered twice.
+  const isNumbered = guard?.rung === 'sequence' && !isNamed
+  const key = isSafe(method) || isNumbered ? undefined : keyOf(given, step, guard?.key, headers)
   const limits = { ...time, signal: signal ?? undefined }
   const frozen = await (inherited
     ? freezeStream(inherited, maxBodyBytes, limits)

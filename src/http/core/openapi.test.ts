@@ -113,6 +113,11 @@ it('shows refusals in the shape that a route gives them', () => {
   expect(components.schemas).toEqual({})
   const { content } = components.responses['Problem422'] as { content: Record<string, unknown> }
   expect(content).toEqual({
-    'application/json': { examples: { 'key-reused': { value: { error: { code: 'key-reused' } } } } },
+    'application/json': {
+      examples: {
+        'key-reused': { value: { error: { code: 'key-reused' } } },
+        'sequence-reused': { value: { error: { code: 'sequence-reused' } } },
+      },
+    },
   })
 })

@@ -110,6 +110,40 @@ export const problemKinds = {
     detail: 'The request does not have the shape that this route expects. Nothing was carried out.',
     retryable: false,
   },
+  'sequence-fenced': {
+    status: 409,
+    title: 'The epoch is over',
+    detail:
+      'Another epoch of the producer is open, or none is. Nothing was carried out; open the next epoch, and begin at 1.',
+    retryable: false,
+  },
+  'sequence-gap': {
+    status: 409,
+    title: 'A number is missing',
+    detail:
+      'A number of the producer that comes before this one has not arrived. Nothing was carried out; send that first.',
+    retryable: false,
+  },
+  'sequence-invalid': {
+    status: 400,
+    title: 'Reprise-Sequence is not valid',
+    detail:
+      'The Reprise-Sequence field holds one number of a producer, such as "shop-1";epoch=7;number=3. Nothing was carried out.',
+    retryable: false,
+  },
+  'sequence-missing': {
+    status: 400,
+    title: 'Reprise-Sequence is missing',
+    detail: 'This route needs a Reprise-Sequence field that says which number of which producer this is.',
+    retryable: false,
+  },
+  'sequence-reused': {
+    status: 422,
+    title: 'The number is already used',
+    detail:
+      'The number was used for a different request before. Send the original request again, or this one under the next.',
+    retryable: false,
+  },
   'store-not-migrated': {
     status: 500,
     title: 'The tables of the store are missing',

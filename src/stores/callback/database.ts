@@ -4,6 +4,7 @@
 import type { Finding, Isolation, Manifest } from '../../atomicity/index.js'
 import type { Pepper } from '../../identity/index.js'
 import { RepriseError } from '../../kernel/index.js'
+import type { SequenceStore } from '../../sequence/index.js'
 import {
   type Condition,
   checkPrefix,
@@ -14,10 +15,12 @@ import {
   type PostgresPatient,
   postgresDialect,
   type Query,
+  type QueryHandle,
   RecordStatements,
   recordTables,
   type SqlDialect,
   sqliteDialect,
+  sqlSequences,
 } from '../sql/index.js'
 import { callbackManifests } from './manifest.js'
 
@@ -29,6 +32,7 @@ export interface CallbackDatabase {
   readonly dialect: SqlDialect
   readonly manifest: Manifest
   readonly statements: RecordStatements
+  readonly sequences: SequenceStore<QueryHandle>
   /** How many connections are used by default. */
   readonly connections: number
   /** Becomes the writer of the whole store, without writing; undefined: rows are locked one by one. */
@@ -86,6 +90,7 @@ const databases: Readonly<Record<CallbackDialect, Made>> = {
       dialect,
       manifest: callbackManifests.postgres,
       statements: new RecordStatements(dialect, recordTables(dialect, named, pepper)),
+      sequences: sqlSequences(dialect, named),
       connections: 10,
       lockStore: undefined,
       examine: (patient) =>
@@ -101,6 +106,7 @@ const databases: Readonly<Record<CallbackDialect, Made>> = {
       dialect,
       manifest: callbackManifests.sqlite,
       statements: new RecordStatements(dialect, recordTables(dialect, named, pepper)),
+      sequences: sqlSequences(dialect, named),
       connections: 1,
       // What an ORM begins is mostly DEFERRED, and a transaction that reads first and writes later can lose its
       // snapshot; after BEGIN IMMEDIATE this has nothing left to do.

@@ -10,7 +10,8 @@ import {
 } from '../../atomicity/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { type Clock, deadlineAfter, defined, RepriseError } from '../../kernel/index.js'
-import { postgresPatience, SqlRecords, SqlSeen } from '../sql/index.js'
+import type { SequenceStore } from '../../sequence/index.js'
+import { postgresPatience, type QueryHandle, SqlRecords, SqlSeen } from '../sql/index.js'
 import { type Classify, classifierOf, signsOf } from './classification.js'
 import { CommitCheck } from './commit-check.js'
 import { callbackDatabase } from './database.js'
@@ -32,6 +33,7 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
   readonly manifest: Manifest
   readonly records: SqlRecords
   readonly seen: SqlSeen
+  readonly sequences: SequenceStore<QueryHandle>
   readonly classify: Classify
   /** What could go wrong with the database. */
   readonly doctor: () => Promise<readonly Finding[]>
@@ -52,6 +54,7 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
     const unsure = new WeakSet<object>()
     this.name = name
     this.manifest = manifest
+    this.sequences = database.sequences
     const turns = (count: number): Turns => turnsOf({ places: count, clock, ...defined({ queue }) })
     // Where there is one writer, what is left over of the connections reads beside it.
     const aside = manifest.writers === 'one' && places > 1

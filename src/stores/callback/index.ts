@@ -5,6 +5,7 @@ import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, pick, systemClock } from '../../kernel/index.js'
 import type { WindowStore } from '../../messaging/index.js'
+import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import { budgetFindings, type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { CallbackEngine } from './engine.js'
 import type { CallbackTransaction } from './handle.js'
@@ -23,6 +24,7 @@ export type { CallbackAnswer, CallbackOptions, CallbackSettings } from './option
 export interface CallbackDomain<Tx>
   extends Domain<CallbackTransaction<Tx>>,
     Operations<CallbackTransaction<Tx>>,
+    Sequences<CallbackTransaction<Tx>>,
     WindowStore {
   /**
    * What could go wrong with the database, as far as statements through the ORM tell, and what to do about it; empty:
@@ -81,6 +83,7 @@ export function callback<Tx>(options: CallbackOptions<Tx>): CallbackDomain<Tx> {
     ...domain,
     ...operationsOf(engine, defaults),
     seen: engine.seen,
+    ...sequencesOf<CallbackTransaction<Tx>>(engine.sequences, domain.transact, engine.records.pepper),
     doctor: async () => [...(await engine.doctor()), ...budgetFindings(domain.budget, clock.monotonicMs())],
     close: () => engine.close(),
   }

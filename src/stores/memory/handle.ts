@@ -26,12 +26,8 @@ export interface MemoryTransaction extends TransactionControls, Rows {
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result>
 }
 
-/** Makes the handle. */
-export function memoryHandle(views: Views, life: HandleLife, controls: TransactionControls): MemoryTransaction {
-  return new Handle(views, life, controls)
-}
-
-class Handle extends TransactionHandle implements MemoryTransaction {
+/** The handle; beside what bodies get, it removes rows for the store itself. */
+export class MemoryHandle extends TransactionHandle implements MemoryTransaction {
   readonly #views: Views
   readonly #life: HandleLife
   readonly #turns: SavepointTurns
@@ -43,6 +39,21 @@ class Handle extends TransactionHandle implements MemoryTransaction {
     this.#views = views
     this.#life = life
     this.#turns = turns
+  }
+
+  /** Removes the rows that have these values; how many it were. */
+  removeRows(table: string, where: Match): Promise<number> {
+    return this.#life.call(() =>
+      actIn(
+        this.#life,
+        this.#turns,
+      )(() => {
+        const rows = this.#views.view(table)
+        const ids = rows.find(where)
+        for (const id of ids) rows.remove(id)
+        return ids.length
+      }),
+    )
   }
 
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {

@@ -6,10 +6,12 @@ import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf, type StoredKey } from '../../identity/index.js'
 import { demandKnown, systemClock } from '../../kernel/index.js'
 import type { WindowStore } from '../../messaging/index.js'
+import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import { budgetFindings, type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { MemoryEngine } from './engine.js'
 import type { MemoryTransaction } from './handle.js'
 import type { MemoryOptions } from './options.js'
+import { MemorySequences } from './sequences.js'
 import type { TableOptions } from './table.js'
 
 export { memoryClassification } from './classification.js'
@@ -19,7 +21,11 @@ export type { MemoryOptions } from './options.js'
 export type { TableOptions } from './table.js'
 
 /** A domain in memory. */
-export interface MemoryDomain extends Domain<MemoryTransaction>, Operations<MemoryTransaction>, WindowStore {
+export interface MemoryDomain
+  extends Domain<MemoryTransaction>,
+    Operations<MemoryTransaction>,
+    Sequences<MemoryTransaction>,
+    WindowStore {
   /** Makes a table. */
   table(name: string, options?: TableOptions): void
   /** Copies of the committed rows of a table, for tests. */
@@ -61,6 +67,7 @@ export function memory(options: MemoryOptions): MemoryDomain {
     ...domain,
     ...operationsOf(engine, { ...defaults, clock }),
     seen: engine.seen,
+    ...sequencesOf(new MemorySequences(engine), domain.transact, engine.records.pepper),
     table: (table, settings) => engine.tables.define(table, settings),
     rows: (table) => engine.tables.committed(table),
     putRecord: (id, record) => {

@@ -18,7 +18,7 @@ import {
 } from '../../atomicity/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import { RepriseError } from '../../kernel/index.js'
-import { type MemoryTransaction, memoryHandle } from './handle.js'
+import { MemoryHandle, type MemoryTransaction } from './handle.js'
 import type { MemoryRecords } from './records.js'
 import type { Tables, Views } from './tables.js'
 
@@ -51,7 +51,7 @@ export class MemorySession implements Session<MemoryTransaction> {
     this.#life.check()
     this.#readOnly = settings.readOnly
     this.#views = this.#tables.views(settings.readOnly)
-    return memoryHandle(this.#views, this.#life, controls)
+    return new MemoryHandle(this.#views, this.#life, controls)
   }
 
   claim(id: StoredKey, draft: RecordDraft): 'claimed' | Stored {

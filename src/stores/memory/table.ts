@@ -85,6 +85,15 @@ export class TableView {
     top.rows.set(id, after)
   }
 
+  /** Removes a row. */
+  remove(id: number): void {
+    const row = this.row(id)
+    if (row === undefined) return
+    const top = this.#top()
+    for (const entry of this.#entriesOf(row)) top.entries.set(entry, undefined)
+    top.rows.set(id, undefined)
+  }
+
   /** The row of an id, not a copy. */
   row(id: number): Row | undefined {
     for (let index = this.#layers.length - 1; index >= 0; index -= 1) {

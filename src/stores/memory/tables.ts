@@ -122,6 +122,10 @@ class ReadOnlyView extends TableView {
   override update(): void {
     throw readOnly()
   }
+
+  override remove(): void {
+    throw readOnly()
+  }
 }
 
 function noTable(): RepriseError {

@@ -5,6 +5,7 @@ import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { demandKnown, durationMs, inTime, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
 import type { WindowStore } from '../../messaging/index.js'
+import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import {
   budgetFindings,
   type Domain,
@@ -12,7 +13,14 @@ import {
   refuseInside,
   transactionDefaultNames,
 } from '../../transaction/index.js'
-import { type MigrationOptions, type MigrationResult, postgresPatience, tooLate } from '../sql/index.js'
+import {
+  type MigrationOptions,
+  type MigrationResult,
+  postgresDialect,
+  postgresPatience,
+  sqlSequences,
+  tooLate,
+} from '../sql/index.js'
 import { connectionsOf } from './connection/connections.js'
 import { mostOf } from './connection/pool-state.js'
 import { doctor } from './doctor.js'
@@ -32,6 +40,7 @@ export type { ClientOf, PostgresAnswer, PostgresOptions, PostgresPool, PostgresP
 export interface PostgresDomain<Bound>
   extends Domain<PostgresTransaction<Bound>>,
     Operations<PostgresTransaction<Bound>>,
+    Sequences<PostgresTransaction<Bound>>,
     WindowStore {
   /**
    * Brings Reprise's own tables up to date. Safe when several processes do it at once, and beside work on the tables:
@@ -112,6 +121,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     ...domain,
     ...operationsOf(engine, defaults),
     seen: engine.seen,
+    ...sequencesOf<PostgresTransaction<Bound>>(sqlSequences(postgresDialect, schema.named), domain.transact, pepper),
     migrate: async (given = {}) => {
       refuseInside()
       demandKnown(given, ['rename'], 'options')

@@ -22,6 +22,8 @@ import {
   recordTables,
   type SchemaState,
   schemaState,
+  sequenceColumns,
+  sequenceMigrationName,
   windowMigrationName,
   windowStatements,
 } from '../sql/index.js'
@@ -104,6 +106,12 @@ export function postgresSchema(
           name: windowMigrationName,
           worksWith: 1,
           statements: windowStatements(types, { window: table('window'), seen: table('seen') }, index('seen_order')),
+        },
+        {
+          number: 4,
+          name: sequenceMigrationName,
+          worksWith: 1,
+          statements: [`CREATE TABLE ${table('sequence')} (${sequenceColumns(types).join(', ')})`],
         },
       ],
     },

@@ -54,6 +54,7 @@ export { sqlRows } from './rows.js'
 export { type InnerStatement, innerStatementIn } from './savepoints/inner-statement.js'
 export { InnerTransactions } from './savepoints/inner-transactions.js'
 export { type SavepointTurns, savepointTurns } from './savepoints/turns.js'
+export { type QueryHandle, sequenceColumns, sequenceMigrationName, sqlSequences } from './sequences.js'
 export {
   listOfValues,
   refuseTransactionStatements,

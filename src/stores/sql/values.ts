@@ -23,7 +23,7 @@ export class Values implements Binding {
     return this.#dialect.placeholder(this.list.push(value))
   }
 
-  text(value: string): string {
+  text(value: string | null): string {
     return this.#dialect.placeholder(this.list.push(value), 'text')
   }
 

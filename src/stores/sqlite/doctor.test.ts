@@ -121,6 +121,9 @@ describe('looks at the tables', () => {
     ['DROP TABLE reprise_audit', 'TABLES_INCOMPLETE'],
     ['DROP TABLE reprise_fence', 'TABLES_INCOMPLETE'],
     ['DROP TABLE reprise_marker', 'TABLES_INCOMPLETE'],
+    ['DROP TABLE reprise_sequence', 'TABLES_INCOMPLETE'],
+    ["INSERT INTO reprise_sequence VALUES ('a', 'b', 1, 0, NULL, NULL, 0)", 'FENCE_BEHIND'],
+    ['CREATE TRIGGER watch AFTER UPDATE ON reprise_sequence BEGIN SELECT 1; END', 'TRIGGERS_PRESENT'],
     ['DELETE FROM reprise_fence', 'TABLES_INCOMPLETE'],
     ['ALTER TABLE reprise_marker DROP COLUMN because', 'TABLES_INCOMPLETE'],
     [

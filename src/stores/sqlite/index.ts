@@ -4,6 +4,7 @@ import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, systemClock, systemRandom } from '../../kernel/index.js'
 import type { WindowStore } from '../../messaging/index.js'
+import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import {
   budgetFindings,
   type Domain,
@@ -11,7 +12,14 @@ import {
   refuseInside,
   transactionDefaultNames,
 } from '../../transaction/index.js'
-import { type MigrationOptions, type MigrationResult, printMigrations } from '../sql/index.js'
+import {
+  type MigrationOptions,
+  type MigrationResult,
+  printMigrations,
+  quoteName,
+  sqliteDialect,
+  sqlSequences,
+} from '../sql/index.js'
 import type { SqliteClient } from './client/client.js'
 import { doctor } from './doctor.js'
 import { SqliteEngine } from './engine.js'
@@ -33,6 +41,7 @@ export type { SqliteOptions } from './options.js'
 export interface SqliteDomain<Bound>
   extends Domain<SqliteTransaction<Bound>>,
     Operations<SqliteTransaction<Bound>>,
+    Sequences<SqliteTransaction<Bound>>,
     WindowStore {
   /**
    * Makes or updates Reprise's tables. Safe with several processes at once. Leaves tables alone that a newer
@@ -78,6 +87,11 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
     ...domain,
     ...operationsOf(engine, { ...defaults, clock, random }),
     seen: engine.seen,
+    ...sequencesOf<SqliteTransaction<Bound>>(
+      sqlSequences(sqliteDialect, (table) => quoteName(engine.prefix + table)),
+      domain.transact,
+      engine.records.pepper,
+    ),
     // The one who failed may be another process, which left its COMMIT in the log and did not live to write over it:
     // what is then answered to be aborted must not come back with a recovery.
     resolve: (token, limit) => {

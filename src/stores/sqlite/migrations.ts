@@ -12,6 +12,8 @@ import {
   type RecordTables,
   recordMigrationName,
   recordTables,
+  sequenceColumns,
+  sequenceMigrationName,
   sqliteDialect,
   windowMigrationName,
   windowStatements,
@@ -90,6 +92,12 @@ export function sqliteMigrations(prefix: string, pepper?: Pepper): MigrationPlan
         name: windowMigrationName,
         worksWith: 1,
         statements: windowStatements(types, sqliteTables(prefix), index('seen_order')),
+      },
+      {
+        number: 5,
+        name: sequenceMigrationName,
+        worksWith: 1,
+        statements: [`CREATE TABLE ${index('sequence')} (${sequenceColumns(types).join(', ')}) WITHOUT ROWID`],
       },
     ],
   }

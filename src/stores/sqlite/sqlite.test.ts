@@ -27,6 +27,7 @@ describe('migrations', () => {
       'mine_meta',
       'mine_migration',
       'mine_seen',
+      'mine_sequence',
       'mine_window',
     ])
     await db.close()

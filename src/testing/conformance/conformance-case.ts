@@ -5,6 +5,7 @@ import type { RecordStore, Rows, StoredRecord, TransactionControls } from '../..
 import type { Operations } from '../../idempotency/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import type { Clock } from '../../kernel/index.js'
+import type { Sequences } from '../../sequence/index.js'
 import type { Domain } from '../../transaction/index.js'
 
 /** The transaction handle of a conformance case; the handle of every store fits. */
@@ -13,8 +14,11 @@ export interface ConformanceHandle extends TransactionControls, Rows {
   savepoint<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** The domain under test: transactions, operations and their records. */
-export interface ConformanceDomain extends Domain<ConformanceHandle>, Operations<ConformanceHandle> {}
+/** The domain under test: transactions, operations and their records, and sequences. */
+export interface ConformanceDomain
+  extends Domain<ConformanceHandle>,
+    Operations<ConformanceHandle>,
+    Sequences<ConformanceHandle> {}
 
 /** A store of records under test, and the upkeep of leased operations on it. Every domain is one. */
 export interface ConformanceStore

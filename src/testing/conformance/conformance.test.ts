@@ -7,9 +7,10 @@ import { keyCases } from './key-cases.js'
 import { operationCases } from './operations/operation-cases.js'
 import { recordCases } from './record-cases.js'
 import { rowCases } from './rows/row-cases.js'
+import { sequenceCases } from './sequences/sequence-cases.js'
 import { transactionCases } from './transaction-cases.js'
 
-const cases = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases]
+const cases = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases, ...sequenceCases]
 const outcome = async (id: string, world: StoreWorld): Promise<string> => {
   const subject = cases.find((candidate) => candidate.id === id)
   if (subject === undefined) throw new Error(`no case ${id}`)

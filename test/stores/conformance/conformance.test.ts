@@ -5,7 +5,14 @@ import Libsql from 'libsql'
 import { afterAll, describe, expect, inject, it } from 'vitest'
 import type { SqliteHandle } from '../../../src/stores/sqlite/index.js'
 import type { TransactionSharedEvent } from '../../../src/telemetry/index.js'
-import { keyCases, operationCases, recordCases, rowCases, transactionCases } from '../../../src/testing/index.js'
+import {
+  keyCases,
+  operationCases,
+  recordCases,
+  rowCases,
+  sequenceCases,
+  transactionCases,
+} from '../../../src/testing/index.js'
 import { MissingServer } from '../../servers/missing.js'
 import { pgStack, typeormStack } from '../callback/orms.js'
 import { callbackWorld, sqliteCallbackWorld } from './callback-world.js'
@@ -37,7 +44,7 @@ const stores: readonly StoreUnderTest[] = [
     callbackWorld(inject('postgresUrl'), async (url, defaults) => pgStack(url, defaults)),
   ),
 ]
-const cases = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases]
+const cases = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases, ...sequenceCases]
 const outcomes = new Map<string, CellOutcome>()
 
 for (const store of stores) {

@@ -9,6 +9,7 @@ import pg from 'pg'
 import { afterAll, inject } from 'vitest'
 import type { Operations } from '../../../src/idempotency/index.js'
 import { type Key, type Scope, scope } from '../../../src/identity/index.js'
+import type { Sequences } from '../../../src/sequence/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { sqlite } from '../../../src/stores/sqlite/index.js'
 import type { ConformanceHandle } from '../../../src/testing/index.js'
@@ -32,7 +33,7 @@ export type Handle = ConformanceHandle
 
 /** A store under test. */
 export interface LedgerWorld {
-  readonly db: Domain<Handle> & Operations<Handle>
+  readonly db: Domain<Handle> & Operations<Handle> & Sequences<Handle>
   /** Where another process finds it. */
   readonly place: string
   /** Writes an effect. */

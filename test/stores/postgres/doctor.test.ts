@@ -241,12 +241,18 @@ describe('the doctor looks at the tables', () => {
     ['drop table @.reprise_audit', 'TABLES_INCOMPLETE'],
     ['drop sequence @.reprise_fence', 'TABLES_INCOMPLETE'],
     ['drop table @.reprise_marker', 'TABLES_INCOMPLETE'],
+    ['drop table @.reprise_sequence', 'TABLES_INCOMPLETE'],
+    ['alter table @.reprise_sequence set unlogged', 'TABLES_UNLOGGED'],
     ['alter table @.reprise_marker drop column because', 'TABLES_INCOMPLETE'],
     ['alter table @.reprise_audit enable row level security', 'TRIGGERS_PRESENT'],
     ['create rule quiet as on delete to @.reprise_audit do instead nothing', 'TRIGGERS_PRESENT'],
     [
       `insert into @.reprise_marker (id, claimed_at_ms, due_at_ms, fence) values ('a', 0, 1, nextval('@.reprise_fence'));
        drop sequence @.reprise_fence; create sequence @.reprise_fence`,
+      'FENCE_BEHIND',
+    ],
+    [
+      "insert into @.reprise_sequence (sequence, producer, epoch, number, used_at_ms) values ('a', 'b', 1, 0, 0)",
       'FENCE_BEHIND',
     ],
     ['alter table @.reprise_marker set (autovacuum_enabled = false)', 'AUTOVACUUM_OFF'],

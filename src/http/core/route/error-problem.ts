@@ -50,8 +50,24 @@ const byCode: Partial<Record<ErrorCode, ProblemName>> = {
   OUTCOME_UNREADABLE: 'record-unusable',
   QUEUE_FULL: 'in-flight',
   RECORD_FORMAT_NEWER: 'record-unusable',
+  SEQUENCE_FENCED: 'sequence-fenced',
+  SEQUENCE_GAP: 'sequence-gap',
+  SEQUENCE_INVALID: 'sequence-invalid',
+  SEQUENCE_MISMATCH: 'sequence-reused',
+  SEQUENCE_MISSING: 'sequence-missing',
   UNKNOWN_OUTCOME: 'outcome-unknown',
 }
+
+// What a handler lets through, and whose answer is known: the time was up, or its number was refused. Nothing was
+// carried out, since its work is rolled back.
+const ofHandlers: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'DEADLINE_EXCEEDED',
+  'SEQUENCE_FENCED',
+  'SEQUENCE_GAP',
+  'SEQUENCE_INVALID',
+  'SEQUENCE_MISMATCH',
+  'SEQUENCE_MISSING',
+])
 
 const storeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'COMMITS_UNANSWERED',
@@ -72,8 +88,7 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 export function errorProblem(error: unknown, request: FailedRequest): NamedProblem | undefined {
   const last = lastAttempt(error)
   const isOwn = last === undefined ? thrower(error) !== undefined : last.ruling.sign === 'body-threw'
-  // Whatever ran out of time in a handler whose work was rolled back: nothing was carried out.
-  if (isOwn && !isRepriseError(error, 'DEADLINE_EXCEEDED')) return undefined
+  if (isOwn && !(isRepriseError(error) && ofHandlers.has(error.code))) return undefined
   if (!isRepriseError(error)) return isStoreTrouble(error, last) ? { name: 'store-unavailable' } : undefined
   const { code, details, message } = error
   // The store's own queue, not that of the duplicates of a key.

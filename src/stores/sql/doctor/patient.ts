@@ -7,6 +7,7 @@ import type { SqlDialect } from '../dialect.js'
 import type { SchemaState } from '../migrations.js'
 import { addedColumns, auditColumns, hasDue } from '../records/migration.js'
 import { markerName } from '../records/statements.js'
+import { sequenceColumns } from '../sequences.js'
 import { seenColumns, windowColumns } from '../windows/migration.js'
 import { found, sharedFindings } from './findings.js'
 
@@ -38,6 +39,7 @@ const tablesUnder = (pepper: Pepper | undefined): Readonly<Record<string, readon
   [markerName(pepper?.id)]: ['id', 'format', 'value', 'claimed_at_ms', ...namesOf(addedColumns(types))],
   audit: ['number', ...namesOf(auditColumns(types))],
   fence: [],
+  sequence: namesOf(sequenceColumns(types)).filter((name) => name !== 'PRIMARY'),
   window: namesOf(windowColumns(types)),
   seen: namesOf(seenColumns(types)),
 })
@@ -94,11 +96,13 @@ export function migrationFindings(state: SchemaState | undefined, known: number,
 
 /**
  * Whether the fence has given out a number that it is below of now: somebody made it anew. `current` is the last one,
- * as an expression. Only claims that are not over are compared, which an index finds.
+ * as an expression. Only claims that are not over are compared, which an index finds, and epochs of producers.
  */
 export async function fenceFindings(patient: Patient, current: string): Promise<readonly Finding[]> {
+  const inUse = `SELECT max(fence) AS taken FROM ${patient.named(markerName(patient.pepper?.id))} WHERE ${hasDue}`
+  const opened = `SELECT max(epoch) AS taken FROM ${patient.named('sequence')}`
   const [row] = await patient.ask(
-    `SELECT max(fence) AS highest, ${current} AS current FROM ${patient.named(markerName(patient.pepper?.id))} WHERE ${hasDue}`,
+    `SELECT max(taken) AS highest, ${current} AS current FROM (${inUse} UNION ALL ${opened}) AS numbers`,
   )
   const [highest, last] = [Number(row?.['highest'] ?? 0), Number(row?.['current'] ?? 0)]
   return highest > last ? [found(sharedFindings, 'FENCE_BEHIND', `It is at ${last}, and ${highest} is in use.`)] : []

@@ -235,7 +235,7 @@ const lookAtParts = `SELECT c.relname::text AS name, a.attname::text AS column F
   WHERE n.nspname = $1 AND c.relname IN (SELECT json_array_elements_text($2::json))`
 
 const lookAtTables = `WITH there AS (SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1 AND c.relname IN ($3, $2 || 'audit', $2 || 'fence', $2 || 'window', $2 || 'seen')),
+    WHERE n.nspname = $1 AND c.relname IN ($3, $2 || 'audit', $2 || 'fence', $2 || 'window', $2 || 'seen', $2 || 'sequence')),
   marker AS (SELECT * FROM there WHERE relname = $3)
   SELECT EXISTS (SELECT FROM pg_index i JOIN marker t ON t.oid = i.indrelid JOIN pg_attribute a ON a.attrelid = t.oid
       WHERE i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1

@@ -127,7 +127,7 @@ async function tableFindings(patient: SqlitePatient): Promise<readonly Finding[]
   const [row] = await ask(lookAtTables, [
     marker,
     marker,
-    ...['audit', 'fence', 'window', 'seen'].map((table) => prefix + table),
+    ...['audit', 'fence', 'window', 'seen', 'sequence'].map((table) => prefix + table),
   ])
   if (Number(row?.['keyed']) === 0) findings.push(found(sharedFindings, 'PRIMARY_KEY_MISSING'))
   if (Number(row?.['triggers']) > 0) findings.push(found(sharedFindings, 'TRIGGERS_PRESENT'))
@@ -144,7 +144,7 @@ const lookAtParts = `SELECT m.name AS name, c.name AS "column" FROM sqlite_schem
 
 const lookAtTables = `SELECT (SELECT count(*) FROM pragma_index_list(?) l
     WHERE l."unique" = 1 AND l.partial = 0 AND (SELECT group_concat(i.name) FROM pragma_index_info(l.name) i) = 'id') AS keyed,
-  (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN (?, ?, ?, ?, ?)) AS triggers`
+  (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN (?, ?, ?, ?, ?, ?)) AS triggers`
 
 // Becomes the writer, and writes where there are tables to write to.
 async function trialFindings(patient: SqlitePatient, before: readonly Finding[]): Promise<readonly Finding[]> {

@@ -8,7 +8,8 @@ import { pathToFileURL } from 'node:url'
 const [bundle = '', driver = '', folder = ''] = process.argv.slice(2)
 const load = (/** @type {string} */ name) => import(pathToFileURL(join(bundle, `${name}.js`)).href)
 const { isSociable, sqliteWorld } = await load('sqlite-world')
-const { keyCases, operationCases, recordCases, rowCases, runConformanceCase, transactionCases } = await load('testing')
+const { keyCases, operationCases, recordCases, rowCases, runConformanceCase, sequenceCases, transactionCases } =
+  await load('testing')
 const say = (/** @type {object} */ line) => console.log(JSON.stringify(line))
 
 const loaded = createRequire(join(folder, 'package.json'))(driver)
@@ -20,7 +21,14 @@ const { version } = probe.prepare('select sqlite_version() as version').get()
 probe.close()
 say({ about: `SQLite ${version} on Node ${process.versions.node}` })
 
-for (const subject of [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases]) {
+for (const subject of [
+  ...transactionCases,
+  ...keyCases,
+  ...rowCases,
+  ...recordCases,
+  ...operationCases,
+  ...sequenceCases,
+]) {
   // Others write at the same time wherever that can be, so that this driver is seen to share a COMMIT too.
   const world = await sqliteWorld(open, { inCompany: isSociable(subject) })
   try {
