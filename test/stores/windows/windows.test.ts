@@ -120,6 +120,18 @@ describe.each(worlds)('a window on %s', (_name, inWorld) => {
       expect(await rows()).toBe(1)
     }))
 
+  it('has forgotten what is past the count, though its row is there', () =>
+    inWorld(async ({ maker, open, raw }) => {
+      await (await maker()).migrate()
+      const store = await open()
+      const window = dedupeWindow(options(store))
+      for (let n = 1; n <= 20; n += 1) await window.pass(`${n}`, () => n, call)
+      expect(await raw('select id from reprise_seen')).toHaveLength(20)
+      const smaller = () => dedupeWindow(options(store, { most: 10 }))
+      expect(await smaller().pass('11', () => 1, call)).toEqual(isDuplicate)
+      expect(await smaller().pass('10', () => 1, call)).toMatchObject({ accepted: true })
+    }))
+
   it('lets through in two processes what is with the sink in both at once, and nothing after it', () =>
     inWorld(async ({ maker, open }) => {
       await (await maker()).migrate()
