@@ -45,7 +45,7 @@ class MadeGuard {
  *
  * @param afterConflict How a call ends whose precondition failed: see `ConflictGuard` of run/call-state.ts. Default: as
  *   any other failure.
- * @param numbered How a call is made under a number: see `NumberedGuard` of sequenced/numbered.ts. Default: it has none.
+ * @param numbered How a call is made under a number: see `NumberedGuard` of sequenced/numbered.ts. Default: by none.
  */
 export function guardOf<Named extends Key | undefined>(
   rung: Rung,

@@ -19,7 +19,7 @@ import {
 import type { StoredKey } from '../../identity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import { MemoryHandle, type MemoryTransaction } from './handle.js'
-import type { MemoryRecords } from './records.js'
+import type { MemoryRecords } from './records/records.js'
 import type { Tables, Views } from './tables.js'
 
 type Versioned = StoredRecord & { version: number }

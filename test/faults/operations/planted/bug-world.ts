@@ -18,7 +18,7 @@ import {
 import { type Key, mintKey, scope } from '../../../../src/identity/index.js'
 import { type Clock, eventLoopTurn } from '../../../../src/kernel/index.js'
 import { memoryManifest } from '../../../../src/stores/memory/index.js'
-import { MemoryRecords } from '../../../../src/stores/memory/records.js'
+import { MemoryRecords } from '../../../../src/stores/memory/records/records.js'
 import {
   type CallVerdict,
   type CheckFinding,

@@ -1,6 +1,6 @@
 // Names in the order of a time, as a binary heap: the earliest is found without looking at the others.
 
-import type { StoredKey } from '../../identity/index.js'
+import type { StoredKey } from '../../../identity/index.js'
 
 /** A name, and the time it is sorted by. */
 interface Timed {

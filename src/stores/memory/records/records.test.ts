@@ -2,9 +2,9 @@
 // records alone that it forgets.
 
 import { expect, it } from 'vitest'
-import { draftedRecord, recordFormat, type StoredRecord } from '../../atomicity/index.js'
-import type { StoredKey } from '../../identity/index.js'
-import { type Clock, systemClock } from '../../kernel/index.js'
+import { draftedRecord, recordFormat, type StoredRecord } from '../../../atomicity/index.js'
+import type { StoredKey } from '../../../identity/index.js'
+import { type Clock, systemClock } from '../../../kernel/index.js'
 import { MemoryRecords } from './records.js'
 
 function recordsWith(format: number): MemoryRecords {

@@ -28,9 +28,9 @@ import {
   type Seen,
   type StoredRecord,
   type Written,
-} from '../../atomicity/index.js'
-import type { Pepper, StoredKey } from '../../identity/index.js'
-import { type Clock, RepriseError } from '../../kernel/index.js'
+} from '../../../atomicity/index.js'
+import type { Pepper, StoredKey } from '../../../identity/index.js'
+import { type Clock, RepriseError } from '../../../kernel/index.js'
 import { TimeOrder } from './time-order.js'
 
 const mostNotes = 1_000
