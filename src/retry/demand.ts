@@ -23,6 +23,7 @@ export function demandObject(part: unknown, path: string): void {
 
 /** Demands that a part is an object with no other members than those. A misspelt limit would be no limit. */
 export function demandOnly(part: object, path: string, ...known: readonly string[]): void {
+  demandObject(part, path)
   demandKnown(part, known, path, 'POLICY_INVALID')
 }
 

@@ -40,7 +40,7 @@ import { countOf, isUnprepared, mostLost, sendEach } from './connection/steps.js
 import { type Bind, lastOf, PostgresHandle, type PostgresTransaction, type StatementPort } from './handle.js'
 import { beginSteps, beginText, HeldBegin, lockLimit, type Opener } from './held-begin.js'
 import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './options.js'
-import { commitStep, goneSign, type KeyStatements, rowOfRecord } from './records/key-statements.js'
+import { commitStep, goneSign, type KeyStatements, rowOfRecord, utf8Step } from './records/key-statements.js'
 import { timeoutMs, Wire } from './wire.js'
 
 /** What all sessions of a store share. */
@@ -313,6 +313,9 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     const { state, codec = null, value = null, rememberedMs } = outcome
     const expiresInMs = rememberedMs === Number.POSITIVE_INFINITY ? null : String(storableMs(rememberedMs))
     const values = [id, key.token, state, codec, value, expiresInMs]
+    if (value?.includes('\0')) {
+      throw new RepriseError('ARGUMENT_INVALID', 'A text with NUL cannot be stored in PostgreSQL.')
+    }
     this.#end = [{ statement: this.#context.statements.outcome, values }, commitStep]
   }
 
@@ -347,7 +350,9 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     try {
       // Where the outcome cannot be written, the server does not come to COMMIT. In a transaction that has failed
       // nothing can be written any more, and COMMIT alone says so by its tag.
-      const end = status === 'E' ? undefined : this.#end
+      let end = status === 'E' ? undefined : this.#end
+      // What a body has set for its own statements must not change what is stored.
+      if (end !== undefined && !this.#connection.isUtf8) end = [utf8Step, ...end]
       let command: string
       if (end === undefined) command = lastOf(await client.query('COMMIT')).command
       else {

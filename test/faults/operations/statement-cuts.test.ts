@@ -33,12 +33,15 @@ interface Scene {
 const scenes: readonly Scene[] = [
   { statement: 'opening', operation: 'book', fresh: true },
   { statement: 'BEGIN', operation: 'book', fresh: true },
-  { statement: 'claim alone', operation: 'book', fresh: true },
-  { statement: 'BEGIN with claim', operation: 'book' },
+  { statement: 'claim', operation: 'book', fresh: true },
+  { statement: 'BEGIN', operation: 'book' },
+  { statement: 'limits', operation: 'book' },
+  { statement: 'claim', operation: 'book' },
   { statement: 'who blocks', operation: 'book', after: 'a key in use' },
   { statement: 'body', operation: 'book' },
-  { statement: 'outcome with COMMIT', operation: 'book' },
-  { statement: 'outcome with COMMIT', operation: 'book', way: 'throws-final' },
+  { statement: 'outcome', operation: 'book' },
+  { statement: 'COMMIT', operation: 'book' },
+  { statement: 'COMMIT', operation: 'book', way: 'throws-final' },
   { statement: 'ROLLBACK', operation: 'book', way: 'throws-final' },
   { statement: 'read', operation: 'book', after: 'an outcome' },
   { statement: 'ROLLBACK', operation: 'book', after: 'an outcome' },
@@ -275,7 +278,12 @@ function rowsOf(scene: Scene, ran: ReadonlyMap<Cell, Ran>): string[][] {
   ).toEqual([])
   // A final failure that was not stored is no outcome, and the next call may succeed.
   const [effects, later] = way === 'throws-final' ? ['0', '0, or 1 where its failure was not stored'] : ['1', '1']
-  const what = [statement, way === undefined ? operation : `${operation}, ${way}`, by, after]
+  const what = [
+    scene.fresh === true ? `${statement}, new connection` : statement,
+    way === undefined ? operation : `${operation}, ${way}`,
+    by,
+    after,
+  ]
   const next = operation === 'charge-hold' ? 'the next call, or a person' : 'the next call'
   return [
     [...what, 'FIN, RST', told, words(closed.map(({ settled }) => settled)), effects],

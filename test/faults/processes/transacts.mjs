@@ -12,12 +12,13 @@ armFromEnvironment()
 const pool = new pg.Pool({ connectionString: url })
 if (dies === 'dies-when-commit-is-written') {
   pool.on('connect', (client) => {
-    const { connection } = /** @type {any} */ (client)
-    const query = connection.query.bind(connection)
-    connection.query = (/** @type {string} */ text) => {
-      query(text)
-      if (text.endsWith('COMMIT')) process.kill(process.pid, 'SIGKILL')
+    const query = /** @type {any} */ (client.query.bind(client))
+    const watched = (/** @type {any} */ config, /** @type {any[]} */ ...rest) => {
+      const answer = query(config, ...rest)
+      if ((config.text ?? config).endsWith('COMMIT')) process.kill(process.pid, 'SIGKILL')
+      return answer
     }
+    Object.assign(client, { query: watched })
   })
 }
 const db = postgres({

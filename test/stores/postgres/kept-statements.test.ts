@@ -157,3 +157,38 @@ describe('statements of a key', () => {
     }
   })
 })
+
+describe('the encoding that a body sets for its own statements', () => {
+  it.each(['LATIN1', 'SJIS', 'SQL_ASCII'])('%s changes nothing of what is stored', async (encoding) => {
+    const value = 'é日本€'
+    const told: unknown[] = []
+    // On a connection that was used before, and on a new one.
+    for (const key of ['first', 'second']) {
+      const call = () =>
+        db.transact(
+          async (tx) => {
+            await tx.query(`SET LOCAL client_encoding = '${encoding}'`)
+            return value
+          },
+          { content: 'none', key: { scope: scope(encoding), key: `encoded-${key}` as Key } },
+        )
+      told.push(await call(), await call())
+    }
+    expect(told).toEqual([value, value, value, value])
+    // It ends with its transaction.
+    expect((await pool.query('show client_encoding')).rows).toEqual([{ client_encoding: 'UTF8' }])
+  })
+
+  it('a text with NUL, which PostgreSQL cannot hold, is refused and leaves the key free', async () => {
+    const store = db.operation('nul', {
+      scope: () => scope('nul'),
+      key: (key: Key) => key,
+      window: '1h',
+      codec: { name: 'plain', encode: (text: string) => text, decode: (text: string) => text },
+      run: (tx: { readonly attempt: number }, key: Key) =>
+        key === ('with-nul-1' as Key) && tx.attempt === 1 ? 'a\0b' : 'ab',
+    } as never) as unknown as (key: Key) => Promise<string>
+    expect(await codeOf(store('with-nul-1' as Key))).toBe('ARGUMENT_INVALID')
+    expect(await store('with-nul-2' as Key)).toBe('ab')
+  })
+})

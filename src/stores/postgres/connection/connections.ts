@@ -60,6 +60,16 @@ export interface KnownConnection {
   batches: boolean
   /** How often its backend turned out not to have what was prepared. */
   lost: number
+  /** Whether the server reads values as UTF-8, as they are sent: a body may have set another client_encoding. */
+  isUtf8: boolean
+}
+
+/** The connection of a client of pg, as far as it tells of settings. */
+interface StatusSource {
+  on(
+    event: 'parameterStatus',
+    listener: (status: { readonly parameterName: string; readonly parameterValue: string }) => void,
+  ): unknown
 }
 
 const ignore = (): void => undefined
@@ -71,9 +81,17 @@ const connections = new WeakMap<object, KnownConnection>()
 export function knownConnection(client: PostgresPoolClient): KnownConnection {
   let known = connections.get(client)
   if (known === undefined) {
-    known = { backend: undefined, batches: takesBatches(client), lost: 0 }
-    connections.set(client, known)
+    const made: KnownConnection = { backend: undefined, batches: takesBatches(client), lost: 0, isUtf8: true }
+    known = made
+    connections.set(client, made)
     client.on('error', ignore)
+    // pg asks for UTF-8 when it connects; the server tells of each change. A client without such a connection tells
+    // nothing, so that the encoding is set each time.
+    const { connection } = client as { readonly connection?: StatusSource }
+    if (connection === undefined) made.isUtf8 = false
+    connection?.on('parameterStatus', ({ parameterName, parameterValue }) => {
+      if (parameterName === 'client_encoding') made.isUtf8 = parameterValue === 'UTF8'
+    })
   }
   return known
 }

@@ -32,7 +32,8 @@ export async function sendEach(client: PostgresPoolClient, steps: readonly Step[
     if (values === undefined) continue
     const { rows, command, rowCount } = await client.query(statement.text, [...values])
     const cells = rows.map((row) => Object.values(row) as (string | null)[])
-    answers.push({ rows: cells, tag: rowCount === null ? command : `${command} ${rowCount}` })
+    // For a command without rows pg says null, and pg-native NaN.
+    answers.push({ rows: cells, tag: Number.isInteger(rowCount) ? `${command} ${rowCount}` : command })
   }
   return answers
 }

@@ -14,6 +14,12 @@ export const goneSign = 'reprise marker'
 /** COMMIT. */
 export const commitStep: Step = { statement: ownStatement('COMMIT'), values: [] }
 
+/** Has values read as UTF-8 until the end of the transaction. Seldom needed, so it is not prepared. */
+export const utf8Step: Step = {
+  statement: { name: '', text: "SELECT 1 WHERE set_config('client_encoding', 'UTF8', true) IS NULL" },
+  values: [],
+}
+
 /** The statements of a store for the keys of transactions. */
 export class KeyStatements {
   /** Inserts a claim where there is no record; its places: id, mode, token, operation, scope, fingerprint, input. */
