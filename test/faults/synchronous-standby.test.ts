@@ -243,7 +243,8 @@ describe('a pool that reaches two primaries', () => {
         recover: hold(),
         run: async () => 1,
       })
-      await expect(charge({ key: mintKey(), amount: 5 }, { deadline: '5s' })).rejects.toMatchObject({
+      // It says so at once; the time is for a new connection on a busy machine.
+      await expect(charge({ key: mintKey(), amount: 5 }, { deadline: '60s' })).rejects.toMatchObject({
         code: 'TIMELINE_PASSED',
       })
       expect(await count(primary)).toBe(old)
