@@ -129,6 +129,7 @@ describe('PgBouncer', () => {
   })
 
   it('keeps the prepared statements of its clients apart from version 1.21 on, and not before', async () => {
+    demandServer('PostgreSQL')
     demandServer('PgBouncer')
     const shared = new URL(inject('postgresUrl'))
     const { stdout } = await execute(findPgbouncer() ?? '', ['--version'])
