@@ -32,7 +32,10 @@ export interface SequenceStore<Handle> {
    */
   advance(tx: Handle, at: SequencePlace, mark: AcceptedMark): Promise<boolean>
   read(tx: Handle, name: ProducerName): Promise<ProducerRow | undefined>
-  /** Writes the result of the number that this transaction accepted. */
+  /**
+   * Writes the result of a number that this transaction accepted, unless the row holds another one by now: its own
+   * `run` may have accepted the next.
+   */
   keep(tx: Handle, at: SequencePlace, value: string): Promise<void>
   /**
    * Forgets producers of a sequence of which nothing was accepted or opened for longer than that, by the store's clock,

@@ -39,8 +39,9 @@ export class MemorySequences implements SequenceStore<MemoryTransaction> {
     return { epoch: Number(epoch), number: Number(number), fingerprint: text(fingerprint), value: text(value) }
   }
 
-  async keep(tx: MemoryTransaction, { sequence, producer }: SequencePlace, value: string): Promise<void> {
-    await tx.updateRows(table, { sequence, producer }, { value })
+  async keep(tx: MemoryTransaction, at: SequencePlace, value: string): Promise<void> {
+    const { sequence, producer, epoch, number } = at
+    await tx.updateRows(table, { sequence, producer, epoch, number }, { value })
   }
 
   // Whoever writes is alone, so what is committed is what this transaction sees.

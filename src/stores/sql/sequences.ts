@@ -1,6 +1,7 @@
 // The rows of producers, as SQL, once for all engines that speak it. Each statement goes through the handle of the
 // caller's transaction, like any other of its body.
 
+import { RepriseError } from '../../kernel/index.js'
 import type { AcceptedMark, ProducerName, ProducerRow, SequencePlace, SequenceStore } from '../../sequence/index.js'
 import type { SqlDialect } from './dialect.js'
 import type { SqlAnswer } from './executor.js'
@@ -23,6 +24,9 @@ export function sequenceColumns({ text, bigint }: ColumnTypes): readonly string[
     'PRIMARY KEY (sequence, producer)',
   ]
 }
+
+// As often as a row that others delete is looked for.
+const mostRounds = 4
 
 /** A handle whose statements have the engine's own placeholders. */
 export interface QueryHandle {
@@ -49,9 +53,19 @@ class SqlSequences implements SequenceStore<QueryHandle> {
     this.#fence = named('fence')
   }
 
-  // The epoch is taken by the statement that has the lock of the row, and not by the insert: one that was taken before
-  // the wait for the lock could be below the one that somebody else wrote meanwhile.
+  // An insert that finds the row does not lock it, so that a purge may have deleted it before the update.
   async open(tx: QueryHandle, name: ProducerName): Promise<number> {
+    for (let round = 1; round <= mostRounds; round += 1) {
+      const epoch = await this.#opened(tx, name)
+      if (epoch !== undefined) return epoch
+    }
+    const message = `The row of the producer came and went ${mostRounds} times while its epoch was opened.`
+    throw new RepriseError('ROW_UNSETTLED', message, { details: { rounds: mostRounds } })
+  }
+
+  // The epoch is taken by the statement that has the lock of the row, and not by the insert: one that was taken before
+  // the wait for the lock could be below the one that somebody else wrote meanwhile. Undefined: the row is gone.
+  async #opened(tx: QueryHandle, name: ProducerName): Promise<number | undefined> {
     const { fence, nowMs } = this.#dialect
     const insert = this.#values()
     const row = `VALUES (${insert.text(name.sequence)}, ${insert.text(name.producer)}, 0, 0, ${nowMs})`
@@ -65,7 +79,8 @@ class SqlSequences implements SequenceStore<QueryHandle> {
       `UPDATE ${this.#table} SET ${set} WHERE ${whose(update, name)}${this.#dialect.returning('epoch')}`,
       update.list,
     )
-    return Number(rows[0]?.['epoch'])
+    const [opened] = rows
+    return opened && Number(opened['epoch'])
   }
 
   async advance(tx: QueryHandle, at: SequencePlace, { fingerprint, value }: AcceptedMark): Promise<boolean> {
@@ -97,16 +112,18 @@ class SqlSequences implements SequenceStore<QueryHandle> {
   async keep(tx: QueryHandle, at: SequencePlace, value: string): Promise<void> {
     const update = this.#values()
     const set = `value = ${update.text(value)}`
-    await tx.query(`UPDATE ${this.#table} SET ${set} WHERE ${whose(update, at)}`, update.list)
+    const where = `${whose(update, at)} AND epoch = ${update.number(at.epoch)} AND number = ${update.number(at.number)}`
+    await tx.query(`UPDATE ${this.#table} SET ${set} WHERE ${where}`, update.list)
   }
 
+  // In no order: all of them are to go, and sorting what is left for every batch would make a purge quadratic.
   async forget(tx: QueryHandle, sequence: string, idleMs: number, most: number): Promise<number> {
     const { nowMs, skipLocked, among, returning } = this.#dialect
     const remove = this.#values()
     const outer = remove.text(sequence)
     const idle =
       `SELECT producer FROM ${this.#table} WHERE sequence = ${remove.text(sequence)} ` +
-      `AND used_at_ms < ${nowMs} - ${remove.number(idleMs)} ORDER BY used_at_ms LIMIT ${remove.number(most)}${skipLocked}`
+      `AND used_at_ms < ${nowMs} - ${remove.number(idleMs)} LIMIT ${remove.number(most)}${skipLocked}`
     const { rows } = await tx.query(
       `DELETE FROM ${this.#table} WHERE sequence = ${outer} AND producer ${among(idle)}${returning('producer')}`,
       remove.list,

@@ -102,4 +102,20 @@ export const sequenceRaceCases: readonly ConformanceCase[] = [
       same(await world.effectsOf('a'), 1, 'effects')
     },
   },
+  {
+    id: 'store.sequence.16',
+    title: 'MUST give a higher epoch to an open whose producer is purged at the same time',
+    async run(world) {
+      const [orders, other] = [world.db.sequence('orders'), (await world.second()).sequence('orders')]
+      let [highest, purged] = [await orders.open('till'), 0]
+      // A producer counts as idle when the store's clock has gone on, so most rounds of a fast store purge nothing.
+      for (let round = 0; purged < 100 && round < 20_000; round += 1) {
+        const [epoch, forgotten] = await Promise.all([orders.open('till'), other.purge({ idle: 1 })])
+        holds(Number.isSafeInteger(epoch) && epoch > highest, `epoch ${epoch} is higher than ${highest}`)
+        highest = epoch
+        purged += forgotten
+      }
+      holds(purged > 0, 'purges met opens')
+    },
+  },
 ]

@@ -242,4 +242,31 @@ export const sequenceCases: readonly ConformanceCase[] = [
     },
   },
   ...sequenceRaceCases,
+  {
+    id: 'store.sequence.17',
+    title: 'MUST keep no result of a number under the next one, which was accepted before the first had ended',
+    async run(world) {
+      const orders = world.db.sequence('orders')
+      const at = { producer: 'till', epoch: await orders.open('till') }
+      const [first, second] = [
+        { ...at, number: 1 },
+        { ...at, number: 2 },
+      ]
+      const both = await world.db.transact(async (tx) => {
+        let inner: unknown
+        const outer = await orders.accept(tx, first, async () => {
+          await world.effect(tx, 'a')
+          inner = await orders.accept(tx, second, async () => {
+            await world.effect(tx, 'b')
+            return 'result of b'
+          })
+          return 'result of a'
+        })
+        return [outer, inner]
+      })
+      same(both, [asNew('a'), asNew('b')], 'both of them')
+      same(await accepting(world, orders, second, 'b'), asKept('b'), 'a repeat of the second')
+      same(await accepting(world, orders, first, 'a'), forgotten, 'a repeat of the first')
+    },
+  },
 ]
