@@ -26,7 +26,7 @@ async function zombie(world: RecordWorld, goesOn: (lease: Lease) => Promise<unkn
   const clock = stoppableClock()
   const inside = gate(2)
   const charge = charging(await world.second({ clock }), {
-    lease: '300ms',
+    lease: '800ms',
     recover: hold(),
     run: async (lease) => {
       clock.stop()
