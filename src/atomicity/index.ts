@@ -25,6 +25,14 @@ export {
 } from './handle-life.js'
 export type { Capability, Isolation, Manifest, RecordManifest } from './manifest.js'
 export {
+  type Emission,
+  isBehind,
+  type Message,
+  type MessageDraft,
+  type MessagePlace,
+  type StoredMessage,
+} from './outbox/message.js'
+export {
   type ClassificationRow,
   type Evidence,
   type Phase,

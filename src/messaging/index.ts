@@ -1,6 +1,41 @@
 // Messaging: messages between processes, recognised when they come again. It begins with the dedupe window, for streams
 // without transactions; outbox, relays, consumers and dead letters will be here too.
 
+export type { Emission, Message, MessageDraft, MessagePlace, StoredMessage } from '../atomicity/index.js'
+export type {
+  BrokerManifest,
+  Delivery,
+  Published,
+  Publisher,
+  PublishLimits,
+  Source,
+  SourceLimits,
+  Subscription,
+} from './broker.js'
+export type {
+  Arrival,
+  Arrived,
+  ClaimedLane,
+  ClaimedLanes,
+  DeadLetter,
+  LaneEnd,
+  LaneQuery,
+  LaneStore,
+  LetterDecision,
+  LetterDraft,
+  Reader,
+} from './lanes.js'
+export type {
+  Decided,
+  LetterGroup,
+  LetterQuery,
+  LetterStore,
+  MessagePurgeQuery,
+  MessagesPurged,
+  ReaderState,
+  WhichLetter,
+} from './letters.js'
+export type { MessageDomain, MessageStore } from './store.js'
 export { type WindowFaultPoint, windowFaultPoints } from './window/fault-points.js'
 export type { Mark, SeenStore, WindowBounds, WindowStore } from './window/seen-store.js'
 export {
