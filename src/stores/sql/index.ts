@@ -13,6 +13,12 @@ export { endedElsewhere, LockTimeoutError, notClaimed } from './errors.js'
 export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
 export {
+  type MessageTables,
+  messageMigrationName,
+  messageStatements,
+  messageTables,
+} from './messages/migration.js'
+export {
   applyMigrations,
   type MigrationOptions,
   type MigrationPlan,

@@ -8,6 +8,9 @@ import {
   hasDue,
   hasEnd,
   type MigrationPlan,
+  messageMigrationName,
+  messageStatements,
+  messageTables,
   quoteName,
   type RecordTables,
   recordMigrationName,
@@ -98,6 +101,12 @@ export function sqliteMigrations(prefix: string, pepper?: Pepper): MigrationPlan
         name: sequenceMigrationName,
         worksWith: 1,
         statements: [`CREATE TABLE ${index('sequence')} (${sequenceColumns(types).join(', ')}) WITHOUT ROWID`],
+      },
+      {
+        number: 6,
+        name: messageMigrationName,
+        worksWith: 1,
+        statements: messageStatements(types, messageTables(index), index),
       },
     ],
   }
