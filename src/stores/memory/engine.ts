@@ -14,6 +14,7 @@ import { type Clock, defined, isRepriseError } from '../../kernel/index.js'
 import { memoryClassification } from './classification.js'
 import type { MemoryTransaction } from './handle.js'
 import { memoryManifest } from './manifest.js'
+import { defineMessageTables } from './messages/tables.js'
 import { MemoryRecords } from './records/records.js'
 import { MemorySeen } from './seen.js'
 import { MemorySession } from './session.js'
@@ -33,6 +34,7 @@ export class MemoryEngine implements Engine<MemoryTransaction> {
     this.records = new MemoryRecords(clock, pepper)
     this.seen = new MemorySeen(clock, pepper)
     this.#turns = turnsOf(defined({ queue, clock }))
+    defineMessageTables(this.tables)
   }
 
   async acquire(limits: AcquireLimits): Promise<MemorySession> {
