@@ -2,6 +2,7 @@
 // without transactions; outbox, relays, consumers and dead letters will be here too.
 
 export type { Emission, Message, MessageDraft, MessagePlace, StoredMessage } from '../atomicity/index.js'
+export { type ArrivalFacts, type ArrivalLane, type ArrivalStep, arrivalOf, placeBehind } from './arrival.js'
 export type {
   BrokerManifest,
   Delivery,

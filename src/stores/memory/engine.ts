@@ -4,13 +4,14 @@ import {
   type AcquireLimits,
   type Engine,
   type Phase,
+  type RecordLimits,
   type Ruling,
   ruleBy,
   type Turns,
   turnsOf,
 } from '../../atomicity/index.js'
 import type { Pepper } from '../../identity/index.js'
-import { type Clock, defined, isRepriseError } from '../../kernel/index.js'
+import { type Clock, defined, isRepriseError, remainingMs } from '../../kernel/index.js'
 import { memoryClassification } from './classification.js'
 import type { MemoryTransaction } from './handle.js'
 import { memoryManifest } from './manifest.js'
@@ -18,7 +19,7 @@ import { defineMessageTables } from './messages/tables.js'
 import { MemoryRecords } from './records/records.js'
 import { MemorySeen } from './seen.js'
 import { MemorySession } from './session.js'
-import { Tables } from './tables.js'
+import { Tables, type Views } from './tables.js'
 
 /** Transactions on tables and records in memory, one writer at a time. */
 export class MemoryEngine implements Engine<MemoryTransaction> {
@@ -28,9 +29,11 @@ export class MemoryEngine implements Engine<MemoryTransaction> {
   readonly records: MemoryRecords
   readonly seen: MemorySeen
   readonly #turns: Turns
+  readonly #clock: Clock
 
   constructor(name: string, queue: number | undefined, clock: Clock, pepper?: Pepper) {
     this.name = name
+    this.#clock = clock
     this.records = new MemoryRecords(clock, pepper)
     this.seen = new MemorySeen(clock, pepper)
     this.#turns = turnsOf(defined({ queue, clock }))
@@ -46,6 +49,21 @@ export class MemoryEngine implements Engine<MemoryTransaction> {
     signal?.throwIfAborted()
     const turn = this.#turns.tryTake()
     return turn === undefined ? undefined : new MemorySession(this.tables, this.records, turn)
+  }
+
+  /** Lets the store itself write, alone and in one commit. What throws writes nothing. */
+  async alone<Result>({ deadline, signal }: RecordLimits, work: (views: Views) => Result): Promise<Result> {
+    signal?.throwIfAborted()
+    const waitMs = remainingMs(deadline, this.#clock)
+    const turn = this.#turns.tryTake() ?? (await this.#turns.take({ waitMs, signal }))
+    try {
+      const views = this.tables.views(false)
+      const result = work(views)
+      this.tables.commit(views)
+      return result
+    } finally {
+      turn.done()
+    }
   }
 
   classify(error: unknown, phase: Phase): Ruling {

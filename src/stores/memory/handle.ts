@@ -26,7 +26,7 @@ export interface MemoryTransaction extends TransactionControls, Rows {
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result>
 }
 
-/** The handle; beside what bodies get, it removes rows for the store itself. */
+/** The handle; beside what bodies get, it lets the store itself work on the tables. */
 export class MemoryHandle extends TransactionHandle implements MemoryTransaction {
   readonly #views: Views
   readonly #life: HandleLife
@@ -41,19 +41,19 @@ export class MemoryHandle extends TransactionHandle implements MemoryTransaction
     this.#turns = turns
   }
 
+  /** Lets the store itself work on what the transaction sees, when it is the caller's turn. */
+  within<Result>(work: (views: Views) => Result): Promise<Result> {
+    return this.#life.call(() => actIn(this.#life, this.#turns)(() => work(this.#views)))
+  }
+
   /** Removes the rows that have these values; how many it were. */
   removeRows(table: string, where: Match): Promise<number> {
-    return this.#life.call(() =>
-      actIn(
-        this.#life,
-        this.#turns,
-      )(() => {
-        const rows = this.#views.view(table)
-        const ids = rows.find(where)
-        for (const id of ids) rows.remove(id)
-        return ids.length
-      }),
-    )
+    return this.within((views) => {
+      const rows = views.view(table)
+      const ids = rows.find(where)
+      for (const id of ids) rows.remove(id)
+      return ids.length
+    })
   }
 
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {

@@ -5,11 +5,13 @@ import type { Finding, Row, StoredRecord } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf, type StoredKey } from '../../identity/index.js'
 import { demandKnown, systemClock } from '../../kernel/index.js'
-import type { WindowStore } from '../../messaging/index.js'
+import type { MessageDomain, WindowStore } from '../../messaging/index.js'
 import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import { budgetFindings, type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { MemoryEngine } from './engine.js'
 import type { MemoryTransaction } from './handle.js'
+import { lanesOf } from './messages/lanes.js'
+import { lettersOf } from './messages/letters.js'
 import type { MemoryOptions } from './options.js'
 import { MemorySequences } from './sequences.js'
 import type { TableOptions } from './table.js'
@@ -25,6 +27,7 @@ export interface MemoryDomain
   extends Domain<MemoryTransaction>,
     Operations<MemoryTransaction>,
     Sequences<MemoryTransaction>,
+    MessageDomain<MemoryTransaction>,
     WindowStore {
   /** Makes a table. */
   table(name: string, options?: TableOptions): void
@@ -67,6 +70,14 @@ export function memory(options: MemoryOptions): MemoryDomain {
     ...domain,
     ...operationsOf(engine, { ...defaults, clock }),
     seen: engine.seen,
+    messages: {
+      source: `/${encodeURIComponent(name)}`,
+      dataOf: ({ data }) => JSON.parse(data),
+      textOf: (_message, data) => ({ codec: undefined, data: JSON.stringify(data) }),
+      onEmit: () => () => {},
+      ...lanesOf(engine),
+      ...lettersOf(engine),
+    },
     ...sequencesOf(new MemorySequences(engine), domain.transact, engine.records.pepper),
     table: (table, settings) => engine.tables.define(table, settings),
     rows: (table) => engine.tables.committed(table),

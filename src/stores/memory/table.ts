@@ -12,10 +12,18 @@ export interface TableOptions {
 
 type Columns = readonly string[]
 
+/** The indexes of a table of the store itself. */
+export interface TableIndexes extends TableOptions {
+  /** Columns that rows are looked for by, several at a time, none of them null. Default: none. */
+  readonly groups?: readonly Columns[]
+}
+
 /** Rows and index entries of one layer; undefined in place of a row or an entry: removed here. */
 export class Layer {
   readonly rows: Map<number, Row | undefined> = new Map()
   readonly entries: Map<string, number | undefined> = new Map()
+  /** Rows that were put into a group in this layer. A row that has left it since is still named in layers above. */
+  readonly groups: Map<string, Set<number>> = new Map()
   nextId: number
 
   constructor(nextId: number) {
@@ -27,17 +35,33 @@ export class Layer {
     const copy = new Layer(this.nextId)
     for (const [id, row] of this.rows) copy.rows.set(id, row)
     for (const [entry, id] of this.entries) copy.entries.set(entry, id)
+    for (const [group, ids] of this.groups) copy.groups.set(group, new Set(ids))
     return copy
+  }
+
+  /** Puts a row into a group. */
+  join(group: string, id: number): void {
+    const ids = this.groups.get(group)
+    if (ids === undefined) this.groups.set(group, new Set([id]))
+    else ids.add(id)
+  }
+
+  /** Takes a row out of a group. */
+  leave(group: string, id: number): void {
+    const ids = this.groups.get(group)
+    if (ids?.delete(id) && ids.size === 0) this.groups.delete(group)
   }
 }
 
 /** A view of a table: a stack of layers, of which the top one is written to. */
 export class TableView {
   readonly #unique: readonly Columns[]
+  readonly #groups: readonly Columns[]
   readonly #layers: Layer[]
 
-  constructor(unique: readonly Columns[], base: Layer) {
+  constructor({ unique = [], groups = [] }: TableIndexes, base: Layer) {
     this.#unique = unique
+    this.#groups = groups
     this.#layers = [base]
   }
 
@@ -57,7 +81,13 @@ export class TableView {
     const into = base ?? this.#top()
     if (from === undefined) return
     const lowest = this.#layers.length === 1
-    for (const [id, row] of from.rows) put(into.rows, id, row, lowest)
+    for (const [id, row] of from.rows) {
+      // Nothing is above the lowest layer, and who has left a group is taken out of it.
+      if (lowest) for (const group of this.#groupsOf(into.rows.get(id))) into.leave(group, id)
+      put(into.rows, id, row, lowest)
+      if (lowest) for (const group of this.#groupsOf(row)) into.join(group, id)
+    }
+    if (!lowest) for (const [group, ids] of from.groups) for (const id of ids) into.join(group, id)
     for (const [entry, id] of from.entries) put(into.entries, entry, id, lowest)
     into.nextId = from.nextId
   }
@@ -71,6 +101,7 @@ export class TableView {
     top.nextId += 1
     top.rows.set(id, copy)
     for (const entry of this.#entriesOf(copy)) top.entries.set(entry, id)
+    for (const group of this.#groupsOf(copy)) top.join(group, id)
   }
 
   /** Sets columns of a row. */
@@ -82,6 +113,7 @@ export class TableView {
     const top = this.#top()
     for (const entry of this.#entriesOf(before)) top.entries.set(entry, undefined)
     for (const entry of this.#entriesOf(after)) top.entries.set(entry, id)
+    for (const group of this.#groupsOf(after)) top.join(group, id)
     top.rows.set(id, after)
   }
 
@@ -112,7 +144,9 @@ export class TableView {
       const id = this.#entry(entry)
       return id !== undefined && matches(this.row(id), where) ? [id] : []
     }
-    return [...this.#ids()].filter((id) => matches(this.row(id), where)).sort((a, b) => a - b)
+    const group = this.#groups.find((columns) => columns.every((column) => names.includes(column)))
+    const ids = group === undefined ? this.#ids() : this.#members(groupOf(this.#groups, group, where))
+    return [...ids].filter((id) => matches(this.row(id), where)).sort((a, b) => a - b)
   }
 
   /** Whether the columns are a unique index of the table. */
@@ -138,6 +172,13 @@ export class TableView {
     return ids
   }
 
+  // Those that were put into a group in one of the layers, also if they have left it since.
+  #members(group: string): Set<number> {
+    const ids = new Set<number>()
+    for (const layer of this.#layers) for (const id of layer.groups.get(group) ?? []) ids.add(id)
+    return ids
+  }
+
   #refuseTaken(row: Row, self: number | undefined): void {
     for (const entry of this.#entriesOf(row)) {
       const holder = this.#entry(entry)
@@ -148,6 +189,10 @@ export class TableView {
 
   #entriesOf(row: Row): string[] {
     return this.#unique.map((columns) => entryOf(this.#unique, columns, row)).filter((entry) => entry !== undefined)
+  }
+
+  #groupsOf(row: Row | undefined): string[] {
+    return row === undefined ? [] : this.#groups.map((columns) => groupOf(this.#groups, columns, row))
   }
 }
 
@@ -169,6 +214,10 @@ function isColumnValue(value: unknown): value is ColumnValue {
 function entryOf(unique: readonly Columns[], columns: Columns, row: Row): string | undefined {
   const parts = columns.map((column) => row[column] ?? null)
   return parts.includes(null) ? undefined : `${unique.indexOf(columns)}${JSON.stringify(parts.map(spell))}`
+}
+
+function groupOf(groups: readonly Columns[], columns: Columns, row: Row): string {
+  return `${groups.indexOf(columns)}${JSON.stringify(columns.map((column) => spell(row[column])))}`
 }
 
 // 1 and 1n are one number to a database, 1 and '1' are not.

@@ -2,10 +2,10 @@
 
 import type { Row, SavepointSteps } from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
-import { copyOf, Layer, type TableOptions, TableView } from './table.js'
+import { copyOf, Layer, type TableIndexes, TableView } from './table.js'
 
 interface Table {
-  readonly unique: readonly (readonly string[])[]
+  readonly indexes: TableIndexes
   base: Layer
 }
 
@@ -15,12 +15,12 @@ export class Tables {
   #readers = 0
 
   /** Makes a table; the same name twice is refused with ARGUMENT_INVALID. */
-  define(name: string, { unique = [] }: TableOptions = {}): void {
+  define(name: string, { unique = [], groups = [] }: TableIndexes = {}): void {
     if (typeof name !== 'string' || name === '') {
       throw new RepriseError('ARGUMENT_INVALID', 'A table needs a name.')
     }
     if (this.#tables.has(name)) throw new RepriseError('ARGUMENT_INVALID', 'A table of this name is there already.')
-    this.#tables.set(name, { unique: structuredClone(unique), base: new Layer(1) })
+    this.#tables.set(name, { indexes: structuredClone({ unique, groups }), base: new Layer(1) })
   }
 
   /** The view of a transaction. */
@@ -31,7 +31,7 @@ export class Tables {
     const bases = new Map([...this.#tables].map(([name, table]) => [name, table.base]))
     return new Views(true, (name) => {
       // A table made after a reader began was empty then.
-      return { unique: this.#find(name).unique, base: bases.get(name) ?? new Layer(1) }
+      return { indexes: this.#find(name).indexes, base: bases.get(name) ?? new Layer(1) }
     })
   }
 
@@ -82,8 +82,8 @@ export class Views implements SavepointSteps {
   view(name: string): TableView {
     let view = this.#views.get(name)
     if (view === undefined) {
-      const { unique, base } = this.#find(name)
-      view = this.#readOnly ? new ReadOnlyView(unique, base) : new TableView(unique, base)
+      const { indexes, base } = this.#find(name)
+      view = this.#readOnly ? new ReadOnlyView(indexes, base) : new TableView(indexes, base)
       for (let layers = 0; layers < this.#depth; layers += 1) view.push()
       this.#views.set(name, view)
     }

@@ -23,15 +23,17 @@ export function defineMessageTables(tables: Tables): void {
       ['source', 'id'],
       ['subject', 'version'],
     ],
+    groups: [['key']],
   })
   tables.define(reader, { unique: [['name']] })
-  tables.define(lane, { unique: [['reader', 'key']] })
+  tables.define(lane, { unique: [['reader', 'key']], groups: [['reader', 'state'], ['key']] })
   tables.define(processed, { unique: [['reader', 'source', 'id']] })
   tables.define(inbox, {
     unique: [
       ['reader', 'key', 'epoch', 'number'],
       ['reader', 'source', 'id'],
     ],
+    groups: [['reader', 'key']],
   })
-  tables.define(deadLetter, { unique: [['reader', 'source', 'id']] })
+  tables.define(deadLetter, { unique: [['reader', 'source', 'id']], groups: [['reader', 'key']] })
 }

@@ -1,0 +1,203 @@
+// Dead letters in memory, what people decide about them, and what is forgotten.
+
+import type { Match, RecordLimits, Row } from '../../../atomicity/index.js'
+import type {
+  DeadLetter,
+  Decided,
+  LetterGroup,
+  LetterQuery,
+  LetterStore,
+  Reader,
+  ReaderState,
+  WhichLetter,
+} from '../../../messaging/index.js'
+import type { MemoryEngine } from '../engine.js'
+import type { Views } from '../tables.js'
+import { finish, markProcessed } from './lanes.js'
+import { closeLetter } from './letter-rows.js'
+import { purge } from './purge.js'
+import {
+  allOf,
+  comparePlaces,
+  contentOf,
+  type LaneRow,
+  laneOf,
+  laneState,
+  messageOf,
+  messagesBehind,
+  newLane,
+  oneOf,
+  placeOf,
+  textIn,
+} from './rows.js'
+import { messageTables } from './tables.js'
+
+const { head, reader: readers, lane: lanes, processed, inbox, deadLetter, message: messages } = messageTables
+
+type LetterRow = Row & { readonly rowId: number }
+
+/** The dead letters of a store, and its upkeep. */
+export function lettersOf(engine: MemoryEngine): LetterStore {
+  const nowMs = (): number => engine.records.nowMs()
+  const alone = <Result>(limits: RecordLimits, work: (views: Views) => Result): Promise<Result> =>
+    engine.alone(limits, work)
+  return {
+    letters: (query, limits) => alone(limits, (views) => listed(views, query)),
+    letter: (which, limits) =>
+      alone(limits, (views) => {
+        const row = letterRow(views, which)
+        return row && letterOf(row)
+      }),
+    groups: (limits) => alone(limits, grouped),
+    decide: (which, decided, limits) => alone(limits, (views) => decide(views, which, decided, nowMs())),
+    readers: (limits) => alone(limits, (views) => states(views, nowMs())),
+    forget: (reader, limits) => alone(limits, (views) => forget(views, reader)),
+    newEpochs: (limits) =>
+      alone(limits, (views) => {
+        const ids = views.view(head).find({})
+        for (const id of ids) views.view(head).update(id, { epoch: engine.records.nextFence(), number: 0 })
+        return ids.length
+      }),
+    purge: (query, limits) => alone(limits, (views) => purge(views, query, nowMs())),
+  }
+}
+
+function letterRow(views: Views, { reader, source, id }: WhichLetter): LetterRow | undefined {
+  return oneOf(views.view(deadLetter), { reader, source, id })
+}
+
+function letterOf(row: Row): DeadLetter {
+  return {
+    reader: String(row['reader']),
+    kind: row['kind'] as Reader['kind'],
+    message: messageOf(row),
+    state: row['state'] as DeadLetter['state'],
+    parks: row['parks'] === 1,
+    code: String(row['code']),
+    reason: String(row['reason']),
+    history: String(row['history']),
+    firstAtMs: Number(row['first_at_ms']),
+    lastAtMs: Number(row['last_at_ms']),
+    note: textIn(row['note']),
+  }
+}
+
+function listed(views: Views, { reader, key, code, state, limit }: LetterQuery): readonly DeadLetter[] {
+  return allOf(views.view(deadLetter), {})
+    .map(letterOf)
+    .filter(
+      (letter) =>
+        (reader === undefined || letter.reader === reader) &&
+        (key === undefined || letter.message.key === key) &&
+        (code === undefined || letter.code === code) &&
+        (state === undefined ? letter.state !== 'closed' : letter.state === state),
+    )
+    .sort((a, b) => a.firstAtMs - b.firstAtMs || comparePlaces(a.message.place, b.message.place))
+    .slice(0, limit)
+}
+
+function grouped(views: Views): readonly LetterGroup[] {
+  const groups = new Map<string, LetterGroup>()
+  for (const { reader, code, state, firstAtMs } of allOf(views.view(deadLetter), {}).map(letterOf)) {
+    if (state === 'closed') continue
+    const name = JSON.stringify([reader, code])
+    const { letters, oldestMs, newestMs } = groups.get(name) ?? { letters: 0, oldestMs: firstAtMs, newestMs: firstAtMs }
+    groups.set(name, {
+      reader,
+      code,
+      letters: letters + 1,
+      oldestMs: Math.min(oldestMs, firstAtMs),
+      newestMs: Math.max(newestMs, firstAtMs),
+    })
+  }
+  return [...groups.values()].sort((a, b) => b.letters - a.letters)
+}
+
+function decide(views: Views, which: WhichLetter, decided: Decided, nowMs: number): boolean {
+  const row = letterRow(views, which)
+  if (row?.['state'] !== 'open') return false
+  const { decision, actor, reason, inMs } = decided
+  views.view(deadLetter).update(row.rowId, { note: JSON.stringify({ actor, reason, decision: decision.is }) })
+  if (row['kind'] === 'consumer' && decision.is === 'discard') {
+    discardNow(views, row, nowMs)
+    return true
+  }
+  const state = decision.is === 'discard' ? 'discarding' : 'redriving'
+  views.view(deadLetter).update(row.rowId, { state, decision: JSON.stringify(decision), last_at_ms: nowMs })
+  const lane = laneOf(views, which.reader, String(row['key']))
+  const again = { state: laneState.waiting, due_at_ms: nowMs + inMs, owner: null, claims: 0, failures: 0, history: '' }
+  if (row['parks'] === 1 && lane !== undefined) views.view(lanes).update(lane.id, again)
+  else bringBack(views, row, again)
+  return true
+}
+
+// What held nobody is in no lane any more. It comes back in one of its own, and holds nobody there either.
+function bringBack(views: Views, row: LetterRow, lane: Match): void {
+  const reader = String(row['reader'])
+  const { source, id, ...message } = messageOf(row)
+  const key = `${message.key}#${id}`
+  const place = { epoch: 0, number: 1 }
+  const fingerprint = oneOf(views.view(processed), { reader, source, id })?.['fingerprint'] ?? ''
+  views.view(inbox).insert({ reader, fingerprint, ...contentOf({ ...message, source, id, key, place }) })
+  views.view(deadLetter).update(row.rowId, { parks: 1, key, ...place })
+  views.view(lanes).insert({ ...newLane(reader, key), known_number: 1, ...lane })
+}
+
+// A consumer's discard: its lane goes on behind the message, and it does not come back.
+function discardNow(views: Views, row: LetterRow, nowMs: number): void {
+  const reader = String(row['reader'])
+  const key = String(row['key'])
+  const { source, id } = messageOf(row)
+  const reads = oneOf(views.view(readers), { name: reader })?.['reads'] === 'inbox' ? 'inbox' : 'outbox'
+  const lane = laneOf(views, reader, key)
+  const stored = oneOf(views.view(inbox), { reader, source, id })
+  if (row['parks'] === 1 && lane !== undefined) {
+    const place = placeOf(row)
+    finish(views, { name: reader, kind: 'consumer', reads }, key, place, nowMs)
+    const isLast =
+      messagesBehind(views, { key, inboxOf: reads === 'inbox' ? reader : undefined }, place, 1).length === 0
+    const state = isLast ? laneState.idle : laneState.waiting
+    views.view(lanes).update(lane.id, { ...place, state, due_at_ms: nowMs, owner: null, claims: 0 })
+  }
+  markProcessed(views, reader, { source, id, fingerprint: stored?.['fingerprint'] ?? '' }, nowMs)
+  closeLetter(views, row.rowId, nowMs)
+}
+
+function states(views: Views, nowMs: number): readonly ReaderState[] {
+  return allOf(views.view(readers), {}).map((row) => {
+    const name = String(row['name'])
+    const isInbox = row['reads'] === 'inbox'
+    const open = (['waiting', 'parked'] as const).flatMap((state) =>
+      allOf(views.view(lanes), { reader: name, state: laneState[state] }).map(
+        (lane) => laneOf(views, name, String(lane['key'])) as LaneRow,
+      ),
+    )
+    const behind = open
+      .map((lane) => ({ lane, all: waitingIn(views, lane, isInbox) }))
+      .filter(({ all }) => all.length > 0)
+    const times = behind.flatMap(({ all }) => all.map((message) => Number(message['at_ms'])))
+    return {
+      name,
+      kind: row['kind'] as Reader['kind'],
+      behind: behind.length,
+      depth: times.length,
+      oldestMs: times.length === 0 ? undefined : nowMs - times.reduce((a, b) => Math.min(a, b)),
+      parked: open.filter(({ state }) => state === laneState.parked).length,
+      letters: allOf(views.view(deadLetter), { reader: name, state: 'open' }).length,
+    }
+  })
+}
+
+function waitingIn(views: Views, { reader, key, done }: LaneRow, isInbox: boolean): readonly Row[] {
+  const all = isInbox ? allOf(views.view(inbox), { reader, key }) : allOf(views.view(messages), { key })
+  return all.filter((row) => done === undefined || comparePlaces(placeOf(row), done) > 0)
+}
+
+function forget(views: Views, reader: string): boolean {
+  const there = views.view(readers).find({ name: reader })
+  for (const id of there) views.view(readers).remove(id)
+  for (const table of [lanes, inbox, processed]) {
+    for (const id of views.view(table).find({ reader })) views.view(table).remove(id)
+  }
+  return there.length > 0
+}
