@@ -81,6 +81,11 @@ export interface LaneEnd {
   readonly then: /** It is ready again where there are more messages, else idle. Failures and history are forgotten. */
     | { readonly is: 'free' }
     /**
+     * The claim goes on with the messages behind what is done, and ends so many ms from now. Failures, history and the
+     * count of claims are forgotten, as when it is free.
+     */
+    | { readonly is: 'hold'; readonly forMs: number }
+    /**
      * It rests. `failures` counts those of the message that comes next, 0 where the pause is not its fault; `history`
      * is kept for the next claim: up to 16 KiB.
      */
@@ -170,6 +175,11 @@ export interface LaneStore<Handle> {
   endIn(tx: Handle, end: LaneEnd): Promise<boolean>
   /** Says what a message from a broker is, and writes what follows from that. */
   arrive(tx: Handle, arrival: Arrival, gapMs: number): Promise<Arrived>
-  /** Puts a message from a broker that could not be handled into the inbox, as the next one of its lane, which rests or is parked. */
-  keep(tx: Handle, arrival: Arrival, then: Exclude<LaneEnd['then'], { readonly is: 'free' }>): Promise<void>
+  /**
+   * Puts a message from a broker that could not be handled into the inbox, as the next one of its lane, which rests or
+   * is parked. Where it was processed meanwhile, or is in the inbox already, nothing is written.
+   */
+  keep(tx: Handle, arrival: Arrival, then: Extract<LaneEnd['then'], { readonly is: 'rest' | 'park' }>): Promise<void>
+  /** Writes a dead letter that no key waits for: of a message that is not to be handled as it came. */
+  bury(tx: Handle, reader: Reader, letter: LetterDraft): Promise<void>
 }
