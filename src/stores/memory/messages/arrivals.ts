@@ -46,25 +46,19 @@ export function arrive(views: Views, arrival: Arrival, gapMs: number, nowMs: num
   return step.is === 'outdated' ? step : { is: step.is }
 }
 
-/** Puts a message that could not be handled into the inbox, or writes the letter of one that holds nobody. */
+/** Puts a message that could not be handled into the inbox. */
 export function keep(
   views: Views,
   arrival: Arrival,
-  then: Exclude<LaneEnd['then'], { readonly is: 'free' }>,
+  then: Extract<LaneEnd['then'], { readonly is: 'rest' | 'park' }>,
   nowMs: number,
 ): void {
-  const { reader, message, fingerprint } = arrival
+  const { reader, message } = arrival
   const lane = laneOf(views, reader.name, message.key)
-  const facts = messageFacts(views, arrival)
-  // Somebody else has handled it since, or keeps it.
-  if (facts.processed === fingerprint || facts.stored === fingerprint) return
+  const { processed: handled, stored, isTaken } = messageFacts(views, arrival)
+  // Somebody else has handled it since, or keeps it, or another one is at its place.
+  if (handled !== undefined || stored !== undefined || isTaken) return
   const own = ownPlace(arrival)
-  const isPast =
-    own !== undefined && (facts.isTaken || (lane?.done !== undefined && comparePlaces(own, lane.done) <= 0))
-  if (isPast || facts.processed !== undefined || facts.stored !== undefined) {
-    if (then.is === 'park') openLetter(views, reader, then.letter, false, nowMs)
-    return
-  }
   const place = own ?? placeBehind(lane?.known)
   const { first } = laneFacts(views, arrival, lane)
   store(views, arrival, place)

@@ -45,6 +45,7 @@ export function lanesOf(engine: MemoryEngine): LaneStore<MemoryTransaction> {
       }),
     endIn: (tx, one) => within(tx, (views) => end(views, one, nowMs())),
     arrive: (tx, arrival, gapMs) => within(tx, (views) => arrive(views, arrival, gapMs, nowMs())),
+    bury: (tx, reader, letter) => within(tx, (views) => openLetter(views, reader, letter, false, nowMs())),
     keep: (tx, arrival, then) => within(tx, (views) => keep(views, arrival, then, nowMs())),
   }
 }
@@ -127,7 +128,10 @@ function end(views: Views, given: LaneEnd, nowMs: number): boolean {
   if (given.done !== undefined) finish(views, reader, key, given.done, nowMs)
   const unclaimed = { ...doneColumns(done), owner: null, claims: 0, failures: 0, history: '' }
   const table = views.view(lanes)
-  if (then.is === 'rest') {
+  if (then.is === 'hold') {
+    const { owner } = given
+    table.update(lane.id, { ...unclaimed, owner, due_at_ms: nowMs + then.forMs })
+  } else if (then.is === 'rest') {
     const { forMs, failures, history } = then
     table.update(lane.id, { ...unclaimed, failures, history, due_at_ms: nowMs + forMs })
   } else if (then.is === 'park') {

@@ -15,7 +15,9 @@ export function openLetter(views: Views, reader: Reader, draft: LetterDraft, par
   const { source, id } = message
   const there = oneOf(table, { reader: reader.name, source, id })
   const open = { state: 'open', parks: parks ? 1 : 0, code, reason, history, decision: null, last_at_ms: nowMs }
-  if (there !== undefined) table.update(there.rowId, open)
+  // A key waits for the letter that is there: it is not to be taken from it.
+  if (!parks && there?.['parks'] === 1 && there['state'] !== 'closed') return
+  if (there !== undefined) table.update(there.rowId, { ...contentOf(message), ...open })
   else {
     const { name, kind } = reader
     table.insert({ reader: name, kind, ...contentOf(message), ...open, note: null, first_at_ms: nowMs })
