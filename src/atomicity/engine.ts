@@ -141,6 +141,11 @@ export interface Session<Handle> {
    * answer. Nothing was begun then, though the body was. Default false.
    */
   readonly neverBegun?: boolean
+  /**
+   * Present from `settle` on where the transaction emits messages: called when it is known to have committed, it wakes
+   * who waits for them in this process. Default: it emits none.
+   */
+  readonly emitted?: (() => void) | undefined
   /** What identifies the transaction on its server; known once it was begun there, where the engine can tell. */
   readonly trace: Trace | undefined
 }
@@ -158,6 +163,11 @@ export interface BeginSettings {
   readonly idleMs: number
   /** The longest that a statement waits for a lock, in ms. */
   readonly lockWaitMs: number
+  /**
+   * When COMMIT has to be answered, in ms of monotonic time: what waits for a lock on the way to it gives up before.
+   * Default: nobody says.
+   */
+  readonly endsAtMs?: number
   /**
    * Whether a lost commit would have to be resolved by its trace; one with a key has no need of it, and saves its
    * price. Default true.
@@ -236,7 +246,7 @@ export interface TransactionControls {
    * Runs a function after this transaction is known to have committed. Best effort: a crash in between loses it, its
    * error is reported on a channel and thrown nowhere, it may take until the deadline, and it does not run where the
    * stored outcome of an earlier commit is handed out. It runs also when a savepoint around the call was undone. What
-   * must happen belongs into an outbox.
+   * must happen belongs into a message: `tx.emit`.
    */
   afterCommit(work: () => unknown): void
 }

@@ -2,6 +2,7 @@
 // goes on after it.
 
 import { eventLoopTurn, RepriseError } from '../kernel/index.js'
+import type { Emission } from './outbox/message.js'
 
 /** What an engine does for a savepoint. */
 export interface SavepointSteps {
@@ -59,6 +60,10 @@ export interface HandleLife {
   end(): void
   /** Whether `end` was called. */
   readonly over: boolean
+  /** What the body has emitted so far, in order; what was emitted in a savepoint goes when that is undone. */
+  readonly emissions: readonly Emission[] | undefined
+  /** Keeps what the body emits until the end of the transaction. Refuses as `check` does, and where it is too much. */
+  emit(emissions: readonly Emission[]): void
   /** Calls `work` when `end` is called, or now where it was. */
   whenOver(work: () => void): void
   /**
@@ -91,8 +96,13 @@ export interface HandleLife {
 
 interface Level {
   readonly name: string
+  /** How many messages were emitted before it. */
+  readonly emitted: number
   failure: { readonly error: unknown } | undefined
 }
+
+/** More messages are not emitted by one transaction: all of them are in memory, and leave together. */
+const mostEmissions = 10_000
 
 /** The life of a new handle. */
 export function handleLife(): HandleLife {
@@ -103,6 +113,7 @@ class Life implements HandleLife {
   // Plain members and no accessors: they are asked for several times by each transaction.
   poisoned: { readonly error: unknown } | undefined
   over = false
+  emissions: Emission[] | undefined
   readonly #levels: Level[] = []
   #opened = 0
   // From the call on until its promise settles: one that is being opened or released is not over either.
@@ -138,6 +149,19 @@ class Life implements HandleLife {
     const level = this.#levels.at(-1)
     if (level === undefined) this.poison(error)
     else level.failure ??= { error }
+  }
+
+  emit(emissions: readonly Emission[]): void {
+    this.check()
+    const before = this.emissions?.length ?? 0
+    if (before + emissions.length > mostEmissions) {
+      const message = `A transaction emits at most ${mostEmissions} messages.`
+      throw new RepriseError('MESSAGE_TOO_LARGE', message, {
+        details: { messages: before + emissions.length, most: mostEmissions },
+      })
+    }
+    if (this.emissions === undefined) this.emissions = [...emissions]
+    else this.emissions.push(...emissions)
   }
 
   threw(error: unknown): void {
@@ -240,6 +264,7 @@ class Life implements HandleLife {
       // still answered, with errors of their own, and what comes now is refused.
       level.failure ??= { error }
       if (this.#isSound(level)) await this.#step(() => steps.undo(level.name))
+      this.#dropEmitted(level)
       this.#leave(level)
       throw error
     }
@@ -247,6 +272,7 @@ class Life implements HandleLife {
     if (this.#isSound(level)) {
       await this.#step(() => (failure === undefined ? steps.release(level.name) : steps.undo(level.name)))
     }
+    if (failure !== undefined) this.#dropEmitted(level)
     this.#leave(level)
     return this.#resultOf(failure, result)
   }
@@ -270,12 +296,18 @@ class Life implements HandleLife {
       undo: (fate) => {
         if (this.over) throw handleOver()
         if (this.poisoned !== undefined) return
-        const forgotten = (): void => leave(0)
+        const forgotten = (): void => {
+          this.#dropEmitted(level)
+          leave(0)
+        }
         const reopened = (): void => {
           leave(1)
           level.failure = undefined
         }
-        const again = (): void | Promise<void> => this.#stepped(() => steps.open(level.name), reopened)
+        const again = (): void | Promise<void> => {
+          this.#dropEmitted(level)
+          return this.#stepped(() => steps.open(level.name), reopened)
+        }
         return this.#stepped(() => steps.undo(level.name), fate === 'forget' ? forgotten : again)
       },
     }
@@ -291,7 +323,13 @@ class Life implements HandleLife {
   #newLevel(): Level {
     this.check()
     this.#opened += 1
-    return { name: `reprise_${this.#opened}`, failure: undefined }
+    return { name: `reprise_${this.#opened}`, emitted: this.emissions?.length ?? 0, failure: undefined }
+  }
+
+  // The level was undone, and what was emitted in it never happened.
+  #dropEmitted({ emitted }: Level): void {
+    if (emitted === 0) this.emissions = undefined
+    else this.emissions?.splice(emitted)
   }
 
   // An error of the engine that the work swallowed is not swallowed here: what came after it was refused.

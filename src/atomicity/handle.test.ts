@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest'
 import { handleLife, type Rows, type TransactionControls, TransactionHandle } from './index.js'
 
+const emits = { emit: () => expect.unreachable('nothing was emitted') }
+
 it('hands on what the runner gave, and asks for the signal only when the body does', () => {
   const controller = new AbortController()
   const hooks: unknown[] = []
@@ -14,7 +16,7 @@ it('hands on what the runner gave, and asks for the signal only when the body do
     },
     afterCommit: (work) => void hooks.push(work),
   }
-  const handle = new TransactionHandle(given, handleLife(), () => expect.unreachable('no rows were asked for'))
+  const handle = new TransactionHandle(given, handleLife(), () => expect.unreachable('no rows were asked for'), emits)
   const work = (): void => undefined
   handle.afterCommit(work)
   expect([handle.attempt, handle.deadline, hooks, asked]).toEqual([3, { expiresAtMs: 5 }, [work], 0])
@@ -37,10 +39,15 @@ it('makes its rows when the first is asked for, once, and hands every call on', 
       void calls.push([name, ...values])
   const names = ['insertOnce', 'transition', 'lockRow', 'readRow', 'updateRows'] as const
   let made = 0
-  const handle = new TransactionHandle(controls, handleLife(), () => {
-    made += 1
-    return Object.fromEntries(names.map((name) => [name, noted(name)])) as unknown as Rows
-  })
+  const handle = new TransactionHandle(
+    controls,
+    handleLife(),
+    () => {
+      made += 1
+      return Object.fromEntries(names.map((name) => [name, noted(name)])) as unknown as Rows
+    },
+    emits,
+  )
   expect(made).toBe(0)
   for (const name of names) await (handle[name] as (...values: unknown[]) => Promise<unknown>)('item', { id: 1 }, name)
   expect(made).toBe(1)
@@ -51,7 +58,7 @@ it('lets the transaction wait for a call that the body did not wait for', async 
   const life = handleLife()
   let answer = (): void => undefined
   const readRow = () => new Promise<undefined>((resolve) => (answer = () => resolve(undefined)))
-  const handle = new TransactionHandle(controls, life, () => ({ readRow }) as unknown as Rows)
+  const handle = new TransactionHandle(controls, life, () => ({ readRow }) as unknown as Rows, emits)
   void handle.readRow('item', { id: 1 })
   const settled = life.settle()
   expect(settled).toBeInstanceOf(Promise)

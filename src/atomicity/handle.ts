@@ -1,9 +1,11 @@
-// What every handle offers to its body, whatever the store: the controls that the runner gave to the attempt, and
-// writes that can be repeated.
+// What every handle offers to its body, whatever the store: the controls that the runner gave to the attempt, writes
+// that can be repeated, and messages.
 
 import type { Deadline } from '../kernel/index.js'
 import type { TransactionControls } from './engine.js'
 import type { HandleLife } from './handle-life.js'
+import type { MessageDraft } from './outbox/message.js'
+import type { Emits, EmitsSoon } from './outbox/outbox.js'
 import type { Rows } from './rows/rows.js'
 
 /**
@@ -11,21 +13,24 @@ import type { Rows } from './rows/rows.js'
  * time, since a signal is only made when a body first asks for it. Each write is a call of the body, which may not wait
  * for it. A class, since an object with a function of its own for each member costs as much as a statement.
  */
-export class TransactionHandle implements TransactionControls, Rows {
+export class TransactionHandle implements TransactionControls, Rows, Emits {
   readonly #controls: TransactionControls
   readonly #life: Pick<HandleLife, 'call'>
   readonly #makeRows: () => Rows
+  readonly #emits: EmitsSoon
   #madeRows: Rows | undefined
 
   /**
    * @param controls What the runner gave to `begin`.
    * @param life Knows of the calls that the body does not wait for.
    * @param makeRows Makes the rows of the store, when a body first asks for one: most ask for none.
+   * @param emits Keeps what the body emits.
    */
-  constructor(controls: TransactionControls, life: Pick<HandleLife, 'call'>, makeRows: () => Rows) {
+  constructor(controls: TransactionControls, life: Pick<HandleLife, 'call'>, makeRows: () => Rows, emits: EmitsSoon) {
     this.#controls = controls
     this.#life = life
     this.#makeRows = makeRows
+    this.#emits = emits
   }
 
   get attempt(): number {
@@ -42,6 +47,12 @@ export class TransactionHandle implements TransactionControls, Rows {
 
   afterCommit(work: () => unknown): void {
     this.#controls.afterCommit(work)
+  }
+
+  emit(message: MessageDraft): Promise<string>
+  emit(messages: readonly MessageDraft[]): Promise<readonly string[]>
+  emit(given: MessageDraft | readonly MessageDraft[]): Promise<string | readonly string[]> {
+    return this.#life.call(() => this.#emits.emit(given))
   }
 
   insertOnce(...values: Parameters<Rows['insertOnce']>): ReturnType<Rows['insertOnce']> {

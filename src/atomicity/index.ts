@@ -24,6 +24,7 @@ export {
   type SynchronousSavepointSteps,
 } from './handle-life.js'
 export type { Capability, Isolation, Manifest, RecordManifest } from './manifest.js'
+export type { EncodedText, MessageCodec, MessageIdentity } from './outbox/codec.js'
 export {
   type Emission,
   isBehind,
@@ -32,6 +33,16 @@ export {
   type MessagePlace,
   type StoredMessage,
 } from './outbox/message.js'
+export {
+  type EmissionSink,
+  type Emits,
+  type EmitsSoon,
+  type Emitted,
+  type MessageOptions,
+  Outbox,
+  type OutboxReading,
+} from './outbox/outbox.js'
+export type { MessageSchema, SchemaIssue, SchemaResult } from './outbox/standard-schema.js'
 export {
   type ClassificationRow,
   type Evidence,

@@ -1,7 +1,22 @@
 // Messaging: messages between processes, recognised when they come again. It begins with the dedupe window, for streams
 // without transactions; outbox, relays, consumers and dead letters will be here too.
 
-export type { Emission, Message, MessageDraft, MessagePlace, StoredMessage } from '../atomicity/index.js'
+export type {
+  Emission,
+  Emits,
+  EncodedText,
+  Message,
+  MessageCodec,
+  MessageDraft,
+  MessageIdentity,
+  MessageOptions,
+  MessagePlace,
+  MessageSchema,
+  OutboxReading,
+  SchemaIssue,
+  SchemaResult,
+  StoredMessage,
+} from '../atomicity/index.js'
 export { type ArrivalFacts, type ArrivalLane, type ArrivalStep, arrivalOf, placeBehind } from './arrival.js'
 export type {
   BrokerManifest,

@@ -32,6 +32,8 @@ export interface CallbackDatabase {
   readonly dialect: SqlDialect
   readonly manifest: Manifest
   readonly statements: RecordStatements
+  /** The quoted name of a table of Reprise, by what follows the prefix. */
+  readonly named: (table: string) => string
   readonly sequences: SequenceStore<QueryHandle>
   /** How many connections are used by default. */
   readonly connections: number
@@ -90,6 +92,7 @@ const databases: Readonly<Record<CallbackDialect, Made>> = {
       dialect,
       manifest: callbackManifests.postgres,
       statements: new RecordStatements(dialect, recordTables(dialect, named, pepper)),
+      named,
       sequences: sqlSequences(dialect, named),
       connections: 10,
       lockStore: undefined,
@@ -106,6 +109,7 @@ const databases: Readonly<Record<CallbackDialect, Made>> = {
       dialect,
       manifest: callbackManifests.sqlite,
       statements: new RecordStatements(dialect, recordTables(dialect, named, pepper)),
+      named,
       sequences: sqlSequences(dialect, named),
       connections: 1,
       // What an ORM begins is mostly DEFERRED, and a transaction that reads first and writes later can lose its

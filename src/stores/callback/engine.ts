@@ -5,13 +5,14 @@ import {
   type Engine,
   type Finding,
   type Manifest,
+  Outbox,
   type Turns,
   turnsOf,
 } from '../../atomicity/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { type Clock, deadlineAfter, defined, RepriseError } from '../../kernel/index.js'
 import type { SequenceStore } from '../../sequence/index.js'
-import { postgresPatience, type QueryHandle, SqlRecords, SqlSeen } from '../sql/index.js'
+import { EmitStatements, postgresPatience, type QueryHandle, SqlRecords, SqlSeen } from '../sql/index.js'
 import { type Classify, classifierOf, signsOf } from './classification.js'
 import { CommitCheck } from './commit-check.js'
 import { callbackDatabase } from './database.js'
@@ -33,6 +34,7 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
   readonly manifest: Manifest
   readonly records: SqlRecords
   readonly seen: SqlSeen
+  readonly outbox: Outbox
   readonly sequences: SequenceStore<QueryHandle>
   readonly classify: Classify
   /** What could go wrong with the database. */
@@ -62,7 +64,17 @@ export class CallbackEngine<Tx> implements Engine<CallbackTransaction<Tx>> {
     this.#readers = aside ? turns(places - 1) : this.#turns
     this.classify = classifierOf(classify, unsure)
     const parts = { database, transaction, query, clock }
-    this.#context = { ...parts, classify, unsure, check: new CommitCheck(parts), wired: false }
+    this.outbox = new Outbox(name, options.messages)
+    const emits = new EmitStatements(database.dialect, database.named, this.outbox.source)
+    this.#context = {
+      ...parts,
+      outbox: this.outbox,
+      emits,
+      classify,
+      unsure,
+      check: new CommitCheck(parts),
+      wired: false,
+    }
     const runner = new CallbackRecordRunner<Tx>({
       ...parts,
       turns: this.#turns,

@@ -2,6 +2,8 @@
 // connection.
 
 import {
+  type Emits,
+  type EmitsSoon,
   type HandleLife,
   type Manifest,
   type Rows,
@@ -12,7 +14,7 @@ import { RepriseError } from '../../kernel/index.js'
 import { type SqlAnswer, type SqlExecutor, sqlRows } from '../sql/index.js'
 
 /** What a body of a callback domain gets. */
-export interface CallbackTransaction<Tx> extends TransactionControls, Rows {
+export interface CallbackTransaction<Tx> extends TransactionControls, Rows, Emits {
   /**
    * What the ORM hands out for its transaction. Asking for it is refused once the transaction has ended or failed; what
    * was asked for before stays as usable as the ORM leaves it.
@@ -28,7 +30,7 @@ export interface CallbackTransaction<Tx> extends TransactionControls, Rows {
 }
 
 /** What the handle needs of its session. */
-export interface CallbackPort<Tx> extends SqlExecutor {
+export interface CallbackPort<Tx> extends SqlExecutor, EmitsSoon {
   /** Knows of the calls that the body does not wait for. */
   readonly life: Pick<HandleLife, 'call'>
   readonly manifest: Manifest
@@ -47,7 +49,7 @@ class Handle<Tx> extends TransactionHandle implements CallbackTransaction<Tx> {
   readonly #port: CallbackPort<Tx>
 
   constructor(port: CallbackPort<Tx>, controls: TransactionControls) {
-    super(controls, port.life, () => sqlRows(port))
+    super(controls, port.life, () => sqlRows(port), port)
     this.#port = port
   }
 

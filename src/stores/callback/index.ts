@@ -1,7 +1,7 @@
 // Callback: a domain for code that cannot hand over BEGIN and COMMIT, because an ORM owns them and takes a function. It
 // sees less than the other stores, and says so.
 
-import type { Finding } from '../../atomicity/index.js'
+import type { Finding, OutboxReading } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, pick, systemClock } from '../../kernel/index.js'
 import type { WindowStore } from '../../messaging/index.js'
@@ -26,6 +26,8 @@ export interface CallbackDomain<Tx>
     Operations<CallbackTransaction<Tx>>,
     Sequences<CallbackTransaction<Tx>>,
     WindowStore {
+  /** What those who read its messages need. */
+  readonly messages: OutboxReading
   /**
    * What could go wrong with the database, as far as statements through the ORM tell, and what to do about it; empty:
    * nothing was found. What it writes it rolls back.
@@ -43,6 +45,7 @@ const own = [
   'prefix',
   'schema',
   'pepper',
+  'messages',
   'connections',
   'queue',
   'classify',
@@ -83,6 +86,7 @@ export function callback<Tx>(options: CallbackOptions<Tx>): CallbackDomain<Tx> {
     ...domain,
     ...operationsOf(engine, defaults),
     seen: engine.seen,
+    messages: engine.outbox.reading,
     ...sequencesOf<CallbackTransaction<Tx>>(engine.sequences, domain.transact, engine.records.pepper),
     doctor: async () => [...(await engine.doctor()), ...budgetFindings(domain.budget, clock.monotonicMs())],
     close: () => engine.close(),

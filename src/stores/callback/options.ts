@@ -1,6 +1,6 @@
 // What the user gives: the transaction function of an ORM, and a way to run a statement on what it hands out.
 
-import type { Isolation, Phase, RulingWord } from '../../atomicity/index.js'
+import type { Isolation, MessageOptions, Phase, RulingWord } from '../../atomicity/index.js'
 import type { PepperSecret } from '../../identity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import type { TransactionDefaults } from '../../transaction/index.js'
@@ -91,6 +91,8 @@ export interface CallbackOptions<Tx> extends TransactionDefaults {
    * work on the store have the same. Default: none.
    */
   readonly pepper?: PepperSecret | readonly PepperSecret[]
+  /** How its messages are: who makes them, how large they may be, what checks and what hides their data. */
+  readonly messages?: MessageOptions
   /**
    * How many connections may be used at once: as many as the ORM's pool has, or fewer. On SQLite one of them writes,
    * and the others read records. Default 10 on PostgreSQL, 1 on SQLite.

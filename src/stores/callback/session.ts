@@ -3,10 +3,15 @@
 
 import {
   type BeginSettings,
+  type Emission,
+  type EmissionSink,
+  type Emitted,
   type Expected,
   type HandleLife,
   handleLife,
   type Manifest,
+  type MessageDraft,
+  type Outbox,
   type Receipt,
   type RecordDraft,
   type RecordOutcome,
@@ -19,6 +24,8 @@ import type { StoredKey } from '../../identity/index.js'
 import { type Clock, isRepriseError, RepriseError } from '../../kernel/index.js'
 import {
   claimed,
+  type EmitStatements,
+  emitError,
   endedElsewhere,
   listOfValues,
   notClaimed,
@@ -42,6 +49,9 @@ export interface SessionContext<Tx> extends Pick<CallbackOptions<Tx>, 'transacti
   readonly database: CallbackDatabase
   /** What the user says about errors. */
   readonly classify: CallbackOptions<Tx>['classify']
+  readonly outbox: Outbox
+  /** Writes what transactions emit. */
+  readonly emits: EmitStatements
   readonly clock: Clock
   /** Errors of COMMIT under a key. */
   readonly unsure: WeakSet<object>
@@ -52,8 +62,10 @@ export interface SessionContext<Tx> extends Pick<CallbackOptions<Tx>, 'transacti
 }
 
 /** One transaction of the user's transaction function, driven from outside by the runner's steps. */
-export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, CallbackPort<Tx> {
+export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, CallbackPort<Tx>, EmissionSink {
   readonly trace: undefined = undefined
+  emitted: (() => void) | undefined
+  readOnly = false
   readonly dialect: SqlDialect
   readonly manifest: Manifest
   readonly #context: SessionContext<Tx>
@@ -93,6 +105,7 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
 
   async begin(settings: BeginSettings, controls: TransactionControls): Promise<CallbackTransaction<Tx>> {
     const { lockWaitMs, claim } = settings
+    this.readOnly = settings.readOnly
     this.#lockWaitMs = lockWaitMs
     this.#claimWaitMs = Math.min(lockWaitMs, claim?.waitMs ?? lockWaitMs)
     const { settings: local } = this.#context.database
@@ -132,7 +145,23 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
 
   settle(): Promise<void> | undefined {
     this.life.checkBeforeCommit()
-    return this.life.settle()
+    const settling = this.life.settle()
+    if (settling === undefined && this.life.emissions === undefined) return undefined
+    return this.#settled(settling)
+  }
+
+  // What the body emitted goes before the last statement: an ORM sends them one by one.
+  async #settled(settling: Promise<void> | undefined): Promise<void> {
+    await settling
+    const { emissions } = this.life
+    if (emissions === undefined) return
+    const { emits, outbox } = this.#context
+    await performAsync(emits.emitted(emissions), this.#opened.own).catch((error: unknown) => {
+      const shown = emitError(error)
+      this.life.poison(shown)
+      throw shown
+    })
+    this.emitted = outbox.wake
   }
 
   async commit(): Promise<Receipt> {
@@ -183,6 +212,16 @@ export class CallbackSession<Tx> implements Session<CallbackTransaction<Tx>>, Ca
   tx(): Tx {
     this.#mayAct()
     return this.#opened.tx
+  }
+
+  emit(given: MessageDraft | readonly MessageDraft[]): Emitted | Promise<Emitted> {
+    return this.#context.outbox.emit(given, this)
+  }
+
+  /** Keeps what the body emits until its end. What the ORM nests is not seen here. */
+  keep(emissions: readonly Emission[]): void {
+    this.#mayAct()
+    this.life.emit(emissions)
   }
 
   async ask(text: string, values: readonly unknown[]): Promise<SqlAnswer> {

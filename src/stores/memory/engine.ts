@@ -3,6 +3,8 @@
 import {
   type AcquireLimits,
   type Engine,
+  type MessageOptions,
+  Outbox,
   type Phase,
   type RecordLimits,
   type Ruling,
@@ -28,27 +30,29 @@ export class MemoryEngine implements Engine<MemoryTransaction> {
   readonly tables: Tables = new Tables()
   readonly records: MemoryRecords
   readonly seen: MemorySeen
+  readonly outbox: Outbox
   readonly #turns: Turns
   readonly #clock: Clock
 
-  constructor(name: string, queue: number | undefined, clock: Clock, pepper?: Pepper) {
+  constructor(name: string, queue: number | undefined, clock: Clock, pepper?: Pepper, messages?: MessageOptions) {
     this.name = name
     this.#clock = clock
     this.records = new MemoryRecords(clock, pepper)
     this.seen = new MemorySeen(clock, pepper)
+    this.outbox = new Outbox(name, messages)
     this.#turns = turnsOf(defined({ queue, clock }))
     defineMessageTables(this.tables)
   }
 
   async acquire(limits: AcquireLimits): Promise<MemorySession> {
-    return this.acquireAtOnce(limits) ?? new MemorySession(this.tables, this.records, await this.#turns.take(limits))
+    return this.acquireAtOnce(limits) ?? new MemorySession(this, await this.#turns.take(limits))
   }
 
   acquireAtOnce({ readOnly, signal }: AcquireLimits): MemorySession | undefined {
-    if (readOnly) return new MemorySession(this.tables, this.records, undefined)
+    if (readOnly) return new MemorySession(this, undefined)
     signal?.throwIfAborted()
     const turn = this.#turns.tryTake()
-    return turn === undefined ? undefined : new MemorySession(this.tables, this.records, turn)
+    return turn === undefined ? undefined : new MemorySession(this, turn)
   }
 
   /** Lets the store itself write, alone and in one commit. What throws writes nothing. */

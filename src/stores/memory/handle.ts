@@ -3,8 +3,15 @@
 import {
   type CommandMemory,
   checkedRows,
+  type Emission,
+  type EmissionSink,
+  type Emits,
+  type Emitted,
+  type EmitsSoon,
   type HandleLife,
   type Match,
+  type MessageDraft,
+  type Outbox,
   type Row,
   type Rows,
   type SoundRows,
@@ -21,7 +28,7 @@ import { copyOf, type TableView } from './table.js'
 import type { Views } from './tables.js'
 
 /** The handle of a transaction in memory. */
-export interface MemoryTransaction extends TransactionControls, Rows {
+export interface MemoryTransaction extends TransactionControls, Rows, Emits {
   /** Runs work whose failure undoes only itself. Statements that are not part of it wait until it is over. */
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result>
 }
@@ -32,10 +39,15 @@ export class MemoryHandle extends TransactionHandle implements MemoryTransaction
   readonly #life: HandleLife
   readonly #turns: SavepointTurns
 
-  constructor(views: Views, life: HandleLife, controls: TransactionControls) {
+  constructor(views: Views, life: HandleLife, controls: TransactionControls, outbox: Outbox) {
     const turns = savepointTurns(life)
     const view = (table: TableName): TableView => views.view(tableParts(table).join('.'))
-    super(controls, life, () => checkedRows(rowsOver(actIn(life, turns), view)))
+    super(
+      controls,
+      life,
+      () => checkedRows(rowsOver(actIn(life, turns), view)),
+      new Emitting(outbox, life, turns, views),
+    )
     this.#views = views
     this.#life = life
     this.#turns = turns
@@ -58,6 +70,30 @@ export class MemoryHandle extends TransactionHandle implements MemoryTransaction
 
   savepoint<Result>(work: () => PromiseLike<Result> | Result): Promise<Result> {
     return this.#life.call(() => this.#turns.enter(() => this.#life.savepoint(this.#views, work)), 'poisoned')
+  }
+}
+
+// Keeps what the body emits, when it is its turn.
+class Emitting implements EmitsSoon, EmissionSink {
+  readonly #outbox: Outbox
+  readonly #life: HandleLife
+  readonly #turns: SavepointTurns
+  readonly readOnly: boolean
+
+  constructor(outbox: Outbox, life: HandleLife, turns: SavepointTurns, { readOnly }: Views) {
+    this.#outbox = outbox
+    this.#life = life
+    this.#turns = turns
+    this.readOnly = readOnly
+  }
+
+  emit(given: MessageDraft | readonly MessageDraft[]): Emitted | Promise<Emitted> {
+    return this.#outbox.emit(given, this)
+  }
+
+  async keep(emissions: readonly Emission[]): Promise<void> {
+    for (let wait = this.#turns.turn(); wait !== undefined; wait = this.#turns.turn()) await wait
+    this.#life.emit(emissions)
   }
 }
 

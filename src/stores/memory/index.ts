@@ -62,22 +62,16 @@ export interface MemoryDomain
  * ```
  */
 export function memory(options: MemoryOptions): MemoryDomain {
-  demandKnown(options, ['name', 'queue', 'pepper', ...transactionDefaultNames], 'options')
-  const { name, queue, pepper, clock = systemClock, ...defaults } = options
-  const engine = new MemoryEngine(name, queue, clock, pepper === undefined ? undefined : pepperOf(pepper))
+  demandKnown(options, ['name', 'queue', 'pepper', 'messages', ...transactionDefaultNames], 'options')
+  const { name, queue, pepper: secrets, messages, clock = systemClock, ...defaults } = options
+  const pepper = secrets === undefined ? undefined : pepperOf(secrets)
+  const engine = new MemoryEngine(name, queue, clock, pepper, messages)
   const domain = domainOf(engine, { ...defaults, clock })
   return {
     ...domain,
     ...operationsOf(engine, { ...defaults, clock }),
     seen: engine.seen,
-    messages: {
-      source: `/${encodeURIComponent(name)}`,
-      dataOf: ({ data }) => JSON.parse(data),
-      textOf: (_message, data) => ({ codec: undefined, data: JSON.stringify(data) }),
-      onEmit: () => () => {},
-      ...lanesOf(engine),
-      ...lettersOf(engine),
-    },
+    messages: { ...engine.outbox.reading, ...lanesOf(engine), ...lettersOf(engine) },
     ...sequencesOf(new MemorySequences(engine), domain.transact, engine.records.pepper),
     table: (table, settings) => engine.tables.define(table, settings),
     rows: (table) => engine.tables.committed(table),

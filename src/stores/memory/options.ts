@@ -1,5 +1,6 @@
 // Options of a store in memory.
 
+import type { MessageOptions } from '../../atomicity/index.js'
 import type { PepperSecret } from '../../identity/index.js'
 import type { TransactionDefaults } from '../../transaction/index.js'
 
@@ -15,4 +16,6 @@ export interface MemoryOptions extends TransactionDefaults {
    * work on the store have the same. Default: none.
    */
   readonly pepper?: PepperSecret | readonly PepperSecret[]
+  /** How its messages are: who makes them, how large they may be, what checks and what hides their data. */
+  readonly messages?: MessageOptions
 }

@@ -7,6 +7,7 @@ import {
   type Expected,
   handleLife,
   isStill,
+  type Outbox,
   type Receipt,
   type RecordDraft,
   type RecordOutcome,
@@ -19,16 +20,26 @@ import {
 import type { StoredKey } from '../../identity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import { MemoryHandle, type MemoryTransaction } from './handle.js'
+import { writeEmissions } from './messages/emit.js'
 import type { MemoryRecords } from './records/records.js'
 import type { Tables, Views } from './tables.js'
+
+/** What all sessions of a store share. */
+export interface SessionContext {
+  readonly tables: Tables
+  readonly records: MemoryRecords
+  readonly outbox: Outbox
+}
 
 type Versioned = StoredRecord & { version: number }
 
 /** One transaction in memory. */
 export class MemorySession implements Session<MemoryTransaction> {
   readonly trace: undefined = undefined
+  emitted: (() => void) | undefined
   readonly #tables: Tables
   readonly #records: MemoryRecords
+  readonly #outbox: Outbox
   readonly #turn: Turn | undefined
   readonly #life = handleLife()
   #views: Views | undefined
@@ -37,9 +48,10 @@ export class MemorySession implements Session<MemoryTransaction> {
   #pending: { readonly id: StoredKey; readonly over: Expected | undefined; readonly record: StoredRecord } | undefined
 
   /** @param turn The writer's turn, or undefined for a reader. */
-  constructor(tables: Tables, records: MemoryRecords, turn: Turn | undefined) {
+  constructor({ tables, records, outbox }: SessionContext, turn: Turn | undefined) {
     this.#tables = tables
     this.#records = records
+    this.#outbox = outbox
     this.#turn = turn
   }
 
@@ -51,7 +63,7 @@ export class MemorySession implements Session<MemoryTransaction> {
     this.#life.check()
     this.#readOnly = settings.readOnly
     this.#views = this.#tables.views(settings.readOnly)
-    return new MemoryHandle(this.#views, this.#life, controls)
+    return new MemoryHandle(this.#views, this.#life, controls, this.#outbox)
   }
 
   claim(id: StoredKey, draft: RecordDraft): 'claimed' | Stored {
@@ -87,7 +99,22 @@ export class MemorySession implements Session<MemoryTransaction> {
 
   settle(): Promise<void> | undefined {
     this.#life.checkBeforeCommit()
-    return this.#life.settle()
+    const settling = this.#life.settle()
+    if (settling !== undefined) return settling.then(() => this.#writeEmissions())
+    this.#writeEmissions()
+    return undefined
+  }
+
+  #writeEmissions(): void {
+    const { emissions } = this.#life
+    if (emissions === undefined) return
+    try {
+      writeEmissions(this.#open(), emissions, this.#outbox.source, this.#records)
+    } catch (error) {
+      this.#life.poison(error)
+      throw error
+    }
+    this.emitted = this.#outbox.wake
   }
 
   commit(): Receipt {

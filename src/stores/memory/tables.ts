@@ -67,14 +67,15 @@ export class Tables {
 
 /** What one transaction sees: every table it touched, in layers that can be dropped. */
 export class Views implements SavepointSteps {
-  readonly #readOnly: boolean
+  /** Whether it was made to be read alone. */
+  readonly readOnly: boolean
   readonly #find: (name: string) => Table
   readonly #views = new Map<string, TableView>()
   // One layer for the transaction, and one for each savepoint that is open.
   #depth = 1
 
   constructor(readOnly: boolean, find: (name: string) => Table) {
-    this.#readOnly = readOnly
+    this.readOnly = readOnly
     this.#find = find
   }
 
@@ -83,7 +84,7 @@ export class Views implements SavepointSteps {
     let view = this.#views.get(name)
     if (view === undefined) {
       const { indexes, base } = this.#find(name)
-      view = this.#readOnly ? new ReadOnlyView(indexes, base) : new TableView(indexes, base)
+      view = this.readOnly ? new ReadOnlyView(indexes, base) : new TableView(indexes, base)
       for (let layers = 0; layers < this.#depth; layers += 1) view.push()
       this.#views.set(name, view)
     }

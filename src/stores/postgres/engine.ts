@@ -1,10 +1,10 @@
 // PostgreSQL as an engine: sessions out of a pool, what errors mean, and what became of a transaction.
 
-import type { AcquireLimits, Engine, Records } from '../../atomicity/index.js'
+import { type AcquireLimits, type Engine, type MessageOptions, Outbox, type Records } from '../../atomicity/index.js'
 import type { Pepper } from '../../identity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
 import type { SeenStore } from '../../messaging/index.js'
-import { SqlRecords, SqlSeen } from '../sql/index.js'
+import { EmitStatements, postgresDialect, SqlRecords, SqlSeen } from '../sql/index.js'
 import { LockReports } from './asking/lock-report.js'
 import { resolveTrace } from './asking/resolve.js'
 import { classifyPostgres } from './classification.js'
@@ -30,12 +30,15 @@ export interface EngineParts<Bound> {
   readonly resolvesUnkeyed?: boolean
   /** Makes `tx.db`. */
   readonly bind: Bind<Bound>
+  /** How its messages are. Default: all as the options say. */
+  readonly messages?: MessageOptions | undefined
 }
 
 /** An engine that keeps records. */
 export interface PostgresEngine<Bound> extends Engine<PostgresTransaction<Bound>> {
   readonly records: Records
   readonly seen: SeenStore
+  readonly outbox: Outbox
   acquire(limits: AcquireLimits): Promise<PostgresSession<Bound>>
 }
 
@@ -49,12 +52,15 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
   const locks = new LockReports(connections, clock)
   const parted = { domain: name, connections, statements: schema.statements, clock, connectionWaitMs }
   const runner = new StatementRunner(parted)
+  const outbox = new Outbox(name, parts.messages)
+  const emits = new EmitStatements(postgresDialect, schema.named, outbox.source)
   return {
     name,
     manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
-    acquire: sessionsOn(connections, { clock, statements, bind, resolvesUnkeyed, locks, connections }),
+    acquire: sessionsOn(connections, { clock, statements, outbox, emits, bind, resolvesUnkeyed, locks, connections }),
     records: new SqlRecords(schema.statements, runner, pepper),
     seen: new SqlSeen(schema.statements, runner, pepper),
+    outbox,
     classify: classifyPostgres,
     async resolve(trace, limits) {
       const beganMs = clock.monotonicMs()

@@ -1,6 +1,13 @@
 // What a body works with: the handle, and the client inside it that a query builder can be bound to.
 
-import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
+import {
+  type Emits,
+  type EmitsSoon,
+  type HandleLife,
+  type Rows,
+  type TransactionControls,
+  TransactionHandle,
+} from '../../atomicity/index.js'
 import { RepriseError } from '../../kernel/index.js'
 import {
   type InnerStatement,
@@ -14,7 +21,7 @@ import {
 import type { PostgresAnswer } from './options.js'
 
 /** What a body of a PostgreSQL transaction gets. */
-export interface PostgresTransaction<Bound> extends TransactionControls, Rows {
+export interface PostgresTransaction<Bound> extends TransactionControls, Rows, Emits {
   /** What `bind` made: the user's query builder, inside this transaction. */
   readonly db: Bound
   /** Runs a statement; placeholders are `$1`, `$2`. Of several statements in one text the last one's answer counts. */
@@ -42,7 +49,7 @@ export interface PostgresTransaction<Bound> extends TransactionControls, Rows {
 }
 
 /** What the handle needs of its session. */
-export interface StatementPort {
+export interface StatementPort extends EmitsSoon {
   /** Knows of the calls that the body does not wait for. */
   readonly life: Pick<HandleLife, 'call' | 'poison'>
   /** Sends what `pg` takes: a text or its config. */
@@ -65,7 +72,7 @@ export class PostgresHandle<Bound> extends TransactionHandle implements Postgres
   #bound: { readonly db: Bound } | undefined
 
   constructor(port: StatementPort & SqlExecutor, controls: TransactionControls, bind: Bind<Bound>) {
-    super(controls, port.life, () => sqlRows(port))
+    super(controls, port.life, () => sqlRows(port), port)
     this.#port = port
     this.#bind = bind
   }

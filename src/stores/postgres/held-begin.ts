@@ -77,6 +77,8 @@ export interface Opener {
   poison(error: unknown): void
   /** Whether the transaction failed before it was begun. */
   neverBegun: boolean
+  /** Whether what is prepared on the connection was seen to be there since the transaction was begun. */
+  named: boolean
 }
 
 /** What a BEGIN that is held back needs. */
@@ -177,6 +179,7 @@ export class HeldBegin implements Held {
       if (sent !== undefined)
         try {
           const answer = await sent
+          opener.named = named
           // What is refused now, by its timeline, was begun in vain.
           opener.neverBegun = true
           await takeTrace()

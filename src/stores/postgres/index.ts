@@ -1,6 +1,6 @@
 // PostgreSQL: a domain on a pool of the `pg` package that the user passes in.
 
-import type { Finding } from '../../atomicity/index.js'
+import type { Finding, OutboxReading } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { demandKnown, durationMs, inTime, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
@@ -42,6 +42,8 @@ export interface PostgresDomain<Bound>
     Operations<PostgresTransaction<Bound>>,
     Sequences<PostgresTransaction<Bound>>,
     WindowStore {
+  /** What those who read its messages need. */
+  readonly messages: OutboxReading
   /**
    * Brings Reprise's own tables up to date. Safe when several processes do it at once, and beside work on the tables:
    * it waits for them in short tries, and refuses with MIGRATION_BLOCKED after some 20 s. Leaves tables alone that a
@@ -61,7 +63,7 @@ export interface PostgresDomain<Bound>
   close(): Promise<void>
 }
 
-const own = ['pool', 'name', 'prefix', 'schema', 'pepper', 'bind', 'resolvesUnkeyed']
+const own = ['pool', 'name', 'prefix', 'schema', 'pepper', 'messages', 'bind', 'resolvesUnkeyed']
 
 /**
  * A domain in a PostgreSQL database.
@@ -80,7 +82,8 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   options: PostgresOptions<Pool, Bound>,
 ): PostgresDomain<Bound> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
-  const { pool, name, prefix, schema: schemaName, bind, resolvesUnkeyed = true, pepper: secrets, ...defaults } = options
+  const { pool, name, prefix, schema: schemaName, bind, resolvesUnkeyed = true, ...others } = options
+  const { pepper: secrets, messages, ...defaults } = others
   const { clock = systemClock, random = systemRandom, connectionWait = '1s' } = defaults
   const pepper = secrets === undefined ? undefined : pepperOf(secrets)
   const schema = postgresSchema(prefix, schemaName, pepper)
@@ -97,7 +100,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
       : (client: TransactionClient, inner: TransactionPool): Bound =>
           bind(client as unknown as ClientOf<Pool>, inner as unknown as Pool)
   const connectionWaitMs = durationMs(connectionWait)
-  const parts = { name, connections, schema, pepper, clock, connectionWaitMs, resolvesUnkeyed }
+  const parts = { name, connections, schema, pepper, messages, clock, connectionWaitMs, resolvesUnkeyed }
   const engine = postgresEngine({ ...parts, bind: bound })
   const onClient = async <Result>(
     work: (client: PostgresPoolClient) => Promise<Result>,
@@ -121,6 +124,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     ...domain,
     ...operationsOf(engine, defaults),
     seen: engine.seen,
+    messages: engine.outbox.reading,
     ...sequencesOf<PostgresTransaction<Bound>>(sqlSequences(postgresDialect, schema.named), domain.transact, pepper),
     migrate: async (given = {}) => {
       refuseInside()

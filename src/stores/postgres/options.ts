@@ -1,6 +1,7 @@
 // What the user gives: a pool of the `pg` package, by its shape, so that no type of that package is needed to read
 // ours.
 
+import type { MessageOptions } from '../../atomicity/index.js'
 import type { PepperSecret } from '../../identity/index.js'
 import type { TransactionDefaults } from '../../transaction/index.js'
 
@@ -85,6 +86,8 @@ export interface PostgresOptions<Pool extends PostgresPool, Bound> extends Trans
    * work on the store have the same. Default: none.
    */
   readonly pepper?: PepperSecret | readonly PepperSecret[]
+  /** How its messages are: who makes them, how large they may be, what checks and what hides their data. */
+  readonly messages?: MessageOptions
   /**
    * Whether the number of each transaction without a key is taken, in the same message as BEGIN, so that a commit whose
    * answer is lost can be resolved. It costs the server and the driver some 40 µs for each transaction. Without it such

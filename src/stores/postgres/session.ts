@@ -4,9 +4,14 @@ import {
   type AcquireLimits,
   type BeginSettings,
   type Blocker,
+  type Emission,
+  type EmissionSink,
+  type Emitted,
   type Expected,
   type HandleLife,
   handleLife,
+  type MessageDraft,
+  type Outbox,
   type Receipt,
   type RecordDraft,
   type RecordOutcome,
@@ -18,6 +23,8 @@ import {
 import type { StoredKey } from '../../identity/index.js'
 import { type Clock, defined, RepriseError } from '../../kernel/index.js'
 import {
+  type EmitStatements,
+  emitError,
   endedElsewhere,
   type InnerStatement,
   LockTimeoutError,
@@ -34,7 +41,7 @@ import type { LockReports } from './asking/lock-report.js'
 import { isUnreplicated, type NoticeSource } from './asking/replicated.js'
 import { askAll, askNumber, takeTrace, unreadableBackend } from './asking/trace.js'
 import { isServerError, signsOf } from './classification.js'
-import { Batch, type Step, type StepAnswer, sendBatch } from './connection/batch.js'
+import { Batch, ownStatement, type Step, type StepAnswer, sendBatch } from './connection/batch.js'
 import { type Connections, type KnownConnection, knownConnection } from './connection/connections.js'
 import { countOf, isUnprepared, mostLost, sendEach } from './connection/steps.js'
 import { type Bind, lastOf, PostgresHandle, type PostgresTransaction, type StatementPort } from './handle.js'
@@ -48,6 +55,9 @@ export interface SessionContext<Bound> {
   readonly clock: Clock
   /** Claim and outcome of a key. */
   readonly statements: KeyStatements
+  readonly outbox: Outbox
+  /** Writes what transactions emit. */
+  readonly emits: EmitStatements
   /** Makes `tx.db`. */
   readonly bind: Bind<Bound>
   /** Whether transactions without a key take their trace with BEGIN. */
@@ -72,12 +82,16 @@ type SentClaim =
   | { readonly error: unknown }
 
 /** A session on a connection. */
-export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound>>, StatementPort, SqlExecutor, Opener {
+export class PostgresSession<Bound>
+  implements Session<PostgresTransaction<Bound>>, StatementPort, SqlExecutor, EmissionSink, Opener
+{
   readonly dialect: SqlDialect = postgresDialect
   readonly beginsAtOnce = true
   readonly life: HandleLife = handleLife()
   trace: Trace | undefined
+  emitted: (() => void) | undefined
   neverBegun = false
+  named = false
   readonly #client: PostgresPoolClient
   readonly #context: SessionContext<Bound>
   readonly #connection: KnownConnection
@@ -88,14 +102,14 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   }
   #lockWaitMs = 0
   #claimWaitMs = 0
+  #endsAtMs: number | undefined
   #blockers: Blocker[] = []
   // `sent`: its answer is not asked for yet. `theirs`: somebody else has the key. In both cases the body may do
   // nothing.
   #key: 'none' | 'sent' | 'theirs' | { readonly id: StoredKey; readonly token: string } = 'none'
   #sent: SentClaim | undefined
-  // The outcome and COMMIT, and whether they are known to be prepared.
+  // The outcome and COMMIT.
   #end: readonly Step[] | undefined
-  #named = false
   #released = false
 
   constructor(client: PostgresPoolClient, context: SessionContext<Bound>) {
@@ -126,6 +140,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     const { backend, batches } = this.#connection
     const wire = this.#wire
     this.#lockWaitMs = lockWaitMs
+    this.#endsAtMs = settings.endsAtMs
     this.#claimWaitMs = Math.min(claim?.waitMs ?? lockWaitMs, lockWaitMs)
     if (claim?.blockers !== undefined) this.#blockers = claim.blockers
     wire.lockWaitMs = this.#claimWaitMs
@@ -224,7 +239,7 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
       this.#key = 'sent'
       try {
         const answers = await this.#wire.open(sent)
-        this.#named = named
+        this.named = named
         this.#sent = { id, token, inserted: answers[2]?.tag === 'INSERT 0 1' }
         return opened
       } catch (error) {
@@ -321,7 +336,18 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
 
   settle(): Promise<void> | undefined {
     this.life.checkBeforeCommit()
-    return this.life.settle()
+    const settling = this.life.settle()
+    if (settling === undefined && this.life.emissions === undefined) return undefined
+    return this.#settled(settling)
+  }
+
+  // A body that sent nothing has begun nothing: what it emitted needs a transaction to commit with. It is begun apart
+  // from COMMIT, so that its trace is known should the answer to COMMIT be lost.
+  async #settled(settling: Promise<void> | undefined): Promise<void> {
+    await settling
+    if (this.life.emissions === undefined) return
+    if (this.#wire.held !== undefined) await this.#wire.send('SELECT 1', undefined)
+    this.emitted = this.#context.outbox.wake
   }
 
   async commit(): Promise<Receipt> {
@@ -350,13 +376,13 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     try {
       // Where the outcome cannot be written, the server does not come to COMMIT. In a transaction that has failed
       // nothing can be written any more, and COMMIT alone says so by its tag.
-      let end = status === 'E' ? undefined : this.#end
+      let end = status === 'E' ? undefined : this.#ending()
       // What a body has set for its own statements must not change what is stored.
       if (end !== undefined && !this.#connection.isUtf8) end = [utf8Step, ...end]
       let command: string
       if (end === undefined) command = lastOf(await client.query('COMMIT')).command
       else {
-        const batch = new Batch(end, undefined, undefined, this.#named)
+        const batch = new Batch(end, undefined, undefined, this.named)
         const sent = sendBatch<readonly StepAnswer[]>(client, this.#connection, batch) ?? sendEach(client, end)
         command = (await sent).at(-1)?.tag ?? ''
       }
@@ -372,6 +398,30 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     }
   }
 
+  // What leaves with COMMIT; undefined: nothing.
+  #ending(): readonly Step[] | undefined {
+    const { emissions } = this.life
+    return emissions === undefined ? this.#end : this.#emitting(emissions)
+  }
+
+  // Behind the outcome, so that the heads of keys, which others wait for, are locked as late as can be. Their wait ends
+  // as one for a lock, which is certain, before that for COMMIT does, which is not.
+  #emitting(emissions: readonly Emission[]): readonly Step[] {
+    const { clock, emits } = this.#context
+    const leftMs = this.#endsAtMs === undefined ? Number.POSITIVE_INFINITY : this.#endsAtMs - clock.monotonicMs()
+    const waitMs = Math.min(this.#wire.lockWaitMs, leftMs / 2)
+    const { text, values } = emits.atOnce(emissions)
+    // Behind a pooler the backend may be one on which another connection prepared what begins a transaction, and this
+    // not.
+    const statement = this.#connection.backend?.changes === false ? ownStatement(text) : { name: '', text }
+    return [
+      ...(this.#end?.slice(0, -1) ?? []),
+      { statement: lockLimit, values: [String(timeoutMs(waitMs))] },
+      { statement, values },
+      commitStep,
+    ]
+  }
+
   #receipt(command: string, notices: readonly PostgresNotice[]): Receipt {
     if (command === 'ROLLBACK') {
       const message = 'COMMIT was answered with ROLLBACK: a statement had failed before, and nothing was stored.'
@@ -384,18 +434,19 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
     return { durability: notices.some(isUnreplicated) ? 'local' : 'promised' }
   }
 
-  // Where the marker is gone, the server's error is the cause, and says that nothing was stored.
+  // The server's error stays the cause: it says that nothing was stored.
   #commitError(error: unknown): unknown {
+    const emits = this.life.emissions !== undefined
+    if (this.#end === undefined && !emits) return error
     // The body may have thrown away what is prepared.
-    if (this.#end !== undefined) isUnprepared(this.#client, this.#connection, error)
-    const isGone =
-      this.#end !== undefined &&
-      signsOf(error).includes('22P02') &&
-      error instanceof Error &&
-      error.message.includes(goneSign)
-    return isGone
-      ? new RepriseError('MARKER_INVALID', 'The marker that this transaction claimed is gone.', { cause: error })
-      : error
+    isUnprepared(this.#client, this.#connection, error)
+    const signs = signsOf(error)
+    if (signs.includes('22P02') && error instanceof Error && error.message.includes(goneSign)) {
+      return new RepriseError('MARKER_INVALID', 'The marker that this transaction claimed is gone.', { cause: error })
+    }
+    if (!emits) return error
+    if (signs.includes('55P03')) return new LockTimeoutError(error, [])
+    return postgresDialect.isMissing(signs, '') ? migrationMissing(error) : emitError(error)
   }
 
   async rollback(): Promise<void> {
@@ -426,6 +477,20 @@ export class PostgresSession<Bound> implements Session<PostgresTransaction<Bound
   send(config: string | object, values: unknown[] | undefined, by?: object): Promise<PostgresAnswer> {
     if (this.#key === 'sent' || this.#key === 'theirs') return Promise.reject(notClaimed())
     return this.#wire.send(config, values, by)
+  }
+
+  get readOnly(): boolean {
+    return this.#wire.readOnly
+  }
+
+  emit(given: MessageDraft | readonly MessageDraft[]): Emitted | Promise<Emitted> {
+    return this.#context.outbox.emit(given, this)
+  }
+
+  /** Keeps what the body emits until COMMIT. */
+  keep(emissions: readonly Emission[]): Promise<void> | void {
+    if (this.#key === 'sent' || this.#key === 'theirs') throw notClaimed()
+    return this.#wire.keep(emissions)
   }
 
   /** Does in savepoints what a query builder says about a transaction of its own. */

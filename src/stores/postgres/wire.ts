@@ -1,7 +1,7 @@
 // Statements of one transaction on their way: one at a time, watched for errors, for locks they wait for, and for the
 // end of the transaction under them.
 
-import type { BeginSettings, Blocker, HandleLife, Isolation, SavepointSteps } from '../../atomicity/index.js'
+import type { BeginSettings, Blocker, Emission, HandleLife, Isolation, SavepointSteps } from '../../atomicity/index.js'
 import { type CancelTimer, type Clock, defined, RepriseError } from '../../kernel/index.js'
 import {
   endedElsewhere,
@@ -115,6 +115,16 @@ export class Wire {
     }
     this.#inner?.demand(by)
     return this.#watched(config, values)
+  }
+
+  /** Keeps what the body emits until COMMIT, when it is its turn. */
+  keep(emissions: readonly Emission[]): Promise<void> | void {
+    const { life } = this.#parts
+    life.check()
+    const turn = this.#turns?.turn()
+    if (turn !== undefined) return turn.then(() => this.keep(emissions))
+    this.#inner?.demand(undefined)
+    life.emit(emissions)
   }
 
   /** Runs the work inside a savepoint. */

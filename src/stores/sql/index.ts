@@ -12,6 +12,7 @@ export { examineSqlite, fileFinding } from './doctor/sqlite.js'
 export { endedElsewhere, LockTimeoutError, notClaimed } from './errors.js'
 export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
+export { EmitStatements, emitError } from './messages/emit.js'
 export {
   type MessageTables,
   messageMigrationName,

@@ -1,9 +1,17 @@
 // The engine: who gets a connection, and what an error means.
 
-import { type AcquireLimits, type Engine, type Phase, type Ruling, ruleBy } from '../../atomicity/index.js'
+import { type AcquireLimits, type Engine, Outbox, type Phase, type Ruling, ruleBy } from '../../atomicity/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { type Clock, isPromiseLike, type Random, RepriseError } from '../../kernel/index.js'
-import { checkPrefix, RecordStatements, SqlRecords, SqlSeen, sqliteDialect } from '../sql/index.js'
+import {
+  checkPrefix,
+  EmitStatements,
+  quoteName,
+  RecordStatements,
+  SqlRecords,
+  SqlSeen,
+  sqliteDialect,
+} from '../sql/index.js'
 import { sqliteClassification } from './classification.js'
 import { Connections } from './connection/connections.js'
 import { openEmbedded, type SqliteHandle, signsOf } from './connection/driver.js'
@@ -18,7 +26,12 @@ import { type SessionContext, SqliteSession } from './session.js'
 /** What the engine is made of: the options that concern it, with time and chance filled in. */
 export type SqliteEngineOptions<Bound> = Pick<SqliteOptions<Bound>, 'name'> &
   Partial<
-    Loose<Pick<SqliteOptions<Bound>, 'open' | 'file' | 'prefix' | 'pepper' | 'readers' | 'queue' | 'sharedCommit'>>
+    Loose<
+      Pick<
+        SqliteOptions<Bound>,
+        'open' | 'file' | 'prefix' | 'pepper' | 'messages' | 'readers' | 'queue' | 'sharedCommit'
+      >
+    >
   > & {
     /** Makes what the body works with. Undefined: that is the client. */
     readonly bind: Bind<Bound> | undefined
@@ -42,6 +55,7 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   readonly sharesCommit: boolean
   readonly records: SqlRecords
   readonly seen: SqlSeen
+  readonly outbox: Outbox
   readonly #notShared = new NotShared()
   readonly #sessions: SessionContext<Bound>
 
@@ -70,7 +84,10 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
     this.records = new SqlRecords(statements, runner, pepper)
     this.seen = new SqlSeen(statements, runner, pepper)
     const notShared = this.#notShared
-    this.#sessions = { bind: options.bind, statements, clock, random, classify, notShared }
+    this.outbox = new Outbox(name, options.messages)
+    const emits = new EmitStatements(sqliteDialect, (table) => quoteName(prefix + table), this.outbox.source)
+    const { outbox } = this
+    this.#sessions = { bind: options.bind, statements, outbox, emits, clock, random, classify, notShared }
   }
 
   async acquire(limits: AcquireLimits): Promise<SqliteSession<Bound>> {

@@ -1,7 +1,19 @@
 // What a body gets: the query builder it was promised, plain queries, repeatable writes and savepoints, all on one
 // connection.
 
-import { type HandleLife, type Rows, type TransactionControls, TransactionHandle } from '../../atomicity/index.js'
+import {
+  type Emission,
+  type EmissionSink,
+  type Emits,
+  type EmitsSoon,
+  type Emitted,
+  type HandleLife,
+  type MessageDraft,
+  type Outbox,
+  type Rows,
+  type TransactionControls,
+  TransactionHandle,
+} from '../../atomicity/index.js'
 import {
   InnerTransactions,
   type SavepointTurns,
@@ -18,7 +30,7 @@ import { type Act, answerOf } from './client/statement.js'
 import type { SqliteHandle } from './connection/driver.js'
 
 /** The handle of a transaction in SQLite. */
-export interface SqliteTransaction<Bound> extends TransactionControls, Rows {
+export interface SqliteTransaction<Bound> extends TransactionControls, Rows, Emits {
   /** What `bind` made of the client; the client itself where there is no `bind`. */
   readonly db: Bound
   /**
@@ -40,9 +52,9 @@ export function sqliteHandle<Bound>(
   connection: { readonly handle: SqliteHandle; readonly readOnly: boolean },
   life: HandleLife,
   controls: TransactionControls,
-  bind: Bind<Bound> | undefined,
+  { bind, outbox }: { readonly bind: Bind<Bound> | undefined; readonly outbox: Outbox },
 ): SqliteTransaction<Bound> {
-  return new Handle(connection, life, controls, bind)
+  return new Handle(connection, life, controls, bind, outbox)
 }
 
 class Handle<Bound> extends TransactionHandle implements SqliteTransaction<Bound> {
@@ -55,11 +67,12 @@ class Handle<Bound> extends TransactionHandle implements SqliteTransaction<Bound
     life: HandleLife,
     controls: TransactionControls,
     bind: Bind<Bound> | undefined,
+    outbox: Outbox,
   ) {
     const inner = new InnerTransactions(life, savepointSteps(handle), refuseOtherModes)
     const acting: Acting = { handle, life, turns: savepointTurns(life), inner, readOnly }
-    const executor = new Executor(acting)
-    super(controls, life, () => sqlRows(executor))
+    const executor = new Executor(acting, outbox)
+    super(controls, life, () => sqlRows(executor), executor)
     this.#acting = acting
     this.#executor = executor
     const client = clientOf(acting, bind !== undefined)
@@ -84,14 +97,18 @@ class Handle<Bound> extends TransactionHandle implements SqliteTransaction<Bound
   }
 }
 
-class Executor implements SqlExecutor {
+class Executor implements SqlExecutor, EmitsSoon, EmissionSink {
   readonly dialect: SqlDialect = sqliteDialect
   readonly #handle: SqliteHandle
   readonly #life: HandleLife
   readonly #turns: SavepointTurns
   readonly #act: Act
+  readonly #acting: Acting
+  readonly #outbox: Outbox
 
-  constructor(acting: Acting) {
+  constructor(acting: Acting, outbox: Outbox) {
+    this.#acting = acting
+    this.#outbox = outbox
     this.#handle = acting.handle
     this.#life = acting.life
     this.#turns = acting.turns
@@ -108,6 +125,22 @@ class Executor implements SqlExecutor {
   async run(text: string, values: readonly unknown[]): Promise<SqlAnswer> {
     for (let wait = this.#turns.turn(); wait !== undefined; wait = this.#turns.turn()) await wait
     return answerOf(this.#handle, text, values, this.#act)
+  }
+
+  get readOnly(): boolean {
+    return this.#acting.readOnly
+  }
+
+  emit(given: MessageDraft | readonly MessageDraft[]): Emitted | Promise<Emitted> {
+    return this.#outbox.emit(given, this)
+  }
+
+  keep(emissions: readonly Emission[]): Promise<void> | void {
+    const wait = this.#turns.turn()
+    if (wait !== undefined) return wait.then(() => this.keep(emissions))
+    this.#life.check()
+    this.#acting.inner.demand(undefined)
+    this.#life.emit(emissions)
   }
 
   // The writer has the whole file to itself, so a row that it sees is locked already.

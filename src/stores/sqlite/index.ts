@@ -1,6 +1,6 @@
 // SQLite: a store in one file, marker and effect in one commit, without a server.
 
-import type { Finding } from '../../atomicity/index.js'
+import type { Finding, OutboxReading } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, systemClock, systemRandom } from '../../kernel/index.js'
 import type { WindowStore } from '../../messaging/index.js'
@@ -43,6 +43,8 @@ export interface SqliteDomain<Bound>
     Operations<SqliteTransaction<Bound>>,
     Sequences<SqliteTransaction<Bound>>,
     WindowStore {
+  /** What those who read its messages need. */
+  readonly messages: OutboxReading
   /**
    * Makes or updates Reprise's tables. Safe with several processes at once. Leaves tables alone that a newer
    * version has migrated, and refuses them with MIGRATION_NEWER where they do not work with this version. Refuses
@@ -57,7 +59,7 @@ export interface SqliteDomain<Bound>
   close(): Promise<void>
 }
 
-const own = ['name', 'open', 'file', 'bind', 'prefix', 'pepper', 'readers', 'queue', 'sharedCommit']
+const own = ['name', 'open', 'file', 'bind', 'prefix', 'pepper', 'messages', 'readers', 'queue', 'sharedCommit']
 
 /**
  * A domain in a file of SQLite. Nothing is opened before the first transaction.
@@ -76,10 +78,10 @@ export function sqlite(options: SqliteOptions<SqliteClient> & { readonly bind?: 
 export function sqlite<Bound>(options: SqliteOptions<Bound> & { readonly bind: Bind<Bound> }): SqliteDomain<Bound>
 export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
-  const { name, open, file, bind, prefix, pepper, readers, queue, sharedCommit, ...rest } = options
+  const { name, open, file, bind, prefix, pepper, messages, readers, queue, sharedCommit, ...rest } = options
   const { clock = systemClock, random = systemRandom, ...defaults } = rest
   const connectionWaitMs = durationMs(defaults.connectionWait ?? '1s')
-  const given = { name, open, file, bind, prefix, pepper, readers, queue, sharedCommit }
+  const given = { name, open, file, bind, prefix, pepper, messages, readers, queue, sharedCommit }
   const parts = { ...given, clock, random, connectionWaitMs }
   const engine = new SqliteEngine<Bound>(parts)
   const domain = domainOf(engine, { ...defaults, clock, random })
@@ -87,6 +89,7 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
     ...domain,
     ...operationsOf(engine, { ...defaults, clock, random }),
     seen: engine.seen,
+    messages: engine.outbox.reading,
     ...sequencesOf<SqliteTransaction<Bound>>(
       sqlSequences(sqliteDialect, (table) => quoteName(engine.prefix + table)),
       domain.transact,

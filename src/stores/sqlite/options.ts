@@ -1,5 +1,6 @@
 // Options of a store in SQLite.
 
+import type { MessageOptions } from '../../atomicity/index.js'
 import type { PepperSecret } from '../../identity/index.js'
 import type { TransactionDefaults } from '../../transaction/index.js'
 import type { SqliteClient } from './client/client.js'
@@ -31,6 +32,8 @@ export interface SqliteOptions<Bound = SqliteClient> extends TransactionDefaults
    * work on the store have the same. Default: none.
    */
   readonly pepper?: PepperSecret | readonly PepperSecret[]
+  /** How its messages are: who makes them, how large they may be, what checks and what hides their data. */
+  readonly messages?: MessageOptions
   /** How many transactions read at once, each on a connection of its own, from 1 to 64. Default 4. */
   readonly readers?: number
   /**

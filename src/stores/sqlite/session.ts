@@ -5,6 +5,7 @@ import {
   type BeginSettings,
   type Expected,
   handleLife,
+  type Outbox,
   type Receipt,
   type RecordDraft,
   type RecordOutcome,
@@ -18,6 +19,8 @@ import type { StoredKey } from '../../identity/index.js'
 import { type Clock, type Random, RepriseError } from '../../kernel/index.js'
 import {
   claimed,
+  type EmitStatements,
+  emitError,
   perform,
   type Query,
   type RecordStatements,
@@ -38,6 +41,9 @@ export interface SessionContext<Bound> {
   readonly bind: Bind<Bound> | undefined
   /** The statements on the records of the file. */
   readonly statements: RecordStatements
+  readonly outbox: Outbox
+  /** Writes what transactions emit. */
+  readonly emits: EmitStatements
   readonly clock: Clock
   readonly random: Random
   /** What an answer to COMMIT means. */
@@ -49,6 +55,7 @@ export interface SessionContext<Bound> {
 /** One transaction in SQLite, or a part of one that shares its COMMIT. */
 export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>>, PartHolder {
   readonly trace: undefined = undefined
+  emitted: (() => void) | undefined
   readonly #taken: Taken
   readonly #context: SessionContext<Bound>
   readonly #life = handleLife()
@@ -88,7 +95,7 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>>, 
     this.#lockWaitMs = lockWaitMs
     const begun = (): SqliteTransaction<Bound> => {
       this.#begunAt = this.#sharing?.loopTurns ?? 0
-      return sqliteHandle({ handle: this.#handle, readOnly }, this.#life, controls, this.#context.bind)
+      return sqliteHandle({ handle: this.#handle, readOnly }, this.#life, controls, this.#context)
     }
     if (this.#joined !== undefined) {
       this.#joined.beginPart()
@@ -131,7 +138,25 @@ export class SqliteSession<Bound> implements Session<SqliteTransaction<Bound>>, 
 
   settle(): Promise<void> | undefined {
     this.#life.checkBeforeCommit()
-    return this.#life.settle()
+    const settling = this.#life.settle()
+    if (settling !== undefined) return settling.then(() => this.#writeEmissions())
+    if (this.#life.emissions !== undefined) this.#writeEmissions()
+    return undefined
+  }
+
+  // Behind everything that the body wrote, and in its part of a shared COMMIT.
+  #writeEmissions(): void {
+    const { emissions } = this.#life
+    if (emissions === undefined) return
+    const { emits, outbox } = this.#context
+    this.#act(() => {
+      try {
+        perform(emits.emitted(emissions), this.#send)
+      } catch (error) {
+        throw emitError(error)
+      }
+    })
+    this.emitted = outbox.wake
   }
 
   commit(): Receipt | Promise<Receipt> {

@@ -63,6 +63,8 @@ export interface FailedAttempt<Result> {
   readonly trace: Trace | undefined
   /** When COMMIT was sent, in ms of monotonic time; undefined: it was not. */
   readonly sentAtMs: number | undefined
+  /** Wakes who waits for its messages, should it turn out to have committed; undefined: it emitted none. */
+  readonly emitted: (() => void) | undefined
   /** What the body returned, where it got that far: the result, should the transaction turn out to have committed. */
   readonly result: BodyResult<Result> | undefined
 }
@@ -217,6 +219,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
       : commit
     if (durability === 'local' && transactionLocal.hasSubscribers) transactionLocal.publish({ domain: engine.name })
     progress.phase = 'done'
+    session.emitted?.()
     session.release('keep')
     fault = reach('transaction.committed')
     if (fault !== undefined) await fault
@@ -247,7 +250,17 @@ function beginSettings(
   // A body that must not run twice is not begun on a connection of which nobody knows whether it is still there.
   const mayHold = traced && mayBeHeld && attempts > 1 ? limits : undefined
   const answerMs = Math.max(connectionWaitMs, idleMs / 3)
-  return { isolation, readOnly, idleMs, lockWaitMs: Math.min(lockWaitMs, idleMs), traced, answerMs, mayHold, claim }
+  return {
+    isolation,
+    readOnly,
+    idleMs,
+    lockWaitMs: Math.min(lockWaitMs, idleMs),
+    endsAtMs: limits.workEndsAtMs,
+    traced,
+    answerMs,
+    mayHold,
+    claim,
+  }
 }
 
 // The scope ends with the body, also where nobody waits for the body any more. What the body started and did not wait
@@ -343,6 +356,7 @@ async function attemptFailed<Handle extends TransactionControls, Result>(
     codes: codesIn(by),
     suppressed,
     trace: session?.trace,
+    emitted: session?.emitted,
     sentAtMs,
     result,
   }

@@ -165,11 +165,12 @@ function lookedBy(lost: Lost | undefined, found: Resolved): 'key' | 'trace' | 'f
 async function committedAfterAll<Result>(
   domain: string,
   settings: CallSettings,
-  { result }: FailedAttempt<Result>,
+  { result, emitted }: FailedAttempt<Result>,
   { stored, ours }: Resolved & { readonly outcome: 'committed' },
 ): Promise<Result> {
   if (settings.budget !== undefined) creditBudget(domain, settings, true)
   // What belongs to another call's commit was run by that call.
+  if (ours) emitted?.()
   if (ours) await runAfterCommit(domain, settings, result?.afterCommit ?? [])
   return stored === undefined ? (result?.value as Result) : (stored.value as Result)
 }

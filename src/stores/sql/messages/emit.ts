@@ -1,0 +1,208 @@
+// What a transaction has emitted, as SQL: the heads of its keys, the messages, and the lanes of everybody who reads
+// them. Heads, and then lanes, are locked in the order of their keys, so that two transactions never wait for each
+// other. Where the engine can write inside WITH all of it is one statement, which leaves with COMMIT.
+
+import { type Emission, errorsIn } from '../../../atomicity/index.js'
+import { RepriseError } from '../../../kernel/index.js'
+import type { SqlDialect } from '../dialect.js'
+import type { Procedure } from '../records/procedures.js'
+import type { Query } from '../records/statements.js'
+import { Values } from '../values.js'
+import { type MessageTables, messageTables } from './migration.js'
+
+/** The columns of a message, as they are written, and what they are read from. */
+const written = ['id', 'type', 'subject', 'version', 'intent', 'traceparent', 'schema', 'codec', 'data'] as const
+
+// A message of the outbox as a row of JSON; `before_last`: how many of its key come after it.
+const givenColumns = {
+  id: 'text',
+  type: 'text',
+  subject: 'text',
+  key: 'text',
+  version: 'number',
+  intent: 'text',
+  traceparent: 'text',
+  schema: 'text',
+  codec: 'text',
+  before_last: 'number',
+  data: 'text',
+} as const
+
+const keyColumns = { key: 'text', messages: 'number', after_ms: 'number' } as const
+
+/** What the error of a version that was purged shows. */
+const purgedSign = 'reprise version'
+
+interface GivenKey {
+  readonly key: string
+  messages: number
+  afterMs: number
+}
+
+/** Writes what transactions emit. */
+export class EmitStatements {
+  readonly #dialect: SqlDialect
+  readonly #tables: MessageTables
+  readonly #source: string
+  #text: string | undefined
+
+  /**
+   * @param named The quoted name of a table of Reprise, by what follows the prefix.
+   * @param source Who makes the messages.
+   */
+  constructor(dialect: SqlDialect, named: (table: string) => string, source: string) {
+    this.#dialect = dialect
+    this.#tables = messageTables(named)
+    this.#source = source
+  }
+
+  /** Writes them, statement by statement. */
+  *emitted(emissions: readonly Emission[]): Procedure<void> {
+    if (this.#dialect.writesInWith) yield this.atOnce(emissions)
+    else yield* this.#byStep(emissions)
+  }
+
+  /** Writes them by one statement, whose text is always the same, and whose values are texts. */
+  atOnce(emissions: readonly Emission[]): { readonly text: string; readonly values: readonly string[] } {
+    const keys = keysOf(emissions)
+    this.#text ??= this.#textAtOnce()
+    return { text: this.#text, values: [jsonOfKeys(keys), this.#source, jsonOfMessages(emissions, keys)] }
+  }
+
+  // An epoch is taken for each key, though its head may turn out to be there: a number of the fence is lost then, and
+  // nothing else.
+  #textAtOnce(): string {
+    const { nowMs, fence } = this.#dialect
+    const { head, message, fence: fences } = this.#tables
+    const values = new Values(this.#dialect)
+    const taken = `(g.version::text || ' ${purgedSign}')::bigint`
+    const cells = written.map((name) =>
+      name === 'version' ? `CASE WHEN g.version <= h.purged_version THEN ${taken} ELSE g.version END` : `g.${name}`,
+    )
+    return `WITH clock AS MATERIALIZED (SELECT ${nowMs} AS ms),
+      keys AS MATERIALIZED (SELECT * FROM ${this.#dialect.rowsIn(values.text(''), keyColumns)} AS k),
+      heads AS (INSERT INTO ${head} AS h (key, epoch, number, at_ms)
+        SELECT k.key, ${fence.next(fences)}, k.messages, clock.ms FROM keys AS k, clock ORDER BY k.key
+        ON CONFLICT (key) DO UPDATE SET number = h.number + excluded.number, at_ms = excluded.at_ms
+        RETURNING h.key, h.epoch, h.number, h.purged_version),
+      told AS (${this.#tell('heads', 'keys', 'clock.ms', ', clock')} RETURNING 1),
+      messages AS (INSERT INTO ${message} (source, key, epoch, number, at_ms, ${written.join(', ')})
+        SELECT ${values.text('')}, h.key, h.epoch, h.number - g.before_last, clock.ms, ${cells.join(', ')}
+        FROM ${this.#dialect.rowsIn(values.text(''), givenColumns)} AS g JOIN heads AS h ON h.key = g.key, clock RETURNING 1)
+      SELECT (SELECT count(*) FROM told) AS told, (SELECT count(*) FROM messages) AS messages`
+  }
+
+  // The writer has the whole store, so nobody comes in between.
+  *#byStep(emissions: readonly Emission[]): Procedure<void> {
+    const { nowMs, fence, insertNew } = this.#dialect
+    const { head, message, fence: fences } = this.#tables
+    const keys = keysOf(emissions)
+    const counting = (write: (values: Values) => string): Query => {
+      const values = new Values(this.#dialect)
+      return { text: write(values), values: values.list, counts: true }
+    }
+    const { rowCount } = yield counting((values) => {
+      const more = `(SELECT k.messages FROM ${this.#keyRows(keys, values)} AS k WHERE k.key = h.key)`
+      const which = this.#dialect.among(`SELECT k.key FROM ${this.#keyRows(keys, values)} AS k`)
+      return `UPDATE ${head} AS h SET number = number + ${more}, at_ms = ${nowMs} WHERE key ${which}`
+    })
+    if (rowCount < keys.size) {
+      const advance = fence.advance?.(fences)
+      if (advance !== undefined) yield { text: advance, values: [], counts: true }
+      yield counting((values) => {
+        const rows = `SELECT k.key, ${fence.next(fences)}, k.messages, ${nowMs} FROM ${this.#keyRows(keys, values)} AS k WHERE 1 = 1`
+        return insertNew(head, 'key, epoch, number, at_ms', rows, 'key')
+      })
+    }
+    if (emissions.some(({ version }) => version !== undefined)) yield* this.#refusePurged(emissions, keys)
+    yield counting((values) => {
+      const cells = written.map((name) => `g.${name}`).join(', ')
+      return `INSERT INTO ${message} (source, key, epoch, number, at_ms, ${written.join(', ')})
+        SELECT ${values.text(this.#source)}, h.key, h.epoch, h.number - g.before_last, ${nowMs}, ${cells}
+        FROM ${this.#messageRows(emissions, keys, values)} AS g JOIN ${head} AS h ON h.key = g.key`
+    })
+    yield counting((values) => this.#tell(head, this.#keyRows(keys, values), nowMs, ''))
+  }
+
+  *#refusePurged(emissions: readonly Emission[], keys: ReadonlyMap<string, GivenKey>): Procedure<void> {
+    const values = new Values(this.#dialect)
+    const given = this.#messageRows(emissions, keys, values)
+    const { rows } = yield {
+      text: `SELECT 1 AS taken FROM ${given} AS g JOIN ${this.#tables.head} AS h ON h.key = g.key WHERE g.version <= h.purged_version LIMIT 1`,
+      values: values.list,
+    }
+    if (rows.length > 0) throw versionTaken(undefined)
+  }
+
+  // Tells everybody who reads the outbox. A lane that is idle is due now, or after the delay of its message; of one that
+  // is not, only what it knows changes.
+  #tell(heads: string, keys: string, nowMs: string, clock: string): string {
+    const { lane, reader } = this.#tables
+    return `INSERT INTO ${lane} AS l (reader, key, known_epoch, known_number, state, due_at_ms)
+      SELECT r.name, h.key, h.epoch, h.number, 1, ${nowMs} + k.after_ms
+      FROM ${keys} AS k JOIN ${heads} AS h ON h.key = k.key CROSS JOIN ${reader} AS r${clock}
+      WHERE r.reads = 'outbox' ORDER BY h.key, r.name
+      ON CONFLICT (reader, key) DO UPDATE SET known_epoch = excluded.known_epoch, known_number = excluded.known_number,
+      state = CASE WHEN l.state = 0 THEN 1 ELSE l.state END,
+      due_at_ms = CASE WHEN l.state = 0 THEN excluded.due_at_ms ELSE l.due_at_ms END`
+  }
+
+  #keyRows(keys: ReadonlyMap<string, GivenKey>, values: Values): string {
+    return this.#dialect.rowsIn(values.text(jsonOfKeys(keys)), keyColumns)
+  }
+
+  #messageRows(emissions: readonly Emission[], keys: ReadonlyMap<string, GivenKey>, values: Values): string {
+    return this.#dialect.rowsIn(values.text(jsonOfMessages(emissions, keys)), givenColumns)
+  }
+}
+
+function jsonOfKeys(keys: ReadonlyMap<string, GivenKey>): string {
+  return JSON.stringify([...keys.values()].map(({ key, messages, afterMs }) => [key, messages, afterMs]))
+}
+
+function jsonOfMessages(emissions: readonly Emission[], keys: ReadonlyMap<string, GivenKey>): string {
+  const left = new Map([...keys.values()].map(({ key, messages }) => [key, messages]))
+  const rows = emissions.map((emission) => {
+    const { id, type, subject, key, version, intent, traceparent, schema, codec, data } = emission
+    const beforeLast = (left.get(key) ?? 0) - 1
+    left.set(key, beforeLast)
+    // As JSON has it, what is undefined in a list is null.
+    return [id, type, subject, key, version, intent, traceparent, schema, codec, beforeLast, data]
+  })
+  return JSON.stringify(rows)
+}
+
+// How many messages each key gets. A message with a delay has its key to itself.
+function keysOf(emissions: readonly Emission[]): ReadonlyMap<string, GivenKey> {
+  const keys = new Map<string, GivenKey>()
+  for (const { key, afterMs } of emissions) {
+    const given = keys.get(key)
+    if (given === undefined) keys.set(key, { key, messages: 1, afterMs })
+    else given.messages += 1
+  }
+  return keys
+}
+
+/**
+ * What an error means to whoever emitted: MESSAGE_EXISTS, VERSION_TAKEN, or the error itself. By the name of the index,
+ * where the engine tells that, or by the columns.
+ */
+export function emitError(error: unknown): unknown {
+  for (const found of errorsIn(error)) {
+    const { constraint, message } = Object(found) as { readonly constraint?: unknown; readonly message?: unknown }
+    const index = typeof constraint === 'string' ? constraint : ''
+    const words = typeof message === 'string' ? message : ''
+    if (index.endsWith('message_identity') || /UNIQUE constraint failed: \S+message\.source/.test(words)) {
+      const exists = 'A message with the same source and id is there already.'
+      return new RepriseError('MESSAGE_EXISTS', exists, { cause: error })
+    }
+    const isTaken = index.endsWith('message_version') || words.includes(purgedSign)
+    if (isTaken || /UNIQUE constraint failed: \S+message\.subject/.test(words)) return versionTaken(error)
+  }
+  return error
+}
+
+function versionTaken(cause: unknown): RepriseError {
+  const message = 'A message with the same subject and version was emitted before.'
+  return new RepriseError('VERSION_TAKEN', message, cause === undefined ? {} : { cause })
+}
