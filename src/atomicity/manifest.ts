@@ -43,6 +43,8 @@ export interface Manifest extends RecordManifest {
   readonly rowLock: 'store' | 'row'
   /** Whether a lock time-out can say who blocks whom. */
   readonly lockReport: boolean
+  /** Whether relays and consumers can read messages from it; otherwise transactions only emit them. Default true. */
+  readonly lanes?: boolean
   readonly refuse: 'exact' | 'coarse' | 'never'
   /** The engine's fact behind a limit, by the name of the capability. */
   readonly because: Readonly<Partial<Record<Capability, string>>>

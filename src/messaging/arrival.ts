@@ -49,7 +49,9 @@ export function arrivalOf(
 ): ArrivalStep {
   const { order, fingerprint, message } = arrival
   const { processed, stored } = facts
-  if (processed !== undefined) return { is: processed === fingerprint ? 'duplicate' : 'mismatch' }
+  // The row of what a person discarded unread has no fingerprint: whatever comes under its name is over.
+  const isOver = processed === fingerprint || processed === ''
+  if (processed !== undefined) return { is: isOver ? 'duplicate' : 'mismatch' }
   if (stored !== undefined) return stored === fingerprint ? { is: 'stored', place: undefined } : { is: 'mismatch' }
   if (order === 'none') return { is: 'new', done: undefined }
   if (order === 'gapless' && message.place !== undefined) return numberedArrival(message.place, lane, facts)

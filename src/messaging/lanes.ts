@@ -81,8 +81,8 @@ export interface LaneEnd {
   readonly then: /** It is ready again where there are more messages, else idle. Failures and history are forgotten. */
     | { readonly is: 'free' }
     /**
-     * The claim goes on with the messages behind what is done, and ends so many ms from now. Failures, history and the
-     * count of claims are forgotten, as when it is free.
+     * The claim goes on with the messages behind what is done, and ends so many ms from now. Failures and history are
+     * forgotten, as when it is free, and it counts as the first claim of what comes next.
      */
     | { readonly is: 'hold'; readonly forMs: number }
     /**

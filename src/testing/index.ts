@@ -37,6 +37,7 @@ export {
   keyCases,
   leasedOperationCases,
   leasedRecordCases,
+  messageCases,
   operationCases,
   type RecordCase,
   type RecordWorld,

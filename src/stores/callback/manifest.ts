@@ -11,6 +11,7 @@ const unseen = {
   resolvesUnkeyed:
     'Only the key tells: the number of a transaction is not taken, and without a key a commit whose answer is lost stays unknown.',
   lockReport: 'The connection is the ORM’s, and nobody else’s connection is asked about it.',
+  lanes: 'Its transactions emit. Relays and consumers work without an ORM: give them a domain of the same database.',
 } as const
 
 /** The manifests of a callback domain, by the dialect of the database behind it. */
@@ -25,6 +26,7 @@ export const callbackManifests: Readonly<Record<'postgres' | 'sqlite', Manifest>
     resolvesUnkeyed: false,
     rowLock: 'row',
     lockReport: false,
+    lanes: false,
     refuse: 'exact',
     reach: 'network',
     durability: 'replicated',
@@ -48,6 +50,7 @@ export const callbackManifests: Readonly<Record<'postgres' | 'sqlite', Manifest>
     resolvesUnkeyed: false,
     rowLock: 'store',
     lockReport: false,
+    lanes: false,
     refuse: 'coarse',
     reach: 'machine',
     durability: 'disk',

@@ -3,8 +3,8 @@
 import { type AcquireLimits, type Engine, type MessageOptions, Outbox, type Records } from '../../atomicity/index.js'
 import type { Pepper } from '../../identity/index.js'
 import { type Clock, RepriseError } from '../../kernel/index.js'
-import type { SeenStore } from '../../messaging/index.js'
-import { EmitStatements, postgresDialect, SqlRecords, SqlSeen } from '../sql/index.js'
+import type { MessageStore, SeenStore } from '../../messaging/index.js'
+import { EmitStatements, postgresDialect, SqlRecords, SqlSeen, sqlMessages } from '../sql/index.js'
 import { LockReports } from './asking/lock-report.js'
 import { resolveTrace } from './asking/resolve.js'
 import { classifyPostgres } from './classification.js'
@@ -38,7 +38,7 @@ export interface EngineParts<Bound> {
 export interface PostgresEngine<Bound> extends Engine<PostgresTransaction<Bound>> {
   readonly records: Records
   readonly seen: SeenStore
-  readonly outbox: Outbox
+  readonly messages: MessageStore<PostgresTransaction<Bound>>
   acquire(limits: AcquireLimits): Promise<PostgresSession<Bound>>
 }
 
@@ -60,7 +60,7 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
     acquire: sessionsOn(connections, { clock, statements, outbox, emits, bind, resolvesUnkeyed, locks, connections }),
     records: new SqlRecords(schema.statements, runner, pepper),
     seen: new SqlSeen(schema.statements, runner, pepper),
-    outbox,
+    messages: { ...outbox.reading, ...sqlMessages(postgresDialect, schema.named, runner) },
     classify: classifyPostgres,
     async resolve(trace, limits) {
       const beganMs = clock.monotonicMs()

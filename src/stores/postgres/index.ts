@@ -1,10 +1,10 @@
 // PostgreSQL: a domain on a pool of the `pg` package that the user passes in.
 
-import type { Finding, OutboxReading } from '../../atomicity/index.js'
+import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { demandKnown, durationMs, inTime, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
-import type { WindowStore } from '../../messaging/index.js'
+import type { MessageDomain, WindowStore } from '../../messaging/index.js'
 import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import {
   budgetFindings,
@@ -41,9 +41,8 @@ export interface PostgresDomain<Bound>
   extends Domain<PostgresTransaction<Bound>>,
     Operations<PostgresTransaction<Bound>>,
     Sequences<PostgresTransaction<Bound>>,
+    MessageDomain<PostgresTransaction<Bound>>,
     WindowStore {
-  /** What those who read its messages need. */
-  readonly messages: OutboxReading
   /**
    * Brings Reprise's own tables up to date. Safe when several processes do it at once, and beside work on the tables:
    * it waits for them in short tries, and refuses with MIGRATION_BLOCKED after some 20 s. Leaves tables alone that a
@@ -124,7 +123,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     ...domain,
     ...operationsOf(engine, defaults),
     seen: engine.seen,
-    messages: engine.outbox.reading,
+    messages: engine.messages,
     ...sequencesOf<PostgresTransaction<Bound>>(sqlSequences(postgresDialect, schema.named), domain.transact, pepper),
     migrate: async (given = {}) => {
       refuseInside()

@@ -19,6 +19,7 @@ export {
   messageStatements,
   messageTables,
 } from './messages/migration.js'
+export { sqlMessages } from './messages/store.js'
 export {
   applyMigrations,
   type MigrationOptions,

@@ -3,6 +3,7 @@
 import { type AcquireLimits, type Engine, Outbox, type Phase, type Ruling, ruleBy } from '../../atomicity/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { type Clock, isPromiseLike, type Random, RepriseError } from '../../kernel/index.js'
+import type { MessageStore } from '../../messaging/index.js'
 import {
   checkPrefix,
   EmitStatements,
@@ -11,6 +12,7 @@ import {
   SqlRecords,
   SqlSeen,
   sqliteDialect,
+  sqlMessages,
 } from '../sql/index.js'
 import { sqliteClassification } from './classification.js'
 import { Connections } from './connection/connections.js'
@@ -55,7 +57,7 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
   readonly sharesCommit: boolean
   readonly records: SqlRecords
   readonly seen: SqlSeen
-  readonly outbox: Outbox
+  readonly messages: MessageStore<SqliteTransaction<Bound>>
   readonly #notShared = new NotShared()
   readonly #sessions: SessionContext<Bound>
 
@@ -84,9 +86,10 @@ export class SqliteEngine<Bound> implements Engine<SqliteTransaction<Bound>> {
     this.records = new SqlRecords(statements, runner, pepper)
     this.seen = new SqlSeen(statements, runner, pepper)
     const notShared = this.#notShared
-    this.outbox = new Outbox(name, options.messages)
-    const emits = new EmitStatements(sqliteDialect, (table) => quoteName(prefix + table), this.outbox.source)
-    const { outbox } = this
+    const outbox = new Outbox(name, options.messages)
+    const named = (table: string): string => quoteName(prefix + table)
+    const emits = new EmitStatements(sqliteDialect, named, outbox.source)
+    this.messages = { ...outbox.reading, ...sqlMessages(sqliteDialect, named, runner) }
     this.#sessions = { bind: options.bind, statements, outbox, emits, clock, random, classify, notShared }
   }
 

@@ -1,9 +1,9 @@
 // SQLite: a store in one file, marker and effect in one commit, without a server.
 
-import type { Finding, OutboxReading } from '../../atomicity/index.js'
+import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, systemClock, systemRandom } from '../../kernel/index.js'
-import type { WindowStore } from '../../messaging/index.js'
+import type { MessageDomain, WindowStore } from '../../messaging/index.js'
 import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import {
   budgetFindings,
@@ -42,9 +42,8 @@ export interface SqliteDomain<Bound>
   extends Domain<SqliteTransaction<Bound>>,
     Operations<SqliteTransaction<Bound>>,
     Sequences<SqliteTransaction<Bound>>,
+    MessageDomain<SqliteTransaction<Bound>>,
     WindowStore {
-  /** What those who read its messages need. */
-  readonly messages: OutboxReading
   /**
    * Makes or updates Reprise's tables. Safe with several processes at once. Leaves tables alone that a newer
    * version has migrated, and refuses them with MIGRATION_NEWER where they do not work with this version. Refuses
@@ -89,7 +88,7 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
     ...domain,
     ...operationsOf(engine, { ...defaults, clock, random }),
     seen: engine.seen,
-    messages: engine.outbox.reading,
+    messages: engine.messages,
     ...sequencesOf<SqliteTransaction<Bound>>(
       sqlSequences(sqliteDialect, (table) => quoteName(engine.prefix + table)),
       domain.transact,

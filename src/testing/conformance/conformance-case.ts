@@ -1,7 +1,14 @@
 // Conformance cases as data: a stable id, a title that says MUST or SHOULD, and the capabilities that a store needs for
 // it.
 
-import type { RecordStore, Rows, StoredRecord, TransactionControls } from '../../atomicity/index.js'
+import type {
+  Emits,
+  OutboxReading,
+  RecordStore,
+  Rows,
+  StoredRecord,
+  TransactionControls,
+} from '../../atomicity/index.js'
 import type { Operations } from '../../idempotency/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import type { Clock } from '../../kernel/index.js'
@@ -9,16 +16,19 @@ import type { Sequences } from '../../sequence/index.js'
 import type { Domain } from '../../transaction/index.js'
 
 /** The transaction handle of a conformance case; the handle of every store fits. */
-export interface ConformanceHandle extends TransactionControls, Rows {
+export interface ConformanceHandle extends TransactionControls, Rows, Emits {
   /** Undoes the work inside if it fails; the transaction goes on. */
   savepoint<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** The domain under test: transactions, operations and their records, and sequences. */
+/** The domain under test: transactions, operations and their records, sequences, and messages. */
 export interface ConformanceDomain
   extends Domain<ConformanceHandle>,
     Operations<ConformanceHandle>,
-    Sequences<ConformanceHandle> {}
+    Sequences<ConformanceHandle> {
+  /** A store whose manifest does not deny lanes has them here too. */
+  readonly messages: OutboxReading
+}
 
 /** A store of records under test, and the upkeep of leased operations on it. Every domain is one. */
 export interface ConformanceStore

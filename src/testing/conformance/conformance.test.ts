@@ -4,13 +4,22 @@ import { runConformanceCase, type StoreWorld } from './conformance-case.js'
 import { ConformanceFailure, failing, holds, same } from './expectations.js'
 import { gate } from './gate.js'
 import { keyCases } from './key-cases.js'
+import { messageCases } from './messages/message-cases.js'
 import { operationCases } from './operations/operation-cases.js'
 import { recordCases } from './record-cases.js'
 import { rowCases } from './rows/row-cases.js'
 import { sequenceCases } from './sequences/sequence-cases.js'
 import { transactionCases } from './transaction-cases.js'
 
-const cases = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases, ...sequenceCases]
+const cases = [
+  ...transactionCases,
+  ...keyCases,
+  ...rowCases,
+  ...recordCases,
+  ...operationCases,
+  ...sequenceCases,
+  ...messageCases,
+]
 const outcome = async (id: string, world: StoreWorld): Promise<string> => {
   const subject = cases.find((candidate) => candidate.id === id)
   if (subject === undefined) throw new Error(`no case ${id}`)

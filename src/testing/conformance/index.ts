@@ -34,6 +34,7 @@ export {
 export { httpCases } from './http/http-cases.js'
 export type { HttpCheck } from './http/http-check.js'
 export { keyCases } from './key-cases.js'
+export { messageCases } from './messages/message-cases.js'
 export { leasedOperationCases, operationCases } from './operations/operation-cases.js'
 export { leasedRecordCases, recordCases } from './record-cases.js'
 export { rowCases } from './rows/row-cases.js'

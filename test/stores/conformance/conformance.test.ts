@@ -7,6 +7,7 @@ import type { SqliteHandle } from '../../../src/stores/sqlite/index.js'
 import type { TransactionSharedEvent } from '../../../src/telemetry/index.js'
 import {
   keyCases,
+  messageCases,
   operationCases,
   recordCases,
   rowCases,
@@ -44,7 +45,15 @@ const stores: readonly StoreUnderTest[] = [
     callbackWorld(inject('postgresUrl'), async (url, defaults) => pgStack(url, defaults)),
   ),
 ]
-const cases = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases, ...sequenceCases]
+const cases = [
+  ...transactionCases,
+  ...keyCases,
+  ...rowCases,
+  ...recordCases,
+  ...operationCases,
+  ...sequenceCases,
+  ...messageCases,
+]
 const outcomes = new Map<string, CellOutcome>()
 
 for (const store of stores) {

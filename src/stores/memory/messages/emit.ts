@@ -25,7 +25,8 @@ export function writeEmissions(
   // The last message of each key.
   const last = new Map<string, { readonly head: Row; readonly emission: Emission }>()
   for (const emission of emissions) {
-    const head = advanced(heads, emission.key, atMs, records.nextFence)
+    // The head of a delayed message has the time at which it is due: a reader that comes later learns it from there.
+    const head = advanced(heads, emission.key, atMs + emission.afterMs, records.nextFence)
     last.set(emission.key, { head, emission })
     insert(messages, { source, emission, head, atMs })
   }

@@ -130,7 +130,8 @@ function end(views: Views, given: LaneEnd, nowMs: number): boolean {
   const table = views.view(lanes)
   if (then.is === 'hold') {
     const { owner } = given
-    table.update(lane.id, { ...unclaimed, owner, due_at_ms: nowMs + then.forMs })
+    // A new claim of what comes next, which is counted if its owner dies.
+    table.update(lane.id, { ...unclaimed, owner, claims: 1, due_at_ms: nowMs + then.forMs })
   } else if (then.is === 'rest') {
     const { forMs, failures, history } = then
     table.update(lane.id, { ...unclaimed, failures, history, due_at_ms: nowMs + forMs })

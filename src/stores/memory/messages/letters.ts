@@ -1,6 +1,7 @@
 // Dead letters in memory, what people decide about them, and what is forgotten.
 
 import type { Match, RecordLimits, Row } from '../../../atomicity/index.js'
+import { demandWhole, RepriseError } from '../../../kernel/index.js'
 import type {
   DeadLetter,
   Decided,
@@ -83,6 +84,7 @@ function letterOf(row: Row): DeadLetter {
 }
 
 function listed(views: Views, { reader, key, code, state, limit }: LetterQuery): readonly DeadLetter[] {
+  demandWhole(limit, 1, 1_000, (why) => new RepriseError('ARGUMENT_INVALID', `The limit of letters: ${why}`))
   return allOf(views.view(deadLetter), {})
     .map(letterOf)
     .filter(

@@ -14,7 +14,9 @@ export function purge(views: Views, query: MessagePurgeQuery, nowMs: number): Me
   const { sentAfterMs, processedAfterMs, headsAfterMs, lettersAfterMs, limit } = query
   const untilMs = (afterMs: number | undefined): number => (afterMs === undefined ? -Infinity : nowMs - afterMs)
   const names = allOf(views.view(reader), { reads: 'outbox' }).map((row) => String(row['name']))
+  // Where nobody reads, nobody has done anything.
   const isDone = (row: Row): boolean =>
+    names.length > 0 &&
     names.every((name) => {
       const done = laneOf(views, name, String(row['key']))?.done
       return done !== undefined && comparePlaces(placeOf(row), done) <= 0
@@ -32,9 +34,8 @@ export function purge(views: Views, query: MessagePurgeQuery, nowMs: number): Me
   }
   const known = old(processed, 'at_ms', processedAfterMs)
   for (const row of known) views.view(processed).remove(row.rowId)
-  const idle = old(head, 'at_ms', headsAfterMs && Math.max(headsAfterMs, leastHeadMs), (row) =>
-    isForgettable(views, row),
-  )
+  const idleMs = headsAfterMs === undefined ? undefined : Math.max(headsAfterMs, leastHeadMs)
+  const idle = old(head, 'at_ms', idleMs, (row) => isForgettable(views, row))
   for (const row of idle) {
     for (const at of allOf(views.view(lane), { key: String(row['key']) })) {
       if (names.includes(String(at['reader']))) views.view(lane).remove(at.rowId)

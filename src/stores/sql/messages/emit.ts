@@ -69,6 +69,7 @@ export class EmitStatements {
     return { text: this.#text, values: [jsonOfKeys(keys), this.#source, jsonOfMessages(emissions, keys)] }
   }
 
+  // The head of a delayed message has the time at which it is due: a reader that comes later learns it from there.
   // An epoch is taken for each key, though its head may turn out to be there: a number of the fence is lost then, and
   // nothing else.
   #textAtOnce(): string {
@@ -82,7 +83,7 @@ export class EmitStatements {
     return `WITH clock AS MATERIALIZED (SELECT ${nowMs} AS ms),
       keys AS MATERIALIZED (SELECT * FROM ${this.#dialect.rowsIn(values.text(''), keyColumns)} AS k),
       heads AS (INSERT INTO ${head} AS h (key, epoch, number, at_ms)
-        SELECT k.key, ${fence.next(fences)}, k.messages, clock.ms FROM keys AS k, clock ORDER BY k.key
+        SELECT k.key, ${fence.next(fences)}, k.messages, clock.ms + k.after_ms FROM keys AS k, clock ORDER BY k.key
         ON CONFLICT (key) DO UPDATE SET number = h.number + excluded.number, at_ms = excluded.at_ms
         RETURNING h.key, h.epoch, h.number, h.purged_version),
       told AS (${this.#tell('heads', 'keys', 'clock.ms', ', clock')} RETURNING 1),
@@ -110,7 +111,7 @@ export class EmitStatements {
       const advance = fence.advance?.(fences)
       if (advance !== undefined) yield { text: advance, values: [], counts: true }
       yield counting((values) => {
-        const rows = `SELECT k.key, ${fence.next(fences)}, k.messages, ${nowMs} FROM ${this.#keyRows(keys, values)} AS k WHERE 1 = 1`
+        const rows = `SELECT k.key, ${fence.next(fences)}, k.messages, ${nowMs} + k.after_ms FROM ${this.#keyRows(keys, values)} AS k WHERE 1 = 1`
         return insertNew(head, 'key, epoch, number, at_ms', rows, 'key')
       })
     }

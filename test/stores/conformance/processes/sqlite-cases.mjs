@@ -8,8 +8,16 @@ import { pathToFileURL } from 'node:url'
 const [bundle = '', driver = '', folder = ''] = process.argv.slice(2)
 const load = (/** @type {string} */ name) => import(pathToFileURL(join(bundle, `${name}.js`)).href)
 const { isSociable, sqliteWorld } = await load('sqlite-world')
-const { keyCases, operationCases, recordCases, rowCases, runConformanceCase, sequenceCases, transactionCases } =
-  await load('testing')
+const {
+  keyCases,
+  messageCases,
+  operationCases,
+  recordCases,
+  rowCases,
+  runConformanceCase,
+  sequenceCases,
+  transactionCases,
+} = await load('testing')
 const say = (/** @type {object} */ line) => console.log(JSON.stringify(line))
 
 const loaded = createRequire(join(folder, 'package.json'))(driver)
@@ -28,6 +36,7 @@ for (const subject of [
   ...recordCases,
   ...operationCases,
   ...sequenceCases,
+  ...messageCases,
 ]) {
   // Others write at the same time wherever that can be, so that this driver is seen to share a COMMIT too.
   const world = await sqliteWorld(open, { inCompany: isSociable(subject) })

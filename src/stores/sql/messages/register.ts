@@ -1,0 +1,93 @@
+// Makes a reader known, and tells it of what had been emitted before.
+
+import { RepriseError } from '../../../kernel/index.js'
+import type { Reader } from '../../../messaging/index.js'
+import type { Procedure } from '../records/procedures.js'
+import { asking, counting, laneStates, type MessageSql, once } from './statements.js'
+
+/** As many keys a reader is told of with one call. */
+export const keysToldOf = 2_000
+
+/** Registers a reader; whether it has been told of all that was there. */
+export function* registering(sql: MessageSql, reader: Reader): Procedure<boolean> {
+  const { dialect, tables } = sql
+  const stored = asking(
+    dialect,
+    (values) => `SELECT kind, reads, told_to FROM ${tables.reader} WHERE name = ${values.text(reader.name)}`,
+  )
+  let [row] = (yield stored).rows
+  if (row === undefined) {
+    yield counting(dialect, (values) => {
+      const cells = [reader.name, reader.kind, reader.reads, reader.reads === 'outbox' ? '' : null]
+      const source = `VALUES (${cells.map((cell) => values.text(cell)).join(', ')}, ${dialect.nowMs})`
+      return dialect.insertNew(tables.reader, 'name, kind, reads, told_to, at_ms', source, 'name')
+    })
+    row = (yield stored).rows[0]
+  }
+  if (row === undefined) throw new RepriseError('ROW_UNSETTLED', `The row of the reader ${reader.name} came and went.`)
+  if (row['kind'] !== reader.kind || row['reads'] !== reader.reads) {
+    const [kind, reads] = [String(row['kind']), String(row['reads'])]
+    const message = `The reader ${reader.name} is registered as a ${kind} that reads the ${reads}. Give this ${reader.kind} another name, or have that reader forgotten first.`
+    throw new RepriseError('ARGUMENT_INVALID', message, { details: { reader: reader.name, kind, reads } })
+  }
+  if (reader.reads === 'inbox') return true
+  // Told of all: it goes round once more, since a transaction that did not see the reader may have committed since.
+  return yield* tellingPage(sql, reader.name, String(row['told_to'] ?? ''))
+}
+
+// The next page of keys, in their order. A lane that knows as much as the head is left alone.
+function* tellingPage(sql: MessageSql, reader: string, from: string): Procedure<boolean> {
+  const { dialect, tables } = sql
+  const page = `SELECT key, epoch, number, at_ms FROM ${tables.head} WHERE key > `
+  const order = ` ORDER BY key LIMIT ${keysToldOf}`
+  if (dialect.writesInWith) {
+    const { rows } = yield asking(dialect, (values) => {
+      const told = `told AS (${tell(sql, 'page', values.text(reader), values.text(reader))})`
+      const noted = `noted AS (${note(sql, 'page')} WHERE name = ${values.text(reader)})`
+      return `WITH page AS MATERIALIZED (${page}${values.text(from)}${order}), ${told}, ${noted} SELECT count(*) AS keys FROM page`
+    })
+    return Number(rows[0]?.['keys']) < keysToldOf
+  }
+  const { rows } = yield asking(
+    dialect,
+    (values) => `SELECT count(*) AS keys FROM (${page}${values.text(from)}${order})`,
+  )
+  yield counting(dialect, (values) => {
+    const first = values.text(reader)
+    const source = `(${page}${values.text(from)}${order})`
+    return tell(sql, source, first, values.text(reader))
+  })
+  yield counting(dialect, (values) => {
+    const heads = () => `(${page}${values.text(from)}${order})`
+    return `${note(sql, heads(), heads())} WHERE name = ${values.text(reader)}`
+  })
+  return Number(rows[0]?.['keys']) < keysToldOf
+}
+
+// A head whose time is yet to come is that of a delayed message, which is due at that time.
+function tell({ dialect, tables }: MessageSql, page: string, reader: string, same: string): string {
+  const now = once(dialect)
+  const due = `CASE WHEN p.at_ms > ${now} THEN p.at_ms ELSE ${now} END`
+  const source =
+    `SELECT ${reader}, p.key, p.epoch, p.number, ${laneStates.ready}, ${due} FROM ${page} AS p ` +
+    `LEFT JOIN ${tables.lane} AS k ON k.reader = ${same} AND k.key = p.key ` +
+    'WHERE k.key IS NULL OR (k.known_epoch, k.known_number) < (p.epoch, p.number) ORDER BY p.key'
+  const was = (idle: string, else_: string): string =>
+    `CASE l.state WHEN ${laneStates.idle} THEN ${idle} ELSE ${else_} END`
+  const set = [
+    'known_epoch = excluded.known_epoch, known_number = excluded.known_number',
+    `state = ${was('excluded.state', 'l.state')}, due_at_ms = ${was('excluded.due_at_ms', 'l.due_at_ms')}`,
+  ]
+  return (
+    `INSERT INTO ${tables.lane} AS l (reader, key, known_epoch, known_number, state, due_at_ms) ${source} ` +
+    `ON CONFLICT (reader, key) DO UPDATE SET ${set.join(', ')} ` +
+    'WHERE (l.known_epoch, l.known_number) < (excluded.known_epoch, excluded.known_number)'
+  )
+}
+
+// Up to which key it was told; a page that is not full was the last one.
+function note({ tables }: MessageSql, page: string, same: string = page): string {
+  const keys = `(SELECT count(*) FROM ${page} AS a)`
+  const last = `(SELECT max(key) FROM ${same} AS b)`
+  return `UPDATE ${tables.reader} SET told_to = CASE WHEN ${keys} < ${keysToldOf} THEN NULL ELSE ${last} END`
+}
