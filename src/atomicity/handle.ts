@@ -8,13 +8,16 @@ import type { MessageDraft } from './outbox/message.js'
 import type { Emits, EmitsSoon } from './outbox/outbox.js'
 import type { Rows } from './rows/rows.js'
 
+/** Controls, with what only the runner knows: whose transaction it is. */
+type GivenControls = TransactionControls & { readonly engine?: object }
+
 /**
  * The handle of a transaction, for stores to extend with their queries and savepoints. The controls are asked each
  * time, since a signal is only made when a body first asks for it. Each write is a call of the body, which may not wait
  * for it. A class, since an object with a function of its own for each member costs as much as a statement.
  */
 export class TransactionHandle implements TransactionControls, Rows, Emits {
-  readonly #controls: TransactionControls
+  readonly #controls: GivenControls
   readonly #life: Pick<HandleLife, 'call'>
   readonly #makeRows: () => Rows
   readonly #emits: EmitsSoon
@@ -26,11 +29,16 @@ export class TransactionHandle implements TransactionControls, Rows, Emits {
    * @param makeRows Makes the rows of the store, when a body first asks for one: most ask for none.
    * @param emits Keeps what the body emits.
    */
-  constructor(controls: TransactionControls, life: Pick<HandleLife, 'call'>, makeRows: () => Rows, emits: EmitsSoon) {
+  constructor(controls: GivenControls, life: Pick<HandleLife, 'call'>, makeRows: () => Rows, emits: EmitsSoon) {
     this.#controls = controls
     this.#life = life
     this.#makeRows = makeRows
     this.#emits = emits
+  }
+
+  /** Whether a value is the handle of a transaction of this engine: of a domain's own, and of no other's. */
+  static isOf(engine: object, value: unknown): boolean {
+    return typeof value === 'object' && value !== null && #controls in value && value.#controls.engine === engine
   }
 
   get attempt(): number {

@@ -42,6 +42,7 @@ export {
 } from './key.js'
 export { otherPepper, type Pepper, type PepperSecret, pepperOf } from './pepper.js'
 export {
+  acceptedHeader,
   isProducerName,
   isSequenceCount,
   type SequenceHeaderCodec,

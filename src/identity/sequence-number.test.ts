@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { property } from '../../test/property.js'
-import { sequenceHeader, sequenceNumberOf } from './sequence-number.js'
+import { acceptedHeader, sequenceHeader, sequenceNumberOf } from './sequence-number.js'
 
 const producers = fc.string({
   unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
@@ -57,6 +57,17 @@ describe('Reprise-Sequence', () => {
     for (const at of [undefined, {}, { producer: 'a', epoch: 1, number: 0 }, { producer: 'ä', epoch: 1, number: 1 }]) {
       expect(() => sequenceHeader.write(at as never)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
       expect(() => sequenceNumberOf(at as never)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+    }
+  })
+})
+
+describe('Reprise-Accepted', () => {
+  it('has the form of the number that was sent, and is ignored where it has not', () => {
+    const at = { producer: 'shop-1', epoch: 7, number: 3 }
+    const field = acceptedHeader.write(at)
+    expect([acceptedHeader.read(field), acceptedHeader.read([field])]).toEqual([at, at])
+    for (const other of [undefined, null, [], '', 'yes', '7;number=3', `${field}, ${field}`, [field, field]]) {
+      expect(acceptedHeader.read(other)).toBeUndefined()
     }
   })
 })

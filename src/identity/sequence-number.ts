@@ -1,7 +1,7 @@
 // A number in the sequence of a producer, and the field in which it travels.
 
 import { RepriseError } from '../kernel/index.js'
-import type { FieldValue } from './headers.js'
+import type { FieldValue, HeaderCodec } from './headers.js'
 
 /** A producer's numbered intent. */
 export interface SequenceNumber {
@@ -50,6 +50,20 @@ export interface SequenceHeaderCodec {
 // A structured-field String with two parameters (RFC 8941), in this order and with nothing else.
 const form = /^ *"((?:[^"\\]|\\["\\])*)"; *epoch=(\d{1,15}); *number=(\d{1,15}) *$/
 
+function valuesOf(field: FieldValue): readonly string[] {
+  return typeof field === 'string' ? [field] : (field ?? [])
+}
+
+// The number in a field; undefined: it is absent, repeated or malformed.
+function numberIn(field: FieldValue): SequenceNumber | undefined {
+  const values = valuesOf(field)
+  const found = values.length === 1 ? form.exec(String(values[0])) : null
+  if (found === null) return undefined
+  const [, quoted = '', epoch, number] = found
+  const at = { producer: quoted.replace(/\\(.)/g, '$1'), epoch: Number(epoch), number: Number(number) }
+  return isProducerName(at.producer) && isSequenceCount(at.epoch) && isSequenceCount(at.number) ? at : undefined
+}
+
 /**
  * `Reprise-Sequence: "shop-1";epoch=7;number=3`: which intent of which producer this is. Like the key it is refused
  * when malformed: a request that was meant to be numbered must not be carried out as one that is not.
@@ -69,15 +83,9 @@ const form = /^ *"((?:[^"\\]|\\["\\])*)"; *epoch=(\d{1,15}); *number=(\d{1,15}) 
 export const sequenceHeader: SequenceHeaderCodec = {
   name: 'Reprise-Sequence',
   read: (field) => {
-    const values = typeof field === 'string' ? [field] : (field ?? [])
-    const [value] = values
-    if (value === undefined) throw new RepriseError('SEQUENCE_MISSING', 'The Reprise-Sequence field is absent.')
-    const found = values.length === 1 ? form.exec(value) : null
-    const [, quoted = '', epoch, number] = found ?? []
-    const at = { producer: quoted.replace(/\\(.)/g, '$1'), epoch: Number(epoch), number: Number(number) }
-    if (found !== null && isProducerName(at.producer) && isSequenceCount(at.epoch) && isSequenceCount(at.number)) {
-      return at
-    }
+    if (valuesOf(field)[0] === undefined) throw new RepriseError('SEQUENCE_MISSING', 'The Reprise-Sequence field is absent.')
+    const at = numberIn(field)
+    if (at !== undefined) return at
     const message = 'The Reprise-Sequence field does not hold one number, such as "shop-1";epoch=7;number=3.'
     throw new RepriseError('SEQUENCE_INVALID', message)
   },
@@ -85,4 +93,26 @@ export const sequenceHeader: SequenceHeaderCodec = {
     const { producer, epoch, number } = sequenceNumberOf(given)
     return `"${producer.replace(/["\\]/g, '\\$&')}";epoch=${epoch};number=${number}`
   },
+}
+
+/**
+ * `Reprise-Accepted: "shop-1";epoch=7;number=3`: this number is used up, whatever the status of the answer says. For
+ * handlers that accept a number and then answer 4xx; without it a sender gives the number to its next intent. What
+ * cannot be read is ignored.
+ *
+ * @example
+ * ```ts
+ * import { acceptedHeader } from 'reprise/identity'
+ *
+ * const at = { producer: 'shop-1', epoch: 7, number: 3 }
+ * console.log({ [acceptedHeader.name]: acceptedHeader.write(at) })
+ * ```
+ * ```text
+ * { 'Reprise-Accepted': '"shop-1";epoch=7;number=3' }
+ * ```
+ */
+export const acceptedHeader: HeaderCodec<SequenceNumber> = {
+  name: 'Reprise-Accepted',
+  read: numberIn,
+  write: sequenceHeader.write,
 }

@@ -91,3 +91,19 @@ function isGone(bytes: Uint8Array): boolean {
     return true
   }
 }
+
+const invisible = /\p{Cc}/u
+
+/**
+ * Whether a value can name something in a store: text of 1 to so many characters, none of them a control character, and
+ * none of them half of a pair, which not every store takes.
+ */
+export function isStoreName(name: unknown, mostCharacters: number): name is string {
+  return (
+    typeof name === 'string' &&
+    name !== '' &&
+    name.length <= mostCharacters &&
+    isWellFormed(name) &&
+    !invisible.test(name)
+  )
+}

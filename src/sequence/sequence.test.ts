@@ -1,8 +1,22 @@
-import { describe, expect, expectTypeOf, it } from 'vitest'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest'
+import { TransactionHandle } from '../atomicity/index.js'
+import { deadlineAfter } from '../kernel/index.js'
 import { memory } from '../stores/memory/index.js'
+import { sequenceRefused } from '../telemetry/index.js'
 import type { ProducerRow } from './rule.js'
 import { type Accepted, sequencesOf } from './sequence.js'
 import type { SequenceStore } from './store.js'
+
+const engine = { name: 'scripted' }
+const controls = {
+  engine,
+  attempt: 1,
+  deadline: deadlineAfter('1m'),
+  signal: new AbortController().signal,
+  afterCommit: () => undefined,
+}
+const tx = new TransactionHandle(controls, { call: (work) => work() }, () => expect.unreachable())
 
 // A store that says what it is told to, one answer after the other.
 function scripted(rows: readonly (ProducerRow | undefined)[], advances: readonly boolean[] = []) {
@@ -14,7 +28,7 @@ function scripted(rows: readonly (ProducerRow | undefined)[], advances: readonly
     keep: async () => undefined,
     forget: async () => 0,
   }
-  return sequencesOf(store, (body) => body({}), undefined).sequence('orders')
+  return sequencesOf<object>(engine, store, (body) => body(tx), undefined).sequence('orders')
 }
 
 const at = { producer: 'till', epoch: 7, number: 2 }
@@ -22,13 +36,13 @@ const row: ProducerRow = { epoch: 7, number: 1, fingerprint: undefined, value: u
 
 describe('accept', () => {
   it('tries again where the number became the next one between two statements', async () => {
-    expect(await scripted([row], [false, true]).accept({}, at, () => 'done')).toEqual({ result: 'new', value: 'done' })
+    expect(await scripted([row], [false, true]).accept(tx, at, () => 'done')).toEqual({ result: 'new', value: 'done' })
     const restless = scripted([row, row, row, row, row])
-    await expect(restless.accept({}, at)).rejects.toMatchObject({ code: 'ROW_UNSETTLED', details: { rounds: 4 } })
+    await expect(restless.accept(tx, at)).rejects.toMatchObject({ code: 'ROW_UNSETTLED', details: { rounds: 4 } })
   })
 
   it('says in details what is known, and never what was sent', async () => {
-    const refused = (known: ProducerRow | undefined) => scripted([known]).accept({}, { ...at, number: 5 })
+    const refused = (known: ProducerRow | undefined) => scripted([known]).accept(tx, { ...at, number: 5 })
     await expect(refused(row)).rejects.toMatchObject({
       code: 'SEQUENCE_GAP',
       details: { epoch: 7, number: 5, next: 2 },
@@ -37,6 +51,61 @@ describe('accept', () => {
     const unknown = await refused(undefined).catch((error: Error) => error)
     expect(unknown).toMatchObject({ code: 'SEQUENCE_FENCED', details: { epoch: 7, number: 5 } })
     expect(String(unknown)).not.toContain('till')
+  })
+
+  it('tells what it refuses on a channel, and why', async () => {
+    const told: unknown[] = []
+    const listener = (message: unknown): void => void told.push(message)
+    subscribe(sequenceRefused.name, listener)
+    onTestFinished(() => void unsubscribe(sequenceRefused.name, listener))
+    const content = { value: 'tea' }
+    const last = { ...row, number: 2, fingerprint: `json1-sha256:${'A'.repeat(43)}` }
+    for (const known of [undefined, { ...row, epoch: 9 }, { ...row, number: 0 }, last]) {
+      await expect(scripted([known]).accept(tx, { ...at, content })).rejects.toThrow()
+    }
+    const about = { domain: 'scripted', sequence: 'orders', ...at }
+    expect(told).toEqual([
+      { ...about, because: 'fenced' },
+      { ...about, because: 'fenced', open: 9 },
+      { ...about, because: 'gap', next: 1 },
+      { ...about, because: 'mismatch' },
+    ])
+    await scripted([], [true]).accept(tx, at)
+    expect(told).toHaveLength(4)
+  })
+
+  it.each(['', 'x', null, 0, false])('takes %j for no content, and refuses it before anything is written', async (content) => {
+    const db = memory({ name: 'contents' })
+    const orders = db.sequence('orders')
+    const first = { producer: 'till', epoch: await orders.open('till'), number: 1 }
+    const accepting = db.transact((handle) => orders.accept(handle, { ...first, content: content as never }))
+    await expect(accepting).rejects.toMatchObject({ code: expect.stringMatching(/_INVALID$/) })
+    expect(db.rows('reprise_sequence')).toMatchObject([{ number: 0 }])
+  })
+
+  it('compares empty content like any other', async () => {
+    const db = memory({ name: 'empty' })
+    const orders = db.sequence('orders')
+    const first = { producer: 'till', epoch: await orders.open('till'), number: 1 }
+    const accepting = (value: unknown) =>
+      db.transact((handle) => orders.accept(handle, { ...first, content: { value } })).then(({ result }) => result)
+    expect([await accepting(''), await accepting('')]).toEqual(['new', 'duplicate'])
+    await expect(accepting('x')).rejects.toMatchObject({ code: 'SEQUENCE_MISMATCH' })
+  })
+
+  it('refuses the handle of another domain of the same name, and writes to neither', async () => {
+    const [own, other] = [memory({ name: 'shop' }), memory({ name: 'shop' })]
+    const [mine, theirs] = [own.sequence('orders'), other.sequence('orders')]
+    const epochs = [await mine.open('till'), await theirs.open('till')]
+    // The same producer has the same epoch in both: the number would be the next one in either.
+    expect(new Set(epochs).size).toBe(1)
+    const first = { producer: 'till', epoch: epochs[0] as number, number: 1 }
+    const refused = { code: 'ARGUMENT_INVALID', details: { domain: 'shop' } }
+    await expect(other.transact((handle) => mine.accept(handle, first))).rejects.toMatchObject(refused)
+    for (const none of [undefined, null, 'tx', {}, { query: () => expect.unreachable() }]) {
+      await expect(mine.accept(none as never, first)).rejects.toMatchObject(refused)
+    }
+    for (const db of [own, other]) expect(db.rows('reprise_sequence')).toMatchObject([{ number: 0 }])
   })
 
   it('has the type of what its function returns', async () => {
@@ -77,12 +146,30 @@ describe('under a pepper', () => {
   })
 })
 
+describe('a name', () => {
+  it.each(['', 'a\0b', 'a\nb', '\u0085', '\ud800', 'x'.repeat(256), 5, undefined])('cannot be %j', (name) => {
+    const db = memory({ name: 'named' })
+    expect(() => db.sequence(name as string)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+  })
+
+  it.each(['a\0b', 'a b', 'ä', ''])('of a producer cannot be %j, wherever it is given', async (producer) => {
+    const db = memory({ name: 'named' })
+    const orders = db.sequence('bestellungen für 😀')
+    const refused = { code: 'ARGUMENT_INVALID' }
+    await expect(orders.open(producer)).rejects.toMatchObject(refused)
+    await expect(
+      db.transact((handle) => orders.accept(handle, { producer, epoch: 1, number: 1 })),
+    ).rejects.toMatchObject(refused)
+    expect(db.rows('reprise_sequence')).toEqual([])
+  })
+})
+
 describe('purge', () => {
   it('goes on while a batch is full', async () => {
     const given = [500, 500, 3]
     const store = { forget: async () => given.shift() ?? 0 } as unknown as SequenceStore<object>
     expect(
-      await sequencesOf(store, (body) => body({}), undefined)
+      await sequencesOf<object>(engine, store, (body) => body(tx), undefined)
         .sequence('orders')
         .purge({ idle: '1d' }),
     ).toBe(1_003)

@@ -1,5 +1,6 @@
 // Sequences of a domain, as their users open and accept: marker and effect in the caller's own transaction.
 
+import { TransactionHandle } from '../atomicity/index.js'
 import { parseJson, printJson } from '../idempotency/index.js'
 import {
   type Content,
@@ -10,7 +11,8 @@ import {
   sameContent,
   sequenceNumberOf,
 } from '../identity/index.js'
-import { type Duration, demandKnown, demandWhole, durationMs, RepriseError } from '../kernel/index.js'
+import { type Duration, defined, demandKnown, demandWhole, durationMs, isStoreName, RepriseError } from '../kernel/index.js'
+import { sequenceRefused } from '../telemetry/index.js'
 import { ruleOnNumber, type SequenceRuling } from './rule.js'
 import type { SequencePlace, SequenceStore } from './store.js'
 
@@ -58,6 +60,8 @@ export interface Sequence<Handle> {
    * and the last one with other content with SEQUENCE_MISMATCH. Without `run` the caller acts on `result` itself, and
    * no result is kept.
    *
+   * @param tx The handle of a transaction of this domain; that of another one is refused with ARGUMENT_INVALID.
+   *
    * @example
    * ```ts
    * import { memory } from 'reprise/stores/memory'
@@ -84,7 +88,7 @@ export interface Sequence<Handle> {
 
 /** The sequences of a domain. */
 export interface Sequences<Handle> {
-  /** A sequence, by its name: 1 to 255 characters. Nothing is asked of the store. */
+  /** A sequence, by its name: 1 to 255 characters, none of them a control character. Asks nothing of the store. */
   sequence(name: string): Sequence<Handle>
 }
 
@@ -94,19 +98,22 @@ export type SequenceTransact<Handle> = <Result>(body: (tx: Handle) => Promise<Re
 /**
  * The sequences of a store, for its domain.
  *
+ * @param engine Of the domain: `accept` takes handles of its transactions only.
  * @param pepper Under which fingerprints are stored; undefined: none.
  */
 export function sequencesOf<Handle>(
+  engine: { readonly name: string },
   store: SequenceStore<Handle>,
   transact: SequenceTransact<Handle>,
   pepper: Pepper | undefined,
 ): Sequences<Handle> {
   return {
     sequence: (name) => {
-      if (typeof name !== 'string' || name === '' || name.length > 255) {
-        throw new RepriseError('ARGUMENT_INVALID', 'A sequence has a name of 1 to 255 characters.')
+      if (!isStoreName(name, 255)) {
+        const message = 'A sequence has a name of 1 to 255 characters, none of them a control character.'
+        throw new RepriseError('ARGUMENT_INVALID', message)
       }
-      return new StoreSequence(name, store, transact, pepper)
+      return new StoreSequence(name, { engine, store, transact, pepper })
     },
   }
 }
@@ -115,19 +122,23 @@ const largestBytes = 262_144
 // A number may become the next one between two statements; more often than this in one transaction it does not.
 const mostRounds = 4
 
+interface SequenceParts<Handle> {
+  readonly engine: { readonly name: string }
+  readonly store: SequenceStore<Handle>
+  readonly transact: SequenceTransact<Handle>
+  readonly pepper: Pepper | undefined
+}
+
 class StoreSequence<Handle> implements Sequence<Handle> {
   readonly name: string
+  readonly #engine: { readonly name: string }
   readonly #store: SequenceStore<Handle>
   readonly #transact: SequenceTransact<Handle>
   readonly #pepper: Pepper | undefined
 
-  constructor(
-    name: string,
-    store: SequenceStore<Handle>,
-    transact: SequenceTransact<Handle>,
-    pepper: Pepper | undefined,
-  ) {
+  constructor(name: string, { engine, store, transact, pepper }: SequenceParts<Handle>) {
     this.name = name
+    this.#engine = engine
     this.#store = store
     this.#transact = transact
     this.#pepper = pepper
@@ -145,11 +156,12 @@ class StoreSequence<Handle> implements Sequence<Handle> {
     given: Arrived,
     run?: () => Result | PromiseLike<Result>,
   ): Promise<Accepted<Result>> {
+    if (!TransactionHandle.isOf(this.#engine, tx)) throw notOurs(this.#engine.name)
     demandKnown(given, ['producer', 'epoch', 'number', 'content'], 'at')
     const { content } = given
     const at = { ...sequenceNumberOf(given), sequence: this.name }
     const hidden = <Print extends string>(print: Print): Print => this.#pepper?.hide(print) ?? print
-    const mark = { fingerprint: content && hidden(fingerprint(content)), value: undefined }
+    const mark = { fingerprint: content === undefined ? undefined : hidden(fingerprint(content)), value: undefined }
     // What an earlier pepper made is brought forward first.
     const isSame = (stored: string): boolean =>
       content === undefined || sameContent(hidden(stored), content, undefined, this.#pepper)
@@ -160,7 +172,7 @@ class StoreSequence<Handle> implements Sequence<Handle> {
       const row = await this.#store.read(tx, at)
       const ruling = ruleOnNumber(row, at, isSame)
       if (ruling.is === 'duplicate') return duplicate(ruling.isLast ? row?.value : undefined)
-      if (ruling.is !== 'new') throw refusal(ruling, at)
+      if (ruling.is !== 'new') throw this.#refusal(ruling, at)
     }
     throw new RepriseError(
       'ROW_UNSETTLED',
@@ -169,6 +181,14 @@ class StoreSequence<Handle> implements Sequence<Handle> {
         details: { rounds: mostRounds },
       },
     )
+  }
+
+  #refusal(ruling: Refused, at: SequencePlace): RepriseError {
+    if (sequenceRefused.hasSubscribers) {
+      const { is: because, ...known } = ruling
+      sequenceRefused.publish({ domain: this.#engine.name, ...at, because, ...defined(known) })
+    }
+    return refusal(ruling, at)
   }
 
   // The number is written before the effect, so that an error that the body swallows cannot commit a part of the effect
@@ -200,6 +220,12 @@ class StoreSequence<Handle> implements Sequence<Handle> {
 function duplicate<Result>(text: string | undefined): Accepted<Result> {
   if (text === undefined) return { result: 'duplicate', kept: false }
   return { result: 'duplicate', kept: true, value: parseJson(text) as Result }
+}
+
+// A number that is written to another store than its effect is protects nothing.
+function notOurs(domain: string): RepriseError {
+  const message = 'accept wants the handle of a transaction of its own domain: number and effect commit together there.'
+  return new RepriseError('ARGUMENT_INVALID', message, { details: { domain } })
 }
 
 type Refused = Exclude<SequenceRuling, { readonly is: 'new' | 'duplicate' }>

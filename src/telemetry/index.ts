@@ -29,6 +29,7 @@ export {
   retryLayers,
   retryRefused,
 } from './retry-events.js'
+export { type SequenceRefusedEvent, sequenceRefused } from './sequence-events.js'
 export {
   type AfterCommitFailedEvent,
   afterCommitFailed,

@@ -143,6 +143,21 @@ interface Answer {
   readonly response?: Answer | null
 }
 
+/**
+ * A field of an answer, or of an error or value that carries one in its `response`; null: there is none.
+ *
+ * @param name In lower case.
+ */
+export function answerField(value: unknown, name: string): string | null {
+  try {
+    const { headers, response } = Object(value) as Answer
+    return fieldOf(response?.headers ?? headers ?? {}, name)
+  } catch {
+    // A value may throw when it is looked at: then it is no answer.
+    return null
+  }
+}
+
 // Headers and their imitations have `get`; Node's are a plain object, whose names may be written in any case.
 function fieldOf(headers: Readonly<Record<string, unknown>>, name: string): string | null {
   const found =

@@ -1,12 +1,13 @@
 // A call whose guard is a number in a sequence: every attempt gets the number, and the producer is told how it ended.
 
-import type { Key, SequenceNumber } from '../../identity/index.js'
+import { acceptedHeader, type Key, type SequenceNumber } from '../../identity/index.js'
 import type { Deadline } from '../../kernel/index.js'
+import { answerField } from '../classify/http.js'
 import { type Guard, guardOf } from '../guard.js'
 import type { AttemptRecord } from '../history.js'
-import type { Attempt, Body, RunOptions } from '../options.js'
+import { type Attempt, type Body, demandRunOptions, type RunOptions } from '../options.js'
 import { failureIn } from '../run/returned.js'
-import type { Classifier } from '../verdict.js'
+import { type Classifier, isReturnedVerdict } from '../verdict.js'
 import { type Numbering, numberingOf, type Producer } from './producer.js'
 
 class NumberedAttempt implements Attempt {
@@ -74,16 +75,23 @@ async function callNumbered<Result>(
   options: RunOptions<Result> | undefined,
   make: (body: Body<Result>, options: RunOptions<Result>) => Promise<Result>,
 ): Promise<Result> {
+  // Before the number is taken: what is refused later has to give it back.
+  if (options !== undefined) demandRunOptions(options)
   const sequence = numbering.begin()
   const history: AttemptRecord[] = options?.history ?? []
   const before = history.length
-  let [made, succeeded] = [0, false]
+  let [made, accepted] = [0, false]
   const numbered: Body<Result> = async (attempt) => {
     made += 1
-    const result = await body(new NumberedAttempt(attempt, sequence))
-    const isObject = typeof result === 'object' && result !== null
-    if (!isObject || failureIn(result, classify) === undefined) succeeded = true
-    return result
+    try {
+      const result = await body(new NumberedAttempt(attempt, sequence))
+      const isObject = typeof result === 'object' && result !== null
+      if (!isObject || failureIn(result, classify) === undefined || saysAccepted(result, sequence)) accepted = true
+      return result
+    } catch (error) {
+      accepted ||= saysAccepted(error, sequence)
+      throw error
+    }
   }
   try {
     return await make(numbered, { ...options, history })
@@ -91,6 +99,14 @@ async function callNumbered<Result>(
     const failed = history.slice(before)
     // An attempt without a record was given up while it was out.
     const isUnsent = failed.length === made && failed.every(({ verdict }) => verdict.happened === 'no')
-    numbering.end(succeeded ? 'accepted' : isUnsent ? 'unsent' : 'unknown')
+    numbering.end(accepted ? 'accepted' : isUnsent ? 'unsent' : 'unknown')
   }
+}
+
+// Whether the receiver says of an answer, whatever its status, that the number is used up. It may know the producer by
+// another name; an epoch is given out once.
+function saysAccepted(result: unknown, { epoch, number }: SequenceNumber): boolean {
+  const answer = isReturnedVerdict(result) ? result.value : result
+  const said = acceptedHeader.read(answerField(answer, acceptedHeader.name.toLowerCase()))
+  return said?.epoch === epoch && said.number === number
 }

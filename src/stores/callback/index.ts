@@ -87,7 +87,7 @@ export function callback<Tx>(options: CallbackOptions<Tx>): CallbackDomain<Tx> {
     ...operationsOf(engine, defaults),
     seen: engine.seen,
     messages: engine.outbox.reading,
-    ...sequencesOf<CallbackTransaction<Tx>>(engine.sequences, domain.transact, engine.records.pepper),
+    ...sequencesOf<CallbackTransaction<Tx>>(engine, engine.sequences, domain.transact, engine.records.pepper),
     doctor: async () => [...(await engine.doctor()), ...budgetFindings(domain.budget, clock.monotonicMs())],
     close: () => engine.close(),
   }

@@ -72,7 +72,7 @@ export function memory(options: MemoryOptions): MemoryDomain {
     ...operationsOf(engine, { ...defaults, clock }),
     seen: engine.seen,
     messages: { ...engine.outbox.reading, ...lanesOf(engine), ...lettersOf(engine) },
-    ...sequencesOf(new MemorySequences(engine), domain.transact, engine.records.pepper),
+    ...sequencesOf(engine, new MemorySequences(engine), domain.transact, engine.records.pepper),
     table: (table, settings) => engine.tables.define(table, settings),
     rows: (table) => engine.tables.committed(table),
     putRecord: (id, record) => {

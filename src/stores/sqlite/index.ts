@@ -90,6 +90,7 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
     seen: engine.seen,
     messages: engine.messages,
     ...sequencesOf<SqliteTransaction<Bound>>(
+      engine,
       sqlSequences(sqliteDialect, (table) => quoteName(engine.prefix + table)),
       domain.transact,
       engine.records.pepper,

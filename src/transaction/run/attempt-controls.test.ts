@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { AttemptControls } from './attempt.js'
 
 describe('the controls of an attempt', () => {
-  const made = () => new AttemptControls(1, { expiresAtMs: 10 })
+  const made = () => new AttemptControls(1, { expiresAtMs: 10 }, {})
   const reason = new Error('too late')
 
   it('abort a signal that was asked for before, and one that is asked for later', () => {

@@ -103,7 +103,7 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
   const keyed = settings.keyed as KeyedCall<Result> | undefined
   const limits = new StepLimits(settings)
   const { workEndsAtMs } = limits
-  const controls = new AttemptControls(number, settings.deadline)
+  const controls = new AttemptControls(number, settings.deadline, engine)
   const progress: Progress<Handle, Result> = {
     limits,
     controls,
@@ -369,6 +369,8 @@ async function attemptFailed<Handle extends TransactionControls, Result>(
 export class AttemptControls implements TransactionControls {
   readonly attempt: number
   readonly deadline: Deadline
+  /** Whose transaction it is. */
+  readonly engine: object
   /** What was asked for after the commit, in order. */
   readonly hooks: AfterCommit[] = []
   /** Whether the body has settled: then nothing can be put after the commit any more. */
@@ -378,9 +380,10 @@ export class AttemptControls implements TransactionControls {
   #controller: AbortController | undefined
   #aborted: { readonly reason: unknown } | undefined
 
-  constructor(attempt: number, deadline: Deadline) {
+  constructor(attempt: number, deadline: Deadline, engine: object) {
     this.attempt = attempt
     this.deadline = deadline
+    this.engine = engine
   }
 
   get signal(): AbortSignal {

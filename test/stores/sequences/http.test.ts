@@ -5,8 +5,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { httpClient } from '../../../src/http/client/index.js'
-import { idempotent, reply } from '../../../src/http/node/index.js'
-import { sequenceHeader } from '../../../src/identity/index.js'
+import { AnswerError, idempotent, reply } from '../../../src/http/node/index.js'
+import { acceptedHeader, sequenceHeader } from '../../../src/identity/index.js'
 import { constantDelay, type Producer, producer, repeatable, sequenced } from '../../../src/retry/index.js'
 import { engines, type Handle, type LedgerWorld } from '../operations/worlds.js'
 
@@ -29,6 +29,12 @@ async function service(world: LedgerWorld, path: string) {
     tx.afterCommit(() => {
       if (accepted.result === 'new') ledger.push(item)
     })
+    const settled = { [acceptedHeader.name]: acceptedHeader.write(at) }
+    if (item === 'sold out') return reply(422, { ...accepted.value }, settled)
+    // Rolled back, and with it the number, whatever the handler says of it.
+    if (item === 'changed') return reply(412, undefined, settled)
+    if (item === 'forbidden') throw new AnswerError(reply(403, undefined, settled))
+    if (item === 'unknown') throw new AnswerError(reply(404, undefined, settled))
     return reply(accepted.result === 'new' ? 201 : 200, { ...accepted.value })
   })
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
@@ -137,6 +143,53 @@ describe.each(engines)('a producer and a service on %s', (_, open) => {
     expect((await send(shop.url, till, 'nothing')).status).toBe(422)
     expect((await send(shop.url, till, 'tea')).status).toBe(201)
     expect([till.last, shop.ledger]).toEqual([1, ['tea']])
+  })
+
+  it('give the next number to the next intent after a refusal that is accepted, also where its answer was lost', async () => {
+    const shop = await service(world, 'accepted')
+    const till = await begin(shop.url)
+    const guard = sequenced(till)
+    const refused = await send(shop.url, till, 'sold out', guard)
+    expect([refused.status, await refused.json()]).toEqual([422, { order: 'sold out by till' }])
+    expect([till.last, till.unsettled, shop.ledger]).toEqual([1, undefined, ['sold out']])
+    expect((await send(shop.url, till, 'sold out', guard)).status).toBe(422)
+    expect((await send(shop.url, till, 'tea')).status).toBe(201)
+    shop.drop(1)
+    expect((await send(shop.url, till, 'sold out')).status).toBe(422)
+    expect((await send(shop.url, till, 'coffee')).status).toBe(201)
+    expect([till.last, shop.ledger]).toEqual([4, ['sold out', 'tea', 'sold out', 'coffee']])
+  })
+
+  it('use no number up where the answer is of what was rolled back', async () => {
+    const shop = await service(world, 'rolled-back')
+    const till = await begin(shop.url)
+    for (const [item, status] of [
+      ['changed', 412],
+      ['forbidden', 403],
+      ['unknown', 404],
+    ] as const) {
+      const answer = await send(shop.url, till, item)
+      expect([answer.status, answer.headers.get(acceptedHeader.name)]).toEqual([status, null])
+      // Under a key the thrown one is stored, without what it says of the number.
+      const at = sequenceHeader.write({ producer: 'till', epoch: till.epoch, number: 1 })
+      const headers = { [sequenceHeader.name]: at, 'idempotency-key': `"${item}"` }
+      const keyed = await fetch(shop.url, { method: 'POST', headers, body: JSON.stringify({ item }) })
+      expect([keyed.status, keyed.headers.get(acceptedHeader.name)]).toEqual([status, null])
+    }
+    expect((await send(shop.url, till, 'tea')).status).toBe(201)
+    expect([till.last, shop.ledger]).toEqual([1, ['tea']])
+  })
+
+  it('say in a replay, too, that the number is used', async () => {
+    const shop = await service(world, 'replayed')
+    const till = await begin(shop.url)
+    const at = { producer: 'till', epoch: till.epoch, number: 1 }
+    const headers = { [sequenceHeader.name]: sequenceHeader.write(at), 'idempotency-key': '"one"' }
+    for (const replayed of [null, 'true']) {
+      const answer = await fetch(shop.url, { method: 'POST', headers, body: '{"item":"sold out"}' })
+      expect([answer.status, answer.headers.get('idempotent-replayed')]).toEqual([422, replayed])
+      expect(acceptedHeader.read(answer.headers.get(acceptedHeader.name))).toEqual(at)
+    }
   })
 
   it('refuse a zombie, a gap, other content and a malformed number, and carry out nothing of it', async () => {

@@ -1,5 +1,6 @@
 // Answers: what a handler returns or throws. One shape all the way: it is stored, sent, and what a repeat gets.
 
+import { acceptedHeader } from '../../../identity/index.js'
 import { isWellFormed, RepriseError } from '../../../kernel/index.js'
 
 /** What an answer may carry: text, bytes, a stream of them, or nothing. */
@@ -139,6 +140,17 @@ export function answerOf(given: Answered): Answer {
   // 0: an opaque or an error Response, which no server can send.
   if (given.status < 200) throw new RepriseError('ARGUMENT_INVALID', 'The Response has no status that can be sent.')
   return { status: given.status, headers: [...given.headers], body: given.body }
+}
+
+const accepted = acceptedHeader.name.toLowerCase()
+
+/**
+ * An answer whose transaction was rolled back: without the field that says that a number was accepted, since that was
+ * rolled back too.
+ */
+export function rolledBack(answer: Answer): Answer {
+  if (!answer.headers.some(([name]) => name === accepted)) return answer
+  return { ...answer, headers: answer.headers.filter(([name]) => name !== accepted) }
 }
 
 const framing = new Set(['content-length', 'transfer-encoding', 'connection', 'keep-alive', 'trailer', 'upgrade'])

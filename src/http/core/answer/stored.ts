@@ -39,8 +39,12 @@ export const replayedFields: readonly string[] = [
   'last-modified',
   'link',
   'location',
+  'reprise-accepted',
   'vary',
 ]
+
+// Where the resource is, and that a number was accepted.
+const ofTombstones = new Set(['location', 'reprise-accepted'])
 
 const neverReplayed = new Set([
   'authentication-info',
@@ -121,7 +125,8 @@ function decoded(json: AnswerJson, state: 'succeeded' | 'failed' | undefined): A
 
 /**
  * What is stored of an answer, returned or thrown. One whose body is too large, or a stream, leaves a tombstone that
- * still knows its status and where the resource is. Plain data, as a person gives it who settles an outcome, stays so.
+ * still knows its status, where the resource is, and which number it used up. Plain data, as a person gives it who
+ * settles an outcome, stays so.
  */
 export function toJson(value: Answer, { replayed, largestAnswer }: AnswerLimits): AnswerJson {
   const answer = (value as Partial<ThrownAnswer>).data ?? value
@@ -132,7 +137,7 @@ export function toJson(value: Answer, { replayed, largestAnswer }: AnswerLimits)
   if (body === null) return { status, headers, text: '' }
   const size = typeof body === 'string' ? Buffer.byteLength(body) : body instanceof Uint8Array ? body.length : Infinity
   if (size > largestAnswer) {
-    return { status, headers: headers.filter(([name]) => name === 'location'), tombstone: true }
+    return { status, headers: headers.filter(([name]) => ofTombstones.has(name)), tombstone: true }
   }
   const text = typeof body === 'string' ? body : utf8(body as Uint8Array)
   // PostgreSQL cannot hold a zero in a text.

@@ -71,6 +71,7 @@ export function atomicRoute<Native, Handle, Input = undefined, Who extends Princ
   return new HttpRoute(settings, {
     operation,
     unkeyed,
+    rollsBack: true,
     settlesItself: true,
     hasRoom: roomFor(options.name, db.records, settings.liveKeys),
     time: timeOfRecords(db.records),

@@ -3,7 +3,7 @@
 import { fail, isFailure, OperationFailedError } from '../../../idempotency/index.js'
 import { type Key, type Scope, scope } from '../../../identity/index.js'
 import { isPromiseLike, isRepriseError } from '../../../kernel/index.js'
-import { type Answer, AnswerError, type Answered, answerOf, finish } from '../answer/answer.js'
+import { type Answer, AnswerError, type Answered, answerOf, finish, rolledBack } from '../answer/answer.js'
 import { requestContent } from '../request/content.js'
 import { HttpRequest, type RequestFacts } from '../request/http-request.js'
 import type { Principal, PrincipalNames } from './principal.js'
@@ -116,7 +116,7 @@ export function handlerRun<Native, Input, Held>(
       const finishing = finish(answerOf(await handler(call as never)), largestAnswer)
       answer = isPromiseLike(finishing) ? await finishing : finishing
     } catch (error) {
-      throw await errorToThrow(error, settings)
+      throw await errorToThrow(error, settings, held === 'tx')
     }
     // A success that left while its effect is rolled back would be a lie.
     if (answer.status < 400 || storedRefusals.has(answer.status)) return answer
@@ -126,7 +126,11 @@ export function handlerRun<Native, Input, Held>(
 
 // An error that is no answer to be stored stays the very same: a lease knows by the error itself what was declared to
 // be unsent, and a store its own errors.
-async function errorToThrow<Native, Input>(error: unknown, settings: HandlerSettings<Native, Input>): Promise<unknown> {
+async function errorToThrow<Native, Input>(
+  error: unknown,
+  settings: HandlerSettings<Native, Input>,
+  rollsBack: boolean,
+): Promise<unknown> {
   try {
     const answer = answerIn(error, settings)
     // Whatever was said of it, what failed in the server is not remembered.
@@ -134,7 +138,8 @@ async function errorToThrow<Native, Input>(error: unknown, settings: HandlerSett
     const kept = error instanceof AnswerError ? error.kept : undefined
     if (!(kept ?? (answer.status < 400 || settings.storedRefusals.has(answer.status))))
       return thrownBy('handler', error)
-    const failure = fail('answer', await finish(answer, settings.largestAnswer))
+    const finished = await finish(answer, settings.largestAnswer)
+    const failure = fail('answer', rollsBack ? rolledBack(finished) : finished)
     return new OperationFailedError(failure, { cause: error })
   } catch (mistake) {
     return thrownBy('handler', mistake)

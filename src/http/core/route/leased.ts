@@ -58,6 +58,7 @@ export function leasedRoute<Native, Input = undefined, Who extends Principal = P
   return new HttpRoute(settings, {
     operation,
     unkeyed: undefined,
+    rollsBack: false,
     settlesItself: operation.answers.recovery?.kind !== 'hold',
     hasRoom: roomFor(options.name, store.records, settings.liveKeys),
     time: timeOfRecords(store.records),

@@ -18,7 +18,7 @@ import {
 import { defined, inTime, isPromiseLike, isRepriseError, RepriseError } from '../../../kernel/index.js'
 import { ownedByCaller } from '../../../retry/index.js'
 import { type HttpAnsweredEvent, httpAnswered, httpRekeyed } from '../../../telemetry/index.js'
-import { type Answer, AnswerError, discardBody, finish } from '../answer/answer.js'
+import { type Answer, AnswerError, discardBody, finish, rolledBack } from '../answer/answer.js'
 import type { ProblemName } from '../problems.js'
 import { HttpRequest, type RequestFacts } from '../request/http-request.js'
 import { tellCause } from './causes.js'
@@ -48,6 +48,8 @@ export interface Mode<Native, Input> {
   readonly operation: Operation<Arrival<Native, Input>, Answer, 'answer'>
   /** Carries out a request without a key, within a time in ms; undefined: there must be a key. */
   readonly unkeyed: ((arrival: Arrival<Native, Input>, deadline: number) => Promise<Answer>) | undefined
+  /** Whether what the handler wrote is gone when it has thrown. */
+  readonly rollsBack: boolean
   /** Whether an unknown outcome becomes known by itself. */
   readonly settlesItself: boolean
   /** Whether a caller may have one more key; undefined: any number. */
@@ -197,7 +199,10 @@ export class HttpRoute<Native, Input> implements Route<Native> {
     if (!isTransientAbort(error)) {
       const own = thrower(error) === 'handler' ? await this.#answerIn(thrown) : undefined
       const given = final === undefined ? own : await finish(final, largestAnswer)
-      if (given !== undefined) return this.#tell(keyed ? 'executed' : 'unkeyed', given, caller)
+      if (given !== undefined) {
+        const answer = this.#mode.rollsBack ? rolledBack(given) : given
+        return this.#tell(keyed ? 'executed' : 'unkeyed', answer, caller)
+      }
     }
     // The handler came to an answer, and nobody is going to get it.
     for (const unsent of [final, answerCarried(error), answerCarried((Object(error) as Error).cause)]) {
