@@ -193,12 +193,19 @@ export function insideOperation<Result>(queue: object, id: StoredKey, work: () =
   return running.run({ queue, id, outer: running.current() }, work)
 }
 
-/** Refuses with OPERATION_REENTERED a call from inside the very operation and key it is about. */
-export function refuseReentry(queue: object, id: StoredKey): void {
+/**
+ * Refuses a call from inside the very operation and key it is about.
+ *
+ * @param refusal Default: OPERATION_REENTERED.
+ */
+export function refuseReentry(queue: object, id: StoredKey, refusal: () => RepriseError = reentered): void {
   for (let around = running.current(); around !== undefined; around = around.outer) {
-    if (around.queue !== queue || around.id !== id) continue
-    throw new RepriseError('OPERATION_REENTERED', 'The operation was called with its own key from inside itself.')
+    if (around.queue === queue && around.id === id) throw refusal()
   }
+}
+
+function reentered(): RepriseError {
+  return new RepriseError('OPERATION_REENTERED', 'The operation was called with its own key from inside itself.')
 }
 
 /**

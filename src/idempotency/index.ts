@@ -18,7 +18,7 @@ export type {
   Reversibility,
 } from './definition.js'
 export { type DomainTime, operations, timeOfRecords } from './domain.js'
-export { InProcessQueue, type Visitor } from './in-process.js'
+export { InProcessQueue, insideOperation, refuseReentry, type Visitor } from './in-process.js'
 export { type LeasedFaultPoint, leasedFaultPoints } from './leased/fault-points.js'
 export type { EffectCall, Lease } from './leased/lease.js'
 export { leased } from './leased/leased.js'

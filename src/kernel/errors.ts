@@ -119,6 +119,7 @@ export const errorCodes = {
   UPDATE_CONFLICT: 'Somebody else changed the resource first, every time.',
   UPKEEP_UNKNOWN: 'A purge or a settlement may have happened: the store did not say in time.',
   VERSION_TAKEN: 'A message with the same subject and version was emitted before.',
+  WINDOW_REENTERED: 'An id was passed to a dedupe window from inside the sink that has it.',
   WINDOW_SHORTER_THAN_DEADLINE: 'The memory of a key could end before a call that uses it does.',
   WINDOW_SHORTER_THAN_HORIZON: 'The memory of a key would end before its last repeat may arrive.',
   WINDOW_SHORTER_THAN_LEASE: 'The memory of a key would end before a claim on it does.',

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { falseBytes, goneBytes, oddBytes } from '../../test/odd-bytes.js'
 import { property } from '../../test/property.js'
-import { byteCount, isBytes, isWellFormed, utf8Length } from './text.js'
+import { byteCount, isBytes, isStoreName, isWellFormed, utf8Length } from './text.js'
 
 const prototype = String.prototype as { isWellFormed?: (() => boolean) | undefined }
 const native = prototype.isWellFormed
@@ -92,5 +92,15 @@ describe('bytes', () => {
     ),
   ])('are not %s', (_name, value) => {
     expect(isBytes(value)).toBe(false)
+  })
+})
+
+describe('isStoreName', () => {
+  it.each(['a', 'orders of ärzte', '\u{1f600}', 'x'.repeat(9)])('takes %j', (name) => {
+    expect(isStoreName(name, 15)).toBe(true)
+  })
+
+  it.each(['', 'x'.repeat(16), 'a\0', 'a\nb', '\u007f', '\u0085', '\ud83d', 5, null, undefined, {}])('refuses %j', (name) => {
+    expect(isStoreName(name, 15)).toBe(false)
   })
 })

@@ -16,7 +16,7 @@ const controls = {
   signal: new AbortController().signal,
   afterCommit: () => undefined,
 }
-const tx = new TransactionHandle(controls, { call: (work) => work() }, () => expect.unreachable())
+const tx = new TransactionHandle(controls, { call: async (work) => work() }, () => expect.unreachable())
 
 // A store that says what it is told to, one answer after the other.
 function scripted(rows: readonly (ProducerRow | undefined)[], advances: readonly boolean[] = []) {
@@ -28,7 +28,7 @@ function scripted(rows: readonly (ProducerRow | undefined)[], advances: readonly
     keep: async () => undefined,
     forget: async () => 0,
   }
-  return sequencesOf<object>(engine, store, (body) => body(tx), undefined).sequence('orders')
+  return sequencesOf<object>(engine, store, async (body) => body(tx), undefined).sequence('orders')
 }
 
 const at = { producer: 'till', epoch: 7, number: 2 }
@@ -63,7 +63,7 @@ describe('accept', () => {
     for (const known of [undefined, { ...row, epoch: 9 }, { ...row, number: 0 }, last]) {
       await expect(scripted([known]).accept(tx, { ...at, content })).rejects.toThrow()
     }
-    const about = { domain: 'scripted', sequence: 'orders', ...at }
+    const about = { domain: 'scripted', sequence: 'orders', epoch: 7, number: 2 }
     expect(told).toEqual([
       { ...about, because: 'fenced' },
       { ...about, because: 'fenced', open: 9 },

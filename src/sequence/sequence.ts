@@ -186,7 +186,9 @@ class StoreSequence<Handle> implements Sequence<Handle> {
   #refusal(ruling: Refused, at: SequencePlace): RepriseError {
     if (sequenceRefused.hasSubscribers) {
       const { is: because, ...known } = ruling
-      sequenceRefused.publish({ domain: this.#engine.name, ...at, because, ...defined(known) })
+      const { sequence, epoch, number } = at
+      const domain = this.#engine.name
+      sequenceRefused.publish({ domain, sequence, epoch, number, because, ...defined(known) })
     }
     return refusal(ruling, at)
   }

@@ -2,13 +2,15 @@
 
 import { type EventChannel, eventChannel } from './channels.js'
 
-/** A number was refused. Nothing of it was carried out. */
+/**
+ * A number was refused. Nothing of it was carried out. It does not hold the name of the producer, which came with the
+ * number; its epoch was given out once.
+ */
 export interface SequenceRefusedEvent {
   /** The name of the domain. */
   readonly domain: string
   /** The name of the sequence. */
   readonly sequence: string
-  readonly producer: string
   readonly epoch: number
   readonly number: number
   /**

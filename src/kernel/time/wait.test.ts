@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { property } from '../../../test/property.js'
 import { manualClock } from '../../testing/index.js'
+import { eventLoopTurn } from './clock.js'
 import { inTime, isPromiseLike, sleep, waitFor, whenAborted } from './wait.js'
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
@@ -288,6 +289,16 @@ describe('inTime', () => {
     await expect(inTime({ clock, limitMs: 20, signal }, Promise.resolve(7))).resolves.toBe(7)
     await expect(inTime({ clock, limitMs: 20, signal }, Promise.reject('no'))).rejects.toBe('no')
     expect([listeners(signal), clock.pendingTimers]).toEqual([0, 0])
+  })
+
+  it('drops a late failure where the signal has aborted already, and hands a late value over', async () => {
+    const signal = AbortSignal.abort('before')
+    const late = vi.fn()
+    await expect(inTime({ signal }, Promise.reject(new Error('late')))).rejects.toBe('before')
+    await expect(inTime({ signal }, Promise.resolve(7), late)).rejects.toBe('before')
+    // An unhandled rejection would be told in a later turn.
+    await eventLoopTurn()
+    expect(late.mock.calls).toEqual([[7]])
   })
 
   it('is the work itself where nothing limits it', async () => {

@@ -88,6 +88,8 @@ export function inTime<Value>(
   late?: (value: Value) => void,
 ): Promise<Value> {
   if (limits.signal === undefined && limits.limitMs === undefined) return Promise.resolve(work)
+  // Nothing is waited for where the signal has aborted already: the work may have begun before.
+  if (limits.signal?.aborted === true) void Promise.resolve(work).then(late, () => undefined)
   return waitFor(limits, (resolve, reject) => {
     const settle = (value: Value): void => {
       if (!resolve(value)) late?.(value)

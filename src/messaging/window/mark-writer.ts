@@ -2,7 +2,7 @@
 // leaves with the next. What could not be written is kept, and leaves first.
 
 import type { StoredKey } from '../../identity/index.js'
-import { type Clock, deadlineAfter } from '../../kernel/index.js'
+import { type Clock, deadlineAfter, inTime } from '../../kernel/index.js'
 import type { Mark, SeenStore, WindowBounds } from './seen-store.js'
 
 /** What became of a mark: it is in the store, or why it is not. */
@@ -66,7 +66,10 @@ export class MarkWriter {
       while (this.#pending.size > 0) {
         this.#forgetOld()
         const batch = this.#oldest()
-        await this.#write(batch)
+        // A store that heeds no limits is not waited for either: its answer is lost, as any other may be.
+        const { clock, limitMs } = this.#parts
+        await inTime({ clock, limitMs }, this.#write(batch))
+        if (batch.length === this.#pending.size) this.#isUnsure = false
         for (const [id, pending] of batch) {
           // It may have been accepted once more meanwhile: that is another mark.
           if (this.#pending.get(id) === pending) this.#pending.delete(id)
@@ -104,7 +107,6 @@ export class MarkWriter {
       .filter(([id]) => !there.has(id))
       .map(([id, { atMs }]) => ({ id, agoMs: Math.round(nowMs - atMs) }))
     if (marks.length > 0) await store.mark(bounds, marks, limits)
-    if (batch.length === this.#pending.size) this.#isUnsure = false
   }
 
   // What the window has forgotten need not be written: so the store can be away for as long as it wants.

@@ -22,17 +22,18 @@ export class RecentIds {
   // over all that were deleted before it.
   readonly #order: Accepted[] = []
   #first = 0
-  #evicted = 0
+  #byAge = 0
+  #byCount = 0
 
   constructor(bounds: Pick<WindowBounds, 'withinMs' | 'most'>, clock: Clock) {
     this.#bounds = bounds
     this.#clock = clock
   }
 
-  /** How many were forgotten so far. */
-  get evicted(): number {
+  /** How many were forgotten so far: because they were too old, and because there were too many. */
+  get evicted(): { readonly byAge: number; readonly byCount: number } {
     this.#forget()
-    return this.#evicted
+    return { byAge: this.#byAge, byCount: this.#byCount }
   }
 
   has(id: StoredKey): boolean {
@@ -52,10 +53,12 @@ export class RecentIds {
     const untilMs = this.#clock.monotonicMs() - withinMs
     for (;;) {
       const oldest = this.#order[this.#first]
-      if (oldest === undefined || (oldest.atMs > untilMs && this.#ids.size <= most)) break
+      if (oldest === undefined) break
+      if (oldest.atMs <= untilMs) this.#byAge += 1
+      else if (this.#ids.size > most) this.#byCount += 1
+      else break
       this.#ids.delete(oldest.id)
       this.#first += 1
-      this.#evicted += 1
     }
     if (this.#first < spareEntries || this.#first * 2 < this.#order.length) return
     this.#order.splice(0, this.#first)

@@ -24,7 +24,7 @@ export interface Mark {
 
 /**
  * What a store remembers for windows. An id is remembered while fewer than `most` were marked after it and it was
- * accepted less than `withinMs` ago by the store's clock; whether its row is still there does not matter. Both methods
+ * accepted less than `withinMs` ago by the store's clock; whether its row is still there does not matter. All methods
  * refuse a window that is kept under another pepper with PEPPER_MISMATCH, and end with their limits.
  */
 export interface SeenStore {
@@ -35,6 +35,11 @@ export interface SeenStore {
    * remembered any more. A call that fails may have happened.
    */
   mark(window: WindowBounds, marks: readonly Mark[], limits: RecordLimits): Promise<void>
+  /**
+   * Removes rows of ids that are not remembered any more, at most so many in one commit, and all that is kept of a
+   * window without rows; how many rows it were.
+   */
+  forget(window: WindowBounds, mostRows: number, limits: RecordLimits): Promise<number>
   /** Under which ids are stored. Undefined: there is none. */
   readonly pepper?: Pepper | undefined
 }

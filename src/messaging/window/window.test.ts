@@ -2,12 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { property } from '../../../test/property.js'
 import type { StoredKey } from '../../identity/index.js'
-import { deadlineAfter, eventLoopTurn, RepriseError } from '../../kernel/index.js'
+import { deadlineAfter, eventLoopTurn, RepriseError, remainingMs } from '../../kernel/index.js'
 import { memory } from '../../stores/memory/index.js'
 import { type EventChannel, windowDropped, windowUnchecked, windowUnremembered } from '../../telemetry/index.js'
 import { manualClock } from '../../testing/index.js'
 import type { Mark, SeenStore, WindowStore } from './seen-store.js'
-import { type DedupeWindowOptions, dedupeWindow } from './window.js'
+import { type DedupeWindow, type DedupeWindowOptions, dedupeWindow } from './window.js'
 
 const clock = manualClock()
 const bounds = { within: '10m', most: 100, clock } as const
@@ -57,6 +57,7 @@ function doubtfulStore() {
       writes.push(marks)
       await real.mark(window, marks, limits)
     },
+    forget: (window, mostRows, limits) => real.forget(window, mostRows, limits),
   }
   const store: WindowStore = { name: 'shop', seen }
   return { store, state, writes, questions }
@@ -73,7 +74,8 @@ describe('a window', () => {
       accepted: 2,
       duplicates: 1,
       failed: 0,
-      evicted: 0,
+      evictedByAge: 0,
+      evictedByCount: 0,
       unchecked: 0,
       unremembered: 0,
       held: 0,
@@ -115,7 +117,7 @@ describe('a window', () => {
     clock.setWallMs(clock.wallMs() - 2 * 86_400_000)
     await clock.advance('1ms')
     expect(await window.pass('a', () => 3)).toMatchObject({ accepted: true, value: 3 })
-    expect(window.counts.evicted).toBe(1)
+    expect(window.counts).toMatchObject({ evictedByAge: 1, evictedByCount: 0 })
   })
 
   it('forgets the oldest by count, and that one alone', async () => {
@@ -124,7 +126,9 @@ describe('a window', () => {
     expect(await window.pass('b', () => 1)).toEqual(isDuplicate)
     expect(await window.pass('c', () => 1)).toEqual(isDuplicate)
     expect(await window.pass('a', () => 1)).toMatchObject({ accepted: true })
-    expect(window.counts.evicted).toBe(2)
+    expect(window.counts).toMatchObject({ evictedByAge: 0, evictedByCount: 2 })
+    await clock.advance('10m')
+    expect(window.counts).toMatchObject({ evictedByAge: 2, evictedByCount: 2 })
   })
 
   it('tells tuples apart whatever is in them, and takes a text for the tuple of it', async () => {
@@ -245,6 +249,190 @@ describe('duplicates of an id in flight', () => {
     const { signal } = new AbortController()
     const deadline = deadlineAfter('3s', clock)
     expect(await window.pass('a', (call) => call, { deadline, signal })).toMatchObject({ value: { deadline, signal } })
+  })
+})
+
+describe('an id from inside its own sink', () => {
+  it('is refused at once, however deep, by whichever window of the store', async () => {
+    const store = memory({ name: 'shop', clock })
+    const windows = [dedupeWindow({ ...bounds, name: 'w', store }), dedupeWindow({ ...bounds, name: 'w', store })]
+    const [window, twin] = windows as [DedupeWindow, DedupeWindow]
+    const refused = { code: 'WINDOW_REENTERED' }
+    for (const inner of windows) {
+      await expect(window.pass('a', () => inner.pass('a', () => 1))).rejects.toMatchObject(refused)
+      await expect(window.pass('a', () => twin.pass('b', () => inner.pass('a', () => 1)))).rejects.toMatchObject(refused)
+    }
+    await expect(dedupeWindow(bounds).pass('a', () => window.pass('a', () => 1))).resolves.toMatchObject({
+      accepted: true,
+    })
+    // Another id is welcome there, and so is this one when the sink has ended: it waits for nothing.
+    let later: Promise<unknown> | undefined
+    const other = await window.pass('c', async () => {
+      later = eventLoopTurn().then(() => eventLoopTurn().then(() => window.pass('c', () => 1)))
+      return window.pass('d', () => 1)
+    })
+    expect(other).toMatchObject({ accepted: true, value: { accepted: true } })
+    expect(await later).toEqual(isDuplicate)
+    expect(clock.pendingTimers).toBe(0)
+  })
+})
+
+describe('two windows of one name and store', () => {
+  it('hold duplicates of what is with the sink of either', async () => {
+    const { store, questions } = doubtfulStore()
+    const [one, two] = [dedupeWindow({ ...bounds, name: 'w', store }), dedupeWindow({ ...bounds, name: 'w', store })]
+    const { sink, accept, calls } = openSink()
+    const first = one.pass('a', sink)
+    await expect.poll(() => calls.length).toBe(1)
+    const second = two.pass('a', () => expect.unreachable())
+    expect([one.counts.held, two.counts.held]).toEqual([0, 1])
+    // Neither another name nor another id is held by it.
+    const refunds = dedupeWindow({ ...bounds, name: 'refunds', store })
+    expect(await refunds.pass('a', () => 1)).toMatchObject({ accepted: true })
+    expect(await two.pass('b', () => 1)).toMatchObject({ accepted: true })
+    accept()
+    expect([await first, await second]).toEqual([expect.objectContaining({ accepted: true }), isDuplicate])
+    expect([one.counts.accepted, two.counts.duplicates, questions.length]).toEqual([1, 1, 3])
+  })
+
+  it('hold what was accepted until its mark is in the store', async () => {
+    const { store, state } = doubtfulStore()
+    const [one, two] = [dedupeWindow({ ...bounds, name: 'w', store }), dedupeWindow({ ...bounds, name: 'w', store })]
+    let release: () => void = () => undefined
+    let marking = 0
+    state.mark = () => {
+      marking += 1
+      return new Promise<void>((resolve) => (release = resolve))
+    }
+    const first = one.pass('a', () => 1)
+    await expect.poll(() => marking).toBe(1)
+    // The one that has accepted it knows; the other one waits.
+    expect(await one.pass('a', () => expect.unreachable())).toEqual(isDuplicate)
+    const second = two.pass('a', () => expect.unreachable())
+    expect(two.counts).toMatchObject({ held: 1, duplicates: 0 })
+    release()
+    expect([await first, await second]).toEqual([expect.objectContaining({ remembered: 'store' }), isDuplicate])
+  })
+
+  it('let one of those who wait be next where the sink refused', async () => {
+    const { store } = doubtfulStore()
+    const [one, two] = [dedupeWindow({ ...bounds, name: 'w', store }), dedupeWindow({ ...bounds, name: 'w', store })]
+    const { sink, refuse, calls } = openSink()
+    const first = one.pass('a', sink)
+    await expect.poll(() => calls.length).toBe(1)
+    const second = two.pass('a', () => 'by the other')
+    refuse(new Error('full'))
+    await expect(first).rejects.toThrow('full')
+    expect(await second).toMatchObject({ accepted: true, value: 'by the other' })
+  })
+})
+
+describe('purge', () => {
+  it('removes what is forgotten, and nothing that is remembered', async () => {
+    const store = memory({ name: 'shop', clock })
+    const window = dedupeWindow({ ...bounds, name: 'w', store })
+    for (const id of ['a', 'b', 'c']) await window.pass(id, () => 1)
+    expect(await window.purge()).toBe(0)
+    expect(await dedupeWindow({ ...bounds, most: 2, name: 'w', store }).purge()).toBe(1)
+    const after = dedupeWindow({ ...bounds, name: 'w', store })
+    expect(await after.pass('b', () => expect.unreachable())).toEqual(isDuplicate)
+    expect(await after.pass('a', () => 1)).toMatchObject({ accepted: true })
+    await clock.advance('1ms')
+    expect(await dedupeWindow({ ...bounds, within: 1, name: 'w', store }).purge()).toBe(3)
+    expect(await after.purge()).toBe(0)
+    expect(await dedupeWindow(bounds).purge()).toBe(0)
+    await expect(store.transact(() => after.purge())).rejects.toMatchObject({ code: 'TRANSACTION_NESTED' })
+  })
+
+  it('goes on while a commit is full, and ends by its limit', async () => {
+    const given = [500, 500, 3]
+    const { store } = doubtfulStore()
+    const seen = { ...store.seen, forget: async () => given.shift() ?? 0 }
+    expect(await dedupeWindow({ ...bounds, name: 'w', store: { ...store, seen } }).purge()).toBe(1_003)
+    const silent = { ...store.seen, forget: () => new Promise<never>(() => undefined) }
+    const purging = dedupeWindow({ ...bounds, name: 'w', store: { ...store, seen: silent } }).purge()
+    const ended = expect(purging).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    await clock.advance('2s')
+    await ended
+  })
+})
+
+describe('a store that never answers', () => {
+  const never = () => new Promise<never>(() => undefined)
+
+  it('is given up after its limit, or at the deadline or signal of the call', async () => {
+    const { store, state } = doubtfulStore()
+    state.seen = never
+    const window = dedupeWindow({ ...bounds, name: 'w', store })
+    const away = expect(window.pass('a', () => expect.unreachable())).rejects.toMatchObject({
+      code: 'WINDOW_STORE_AWAY',
+    })
+    const late = expect(window.pass('b', () => expect.unreachable(), { deadline: '1s' })).rejects.toMatchObject({
+      code: 'DEADLINE_EXCEEDED',
+    })
+    const controller = new AbortController()
+    const { signal } = controller
+    const aborted = expect(window.pass('c', () => expect.unreachable(), { signal })).rejects.toThrow('enough')
+    controller.abort(new Error('enough'))
+    await aborted
+    await clock.advance('1s')
+    await late
+    await clock.advance('1s')
+    await away
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('costs a message one limit, under pass, and not one for the question and one for the mark', async () => {
+    const { store, state } = doubtfulStore()
+    state.seen = never
+    state.mark = never
+    const window = dedupeWindow({ ...bounds, name: 'w', store, storeAway: 'pass' })
+    const sinceMs = clock.monotonicMs()
+    let endedMs = 0
+    const passing = window.pass('a', () => 1).finally(() => (endedMs = clock.monotonicMs()))
+    for (let step = 0; step < 30 && endedMs === 0; step += 1) await clock.advance('200ms')
+    expect(await passing).toMatchObject({ accepted: true, remembered: 'process' })
+    expect(endedMs - sinceMs).toBeLessThanOrEqual(2_200)
+    expect(window.counts).toMatchObject({ unchecked: 1, unremembered: 1 })
+    // Each of those that come while the writer waits has its own limit, and not that of the writer too.
+    const laterMs = clock.monotonicMs()
+    const next = window.pass('b', () => 1).finally(() => (endedMs = clock.monotonicMs()))
+    for (let step = 0; step < 30 && endedMs <= laterMs; step += 1) await clock.advance('200ms')
+    await next
+    expect(endedMs - laterMs).toBeLessThanOrEqual(2_200)
+    // It answers again, and gets what it does not know.
+    state.seen = undefined
+    state.mark = undefined
+    await clock.advance('2s')
+    expect(await window.pass('c', () => 1)).toMatchObject({ remembered: 'store' })
+    const after = dedupeWindow({ ...bounds, name: 'w', store })
+    for (const id of ['a', 'b', 'c']) expect(await after.pass(id, () => expect.unreachable())).toEqual(isDuplicate)
+  })
+
+  it('leaves a mark that is given up to the next write', async () => {
+    const { store, state, writes } = doubtfulStore()
+    const window = dedupeWindow({ ...bounds, name: 'w', store })
+    state.mark = never
+    const passing = window.pass('a', () => 1)
+    await expect.poll(() => window.counts.accepted).toBe(1)
+    await clock.advance('2s')
+    expect(await passing).toMatchObject({ remembered: 'process' })
+    state.mark = undefined
+    expect(await window.pass('b', () => 1)).toMatchObject({ remembered: 'store' })
+    expect(writes.flat()).toHaveLength(2)
+  })
+
+  it('lets a message pass within its deadline, though that is shorter than the limit, and leaves the sink time', async () => {
+    const { store, state } = doubtfulStore()
+    state.seen = never
+    const window = dedupeWindow({ ...bounds, name: 'w', store, storeAway: 'pass' })
+    const deadline = deadlineAfter('1s', clock)
+    let leftMs = 0
+    const passing = window.pass('a', () => (leftMs = remainingMs(deadline, clock)), { deadline })
+    await clock.advance('500ms')
+    expect(await passing).toMatchObject({ accepted: true, remembered: 'store' })
+    expect(leftMs).toBe(500)
+    expect(window.counts).toMatchObject({ unchecked: 1, accepted: 1 })
   })
 })
 
@@ -385,7 +573,7 @@ describe('with a store', () => {
   it('ends by its own deadline or signal while the store is silent', async () => {
     const { store, state } = doubtfulStore()
     state.seen = () => Promise.reject(new RepriseError('DEADLINE_EXCEEDED', 'late'))
-    const window = dedupeWindow({ ...bounds, name: 'w', store, storeAway: 'pass' })
+    const window = dedupeWindow({ ...bounds, name: 'w', store })
     const deadline = deadlineAfter('1s', clock)
     state.seen = async () => {
       await clock.advance('1s')

@@ -1,7 +1,7 @@
 // The dedupe window: drops what came before, between any producer and any sink. It is bounded by time and by count,
 // and an id is remembered once the sink has accepted it, never before: what the sink refused comes again.
 
-import { InProcessQueue, type Visitor } from '../../idempotency/index.js'
+import { InProcessQueue, insideOperation, refuseReentry, type Visitor } from '../../idempotency/index.js'
 import type { StoredKey } from '../../identity/index.js'
 import {
   type Clock,
@@ -14,10 +14,11 @@ import {
   demandWhole,
   durationMs,
   type ErrorCode,
-  earlier,
   encodeTuple,
   faultPoint,
+  inTime,
   isRepriseError,
+  isStoreName,
   isWellFormed,
   RepriseError,
   remainingMs,
@@ -52,7 +53,10 @@ export interface DedupeWindowOptions {
    * called, so that the producer repeats it. `'pass'`: it goes by what this process remembers. Default `'stop'`.
    */
   readonly storeAway?: 'stop' | 'pass'
-  /** The longest wait for one answer of the store. Default `'2s'`. */
+  /**
+   * The longest that a message waits for the store, before and after the sink together. Under `'pass'` the wait before
+   * the sink also ends when half of what is left of the call's deadline is over. Default `'2s'`.
+   */
   readonly storeLimit?: Duration
   /** How many duplicates may wait for ids in flight, all together; more are refused with QUEUE_FULL. Default 1,000. */
   readonly mostHeld?: number
@@ -101,8 +105,10 @@ export interface WindowCounts {
   readonly duplicates: number
   /** Calls of the sink that it refused. */
   readonly failed: number
-  /** Ids that this process has forgotten, by age or by count. */
-  readonly evicted: number
+  /** Ids that this process has forgotten because `within` was over. */
+  readonly evictedByAge: number
+  /** Ids that this process has forgotten although `within` was not over: `most` came after them. */
+  readonly evictedByCount: number
   /** Questions that the store did not answer: refused under `'stop'`, let through under `'pass'`. */
   readonly unchecked: number
   /** Accepted messages whose mark was not in the store when their call ended. */
@@ -116,18 +122,37 @@ export interface DedupeWindow {
   readonly name: string
   /**
    * Hands a message to the sink, unless its id was accepted before. While one with the same id is with the sink in this
-   * process, it waits: if that one is accepted it is a duplicate, and if it is refused exactly one of those who wait is
-   * next. Rejects with what the sink threw, and refuses with WINDOW_STORE_AWAY, QUEUE_FULL, DEADLINE_EXCEEDED,
+   * process, also by another window of the same name, store and clock, it waits: if that one is accepted it is a
+   * duplicate, and if it is refused exactly one of those who wait is next. Rejects with what the sink threw, and refuses
+   * with WINDOW_STORE_AWAY, WINDOW_REENTERED (from inside the sink that has the id), QUEUE_FULL, DEADLINE_EXCEEDED,
    * TRANSACTION_NESTED (with a store) and ARGUMENT_INVALID before the sink is called.
    */
   pass<Value>(id: WindowId, sink: Sink<Value>, options?: PassOptions): Promise<Passed<Value>>
   /** What it did so far, in this process. */
   readonly counts: WindowCounts
+  /**
+   * Removes from the store what the window has forgotten, in small commits, and all that is kept of it where nothing is
+   * left; how many ids it were. A window that is used removes what it forgets as it marks. One that nobody uses any more
+   * keeps its rows until somebody purges it: make it once more, by its name, and with `within: 1` to be rid of all.
+   */
+  purge(): Promise<number>
 }
 
 const duplicate = Object.freeze({ accepted: false, because: 'duplicate' } as const)
 const mostCharacters = 4_096
-const invisible = /\p{Cc}/u
+const mostPurged = 500
+
+// Who is with a sink, by store: a digest of an id has the name of its window in it, so that one queue serves all windows
+// of a store. A queue measures by one clock.
+const queues = new WeakMap<SeenStore, WeakMap<Clock, InProcessQueue<true>>>()
+
+function queueOf(store: SeenStore, clock: Clock): InProcessQueue<true> {
+  const byClock = queues.get(store) ?? new WeakMap<Clock, InProcessQueue<true>>()
+  queues.set(store, byClock)
+  const queue = byClock.get(clock) ?? new InProcessQueue<true>(clock)
+  byClock.set(clock, queue)
+  return queue
+}
 
 /** What is wrong with the set-up: it would be let through under `'pass'` for ever. */
 const setUp: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -184,7 +209,7 @@ class Window implements DedupeWindow {
     if (store !== undefined && options.name === undefined) {
       throw invalid('name', 'A window with a store needs a name, by which the store finds it.')
     }
-    if (typeof name !== 'string' || !isWellFormed(name) || name === '' || name.length > 200 || invisible.test(name)) {
+    if (!isStoreName(name, 200)) {
       throw invalid('name', 'The name of a window is text of 1 to 200 characters, none of them a control character.')
     }
     if (storeAway !== 'stop' && storeAway !== 'pass') throw invalid('storeAway', "storeAway is 'stop' or 'pass'.")
@@ -201,12 +226,13 @@ class Window implements DedupeWindow {
     this.#storeLimitMs = durationMs(storeLimit, { minMs: 1, option: 'storeLimit' })
     this.#mostHeld = mostHeld
     this.#recent = new RecentIds(this.#bounds, clock)
-    this.#queue = new InProcessQueue(clock)
     this.#store = store === undefined ? undefined : this.#opened(store)
+    this.#queue = this.#store === undefined ? new InProcessQueue(clock) : queueOf(this.#store.seen, clock)
   }
 
   get counts(): WindowCounts {
-    return { ...this.#counts, evicted: this.#recent.evicted }
+    const { byAge, byCount } = this.#recent.evicted
+    return { ...this.#counts, evictedByAge: byAge, evictedByCount: byCount }
   }
 
   async pass<Value>(given: WindowId, sink: Sink<Value>, options: PassOptions = {}): Promise<Passed<Value>> {
@@ -220,6 +246,7 @@ class Window implements DedupeWindow {
     const call: PassCall = { deadline, signal }
     this.#demandTime(call)
     if (this.#recent.has(id)) return this.#drop(id, 'process')
+    refuseReentry(this.#queue, id, reentered)
     const visitor: Visitor = {
       fingerprint: undefined,
       refusesDuplicates: false,
@@ -230,15 +257,36 @@ class Window implements DedupeWindow {
     }
     if (!(await this.#isLeader(id, visitor))) return this.#drop(id, 'leader')
     // What is told to those who wait: that it is a duplicate, or nothing, and one of them is next.
-    const over = (told?: true): void => this.#queue.done(id, visitor, told)
+    let told: true | undefined
+    const accept = (): void => {
+      told = true
+      this.#queue.done(id, visitor, told)
+      // Other windows of the store do not know of it before the mark is there: who comes to them waits for that.
+      this.#queue.enter(id, visitor)
+    }
     try {
-      if (this.#store !== undefined && (await this.#isSeen(id, call))) {
-        over(true)
+      const sinceMs = this.#clock.monotonicMs()
+      if (await this.#isSeen(id, call)) {
+        told = true
         return this.#drop(id, 'store')
       }
-      return await this.#hand(id, sink, call, () => over(true))
+      const markMs = this.#storeLimitMs - (this.#clock.monotonicMs() - sinceMs)
+      return await this.#hand(id, sink, call, markMs, accept)
     } finally {
-      over()
+      this.#queue.done(id, visitor, told)
+    }
+  }
+
+  async purge(): Promise<number> {
+    if (this.#store === undefined) return 0
+    refuseInside()
+    const { seen } = this.#store
+    let purged = 0
+    for (;;) {
+      const limits = { deadline: deadlineAfter(this.#storeLimitMs, this.#clock) }
+      const forgotten = await this.#inTime(seen.forget(this.#bounds, mostPurged, limits), this.#storeLimitMs)
+      purged += forgotten
+      if (forgotten < mostPurged) return purged
     }
   }
 
@@ -258,13 +306,20 @@ class Window implements DedupeWindow {
     }
   }
 
-  async #hand<Value>(id: StoredKey, sink: Sink<Value>, call: PassCall, accept: () => void): Promise<Passed<Value>> {
+  // `markMs`: how long it waits for the mark.
+  async #hand<Value>(
+    id: StoredKey,
+    sink: Sink<Value>,
+    call: PassCall,
+    markMs: number,
+    accept: () => void,
+  ): Promise<Passed<Value>> {
     const checked = reach('window.checked')
     if (checked !== undefined) await checked
     this.#demandTime(call)
     let value: Value
     try {
-      value = await sink(call)
+      value = await insideOperation(this.#queue, id, () => sink(call))
     } catch (error) {
       this.#counts.failed += 1
       throw error
@@ -273,10 +328,10 @@ class Window implements DedupeWindow {
     this.#recent.add(id)
     const accepted = reach('window.accepted')
     if (accepted !== undefined) await accepted
-    const marked = this.#store?.marks.mark(id)
+    const marking = this.#store?.marks.mark(id)
     accept()
-    if (this.#store === undefined || marked === undefined) return { accepted: true, value, remembered: 'process' }
-    const mark = await marked
+    if (this.#store === undefined || marking === undefined) return { accepted: true, value, remembered: 'process' }
+    const mark = await this.#inTime(marking, markMs).catch((error: unknown) => ({ stored: false as const, error }))
     if (mark.stored) {
       const reached = reach('window.marked')
       if (reached !== undefined) await reached
@@ -292,9 +347,12 @@ class Window implements DedupeWindow {
   async #isSeen(id: StoredKey, { deadline, signal }: PassCall): Promise<boolean> {
     const store = this.#store
     if (store === undefined) return false
-    const limit = earlier(deadline, deadlineAfter(this.#storeLimitMs, this.#clock))
+    const leftMs = remainingMs(deadline, this.#clock)
+    // A call that is to pass keeps some of its time for the sink.
+    const limitMs = Math.min(this.#storeLimitMs, this.#passes ? leftMs / 2 : leftMs)
+    const limits = { deadline: deadlineAfter(limitMs, this.#clock), ...defined({ signal }) }
     try {
-      const seen = await store.seen.seen(this.#bounds, [id], { deadline: limit, ...defined({ signal }) })
+      const seen = await this.#inTime(store.seen.seen(this.#bounds, [id], limits), limitMs, signal)
       // It answers again: what it does not know yet goes there now.
       store.marks.catchUp()
       return seen.length > 0
@@ -312,6 +370,12 @@ class Window implements DedupeWindow {
     }
   }
 
+  // No longer than it may: a store of somebody's own may heed neither deadline nor signal.
+  #inTime<Value>(answer: Promise<Value>, limitMs: number, signal?: AbortSignal): Promise<Value> {
+    const expired = (): RepriseError => new RepriseError('DEADLINE_EXCEEDED', 'The store did not answer in time.')
+    return inTime({ clock: this.#clock, limitMs, signal, expired }, answer)
+  }
+
   #demandTime({ signal, deadline }: PassCall): void {
     signal?.throwIfAborted()
     if (remainingMs(deadline, this.#clock) === 0) throw tooLate()
@@ -324,7 +388,7 @@ class Window implements DedupeWindow {
   }
 
   #opened({ name: domain, seen }: WindowStore): OpenStore {
-    if (typeof Object(seen).seen !== 'function' || typeof Object(seen).mark !== 'function') {
+    if (!(['seen', 'mark', 'forget'] as const).every((method) => typeof Object(seen)[method] === 'function')) {
       throw invalid('store', 'The store of a window is a domain.')
     }
     const parts = { bounds: this.#bounds, store: seen, limitMs: this.#storeLimitMs, clock: this.#clock }
@@ -356,6 +420,10 @@ function reach(point: WindowFaultPoint): PromiseLike<void> | undefined {
 
 function tooLate(cause?: unknown): RepriseError {
   return new RepriseError('DEADLINE_EXCEEDED', 'The deadline passed before the sink was called.', defined({ cause }))
+}
+
+function reentered(): RepriseError {
+  return new RepriseError('WINDOW_REENTERED', 'The id was passed from inside the sink that has it.')
 }
 
 function invalid(option: string, message: string): RepriseError {

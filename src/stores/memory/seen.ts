@@ -54,6 +54,14 @@ export class MemorySeen implements SeenStore {
     }
   }
 
+  async forget(bounds: WindowBounds, mostRows: number): Promise<number> {
+    const window = this.#windowOf(bounds)
+    const forgotten = [...window.rows].filter(([, row]) => !this.#remembers(bounds, window, row)).slice(0, mostRows)
+    for (const [id] of forgotten) window.rows.delete(id)
+    if (window.rows.size === 0) this.#windows.delete(bounds.name)
+    return forgotten.length
+  }
+
   #remembers({ most, withinMs }: WindowBounds, { last }: SeenWindow, { number, atMs }: Row): boolean {
     return number > last - most && atMs > this.#clock.wallMs() - withinMs
   }

@@ -109,7 +109,7 @@ describe.each(worlds)('a window on %s', (_name, inWorld) => {
         await window.pass(`${n}`, () => n, call)
         expect(await rows()).toBeLessThanOrEqual(11)
       }
-      expect(window.counts.evicted).toBe(50)
+      expect(window.counts).toMatchObject({ evictedByCount: 50, evictedByAge: 0 })
       const after = dedupeWindow(options(store, { most: 10 }))
       expect(await after.pass('50', () => 1, call)).toEqual(isDuplicate)
       expect(await after.pass('49', () => 1, call)).toMatchObject({ accepted: true })
@@ -118,6 +118,67 @@ describe.each(worlds)('a window on %s', (_name, inWorld) => {
       expect(await after.pass('59', () => 1, call)).toMatchObject({ accepted: true })
       expect(await dedupeWindow(options(store, { most: 10 })).pass('59', () => 1, call)).toEqual(isDuplicate)
       expect(await rows()).toBe(1)
+    }))
+
+  it('is purged of all that it has forgotten, of its head with the last row, and of nothing else', () =>
+    inWorld(async ({ maker, open, raw }) => {
+      await (await maker()).migrate()
+      const store = await open()
+      const [window, other] = [dedupeWindow(options(store)), dedupeWindow(options(store, { name: 'refunds' }))]
+      expect(await window.purge()).toBe(0)
+      // More than leave in one commit.
+      const order: string[] = []
+      const ids = Array.from({ length: 700 }, (_, n) => `${n}`)
+      await Promise.all(ids.map((id) => window.pass(id, () => order.push(id), call)))
+      await other.pass('a', () => 1, call)
+      const rows = async () =>
+        (await raw('select window_name, count(*) as n from reprise_seen group by window_name order by 1')).map(
+          ({ window_name, n }) => [window_name, Number(n)],
+        )
+      expect(await window.purge()).toBe(0)
+      expect(await rows()).toEqual([
+        ['orders', 700],
+        ['refunds', 1],
+      ])
+      // By count, as whoever purges says it.
+      expect(await dedupeWindow(options(store, { most: 650 })).purge()).toBe(50)
+      const after = dedupeWindow(options(store, { most: 650 }))
+      expect(await after.pass(order[50] ?? '', () => expect.unreachable(), call)).toEqual(isDuplicate)
+      // Abandoned: its ids are past their time, and nobody marks any more.
+      await raw(`update reprise_seen set at_ms = at_ms - 3600001 where window_name = 'orders'`)
+      expect(await dedupeWindow(options(store)).purge()).toBe(650)
+      expect(await rows()).toEqual([['refunds', 1]])
+      expect(await raw('select name from reprise_window')).toEqual([{ name: 'refunds' }])
+      // Used again, it begins anew, and the other one has forgotten nothing.
+      const again = dedupeWindow(options(store))
+      expect(await again.pass('0', () => 1, call)).toMatchObject({ accepted: true, remembered: 'store' })
+      expect(await dedupeWindow(options(store)).pass('0', () => 1, call)).toEqual(isDuplicate)
+      expect(await dedupeWindow(options(store, { name: 'refunds' })).pass('a', () => 1, call)).toEqual(isDuplicate)
+    }))
+
+  it('keeps what is marked while it is purged', () =>
+    inWorld(async ({ maker, open, raw }) => {
+      await (await maker()).migrate()
+      const [marking, purging] = [await open(), await open()]
+      const known = dedupeWindow(options(marking))
+      for (let round = 0; round < 20; round += 1) {
+        await raw('update reprise_seen set at_ms = at_ms - 3600001')
+        const ids = ['a', 'b', 'c'].map((id) => [id, `${round % 2}`] as const)
+        // Its memory is that of the store alone: it forgot with the restart.
+        const window = dedupeWindow(options(marking))
+        const [purged] = await Promise.all([
+          dedupeWindow(options(purging)).purge(),
+          ...ids.map((id) => window.pass(id, () => 1, call)),
+        ])
+        expect(purged).toBeLessThanOrEqual(3)
+        for (const id of ids) {
+          expect(await dedupeWindow(options(purging)).pass(id, () => expect.unreachable(), call)).toEqual(isDuplicate)
+        }
+        const [head] = await raw('select last from reprise_window')
+        const [top] = await raw('select max(number) as number from reprise_seen')
+        expect(Number(head?.['last'])).toBe(Number(top?.['number']))
+      }
+      await expect(known.purge()).resolves.toEqual(expect.any(Number))
     }))
 
   it('has forgotten what is past the count, though its row is there', () =>
@@ -170,6 +231,7 @@ describe.each(worlds)('a window on %s', (_name, inWorld) => {
       await expect(stranger.pass('guessable', () => expect.unreachable(), call)).rejects.toMatchObject({
         code: 'PEPPER_MISMATCH',
       })
+      await expect(dedupeWindow(options(await open())).purge()).rejects.toMatchObject({ code: 'PEPPER_MISMATCH' })
       // Also one that has asked before the pepper came is refused its marks.
       const { seen } = await open()
       const bounds = { name: 'orders', withinMs: 1_000, most: 10 }

@@ -10,7 +10,7 @@ import type { SqlDialect } from '../dialect.js'
 import type { SqlAnswer } from '../executor.js'
 import type { Procedure } from '../records/procedures.js'
 import type { RecordRunner } from '../records/records.js'
-import type { RecordStatements, RecordTables } from '../records/statements.js'
+import type { Query, RecordStatements, RecordTables } from '../records/statements.js'
 import { Values } from '../values.js'
 
 /** What a head has for its pepper where there is none. */
@@ -54,6 +54,33 @@ export class SqlSeen implements SeenStore {
     return this.#runner.write(() => this.#marking(bounds, marks), limits)
   }
 
+  forget(bounds: WindowBounds, mostRows: number, limits: RecordLimits): Promise<number> {
+    return this.#runner.write(() => this.#forgetting(bounds, mostRows), limits)
+  }
+
+  // A row that is marked anew meanwhile is left alone: its number and its time are looked at once more when it is
+  // deleted. So is a head that has moved on: who marks writes both in one commit.
+  *#forgetting({ name, most, withinMs }: WindowBounds, mostRows: number): Procedure<number> {
+    const { window, seen } = this.#tables
+    const { nowMs, among } = this.#dialect
+    const head = yield* this.#headOf(name)
+    if (head === undefined) return 0
+    const last = Number(head['last'])
+    const { rowCount } = yield this.#counting((values) => {
+      const isForgotten = (): string =>
+        `(number <= ${values.number(last - most)} OR at_ms <= ${nowMs} - ${values.number(withinMs)})`
+      const forgotten = `SELECT id FROM ${seen} WHERE window_name = ${values.text(name)} AND ${isForgotten()} LIMIT ${values.number(mostRows)}`
+      return `DELETE FROM ${seen} WHERE id ${among(forgotten)} AND ${isForgotten()}`
+    })
+    if (rowCount === mostRows) return rowCount
+    yield this.#counting((values) => {
+      const unmoved = `name = ${values.text(name)} AND last = ${values.number(last)}`
+      const rows = `SELECT 1 FROM ${seen} WHERE window_name = ${values.text(name)}`
+      return `DELETE FROM ${window} WHERE ${unmoved} AND NOT EXISTS (${rows})`
+    })
+    return rowCount
+  }
+
   *#marking(bounds: WindowBounds, marks: readonly Mark[]): Procedure<void> {
     const steps = (): Procedure<boolean> =>
       this.#dialect.writesInWith ? this.#markAtOnce(bounds, marks) : this.#markByStep(bounds, marks)
@@ -68,12 +95,7 @@ export class SqlSeen implements SeenStore {
       counts: true,
     }
     if (yield* steps()) return
-    const name = new Values(this.#dialect)
-    const { rows } = yield {
-      text: `SELECT pepper FROM ${window} WHERE name = ${name.text(bounds.name)}`,
-      values: name.list,
-    }
-    this.#demandPepper(rows[0])
+    yield* this.#headOf(bounds.name)
     throw new RepriseError('ROW_UNSETTLED', 'The head of the window came and went.')
   }
 
@@ -96,15 +118,26 @@ export class SqlSeen implements SeenStore {
 
   *#markByStep(bounds: WindowBounds, marks: readonly Mark[]): Procedure<boolean> {
     const { window } = this.#tables
-    const counting = (write: (values: Values) => string) => {
-      const values = new Values(this.#dialect)
-      return { text: write(values), values: values.list, counts: true }
-    }
-    const { rowCount } = yield counting((values) => this.#advance(bounds, marks, values))
+    const { rowCount } = yield this.#counting((values) => this.#advance(bounds, marks, values))
     if (rowCount !== 1) return false
-    yield counting((values) => this.#insert(window, this.#rowsOf(marks, values), bounds, values))
-    yield counting((values) => this.#forget(window, bounds, marks, values))
+    yield this.#counting((values) => this.#insert(window, this.#rowsOf(marks, values), bounds, values))
+    yield this.#counting((values) => this.#forget(window, bounds, marks, values))
     return true
+  }
+
+  // A statement of which only the number of rows is wanted.
+  #counting(write: (values: Values) => string): Query {
+    const values = new Values(this.#dialect)
+    return { text: write(values), values: values.list, counts: true }
+  }
+
+  // Refuses a head under another pepper. Undefined: there is none.
+  *#headOf(name: string): Procedure<SqlAnswer['rows'][number] | undefined> {
+    const values = new Values(this.#dialect)
+    const text = `SELECT pepper, last FROM ${this.#tables.window} WHERE name = ${values.text(name)}`
+    const { rows } = yield { text, values: values.list }
+    this.#demandPepper(rows[0])
+    return rows[0]
   }
 
   #advance({ name }: WindowBounds, marks: readonly Mark[], values: Values): string {
