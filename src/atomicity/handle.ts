@@ -8,28 +8,30 @@ import type { MessageDraft } from './outbox/message.js'
 import type { Emits, EmitsSoon } from './outbox/outbox.js'
 import type { Rows } from './rows/rows.js'
 
-/** Controls, with what only the runner knows: whose transaction it is. */
-type GivenControls = TransactionControls & { readonly engine?: object }
-
 /**
  * The handle of a transaction, for stores to extend with their queries and savepoints. The controls are asked each
  * time, since a signal is only made when a body first asks for it. Each write is a call of the body, which may not wait
  * for it. A class, since an object with a function of its own for each member costs as much as a statement.
  */
 export class TransactionHandle implements TransactionControls, Rows, Emits {
-  readonly #controls: GivenControls
+  readonly #controls: TransactionControls & { readonly engine?: object }
   readonly #life: Pick<HandleLife, 'call'>
   readonly #makeRows: () => Rows
   readonly #emits: EmitsSoon
   #madeRows: Rows | undefined
 
   /**
-   * @param controls What the runner gave to `begin`.
+   * @param controls What the runner gave to `begin`; `engine` is whose transaction it is.
    * @param life Knows of the calls that the body does not wait for.
    * @param makeRows Makes the rows of the store, when a body first asks for one: most ask for none.
    * @param emits Keeps what the body emits.
    */
-  constructor(controls: GivenControls, life: Pick<HandleLife, 'call'>, makeRows: () => Rows, emits: EmitsSoon) {
+  constructor(
+    controls: TransactionControls & { readonly engine?: object },
+    life: Pick<HandleLife, 'call'>,
+    makeRows: () => Rows,
+    emits: EmitsSoon,
+  ) {
     this.#controls = controls
     this.#life = life
     this.#makeRows = makeRows

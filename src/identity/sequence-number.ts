@@ -83,7 +83,8 @@ function numberIn(field: FieldValue): SequenceNumber | undefined {
 export const sequenceHeader: SequenceHeaderCodec = {
   name: 'Reprise-Sequence',
   read: (field) => {
-    if (valuesOf(field)[0] === undefined) throw new RepriseError('SEQUENCE_MISSING', 'The Reprise-Sequence field is absent.')
+    if (valuesOf(field)[0] === undefined)
+      throw new RepriseError('SEQUENCE_MISSING', 'The Reprise-Sequence field is absent.')
     const at = numberIn(field)
     if (at !== undefined) return at
     const message = 'The Reprise-Sequence field does not hold one number, such as "shop-1";epoch=7;number=3.'

@@ -100,7 +100,10 @@ describe('isStoreName', () => {
     expect(isStoreName(name, 15)).toBe(true)
   })
 
-  it.each(['', 'x'.repeat(16), 'a\0', 'a\nb', '\u007f', '\u0085', '\ud83d', 5, null, undefined, {}])('refuses %j', (name) => {
-    expect(isStoreName(name, 15)).toBe(false)
-  })
+  it.each(['', 'x'.repeat(16), 'a\0', 'a\nb', '\u007f', '\u0085', '\ud83d', 5, null, undefined, {}])(
+    'refuses %j',
+    (name) => {
+      expect(isStoreName(name, 15)).toBe(false)
+    },
+  )
 })

@@ -74,14 +74,17 @@ describe('accept', () => {
     expect(told).toHaveLength(4)
   })
 
-  it.each(['', 'x', null, 0, false])('takes %j for no content, and refuses it before anything is written', async (content) => {
-    const db = memory({ name: 'contents' })
-    const orders = db.sequence('orders')
-    const first = { producer: 'till', epoch: await orders.open('till'), number: 1 }
-    const accepting = db.transact((handle) => orders.accept(handle, { ...first, content: content as never }))
-    await expect(accepting).rejects.toMatchObject({ code: expect.stringMatching(/_INVALID$/) })
-    expect(db.rows('reprise_sequence')).toMatchObject([{ number: 0 }])
-  })
+  it.each(['', 'x', null, 0, false])(
+    'takes %j for no content, and refuses it before anything is written',
+    async (content) => {
+      const db = memory({ name: 'contents' })
+      const orders = db.sequence('orders')
+      const first = { producer: 'till', epoch: await orders.open('till'), number: 1 }
+      const accepting = db.transact((handle) => orders.accept(handle, { ...first, content: content as never }))
+      await expect(accepting).rejects.toMatchObject({ code: expect.stringMatching(/_INVALID$/) })
+      expect(db.rows('reprise_sequence')).toMatchObject([{ number: 0 }])
+    },
+  )
 
   it('compares empty content like any other', async () => {
     const db = memory({ name: 'empty' })

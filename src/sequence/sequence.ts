@@ -11,7 +11,15 @@ import {
   sameContent,
   sequenceNumberOf,
 } from '../identity/index.js'
-import { type Duration, defined, demandKnown, demandWhole, durationMs, isStoreName, RepriseError } from '../kernel/index.js'
+import {
+  type Duration,
+  defined,
+  demandKnown,
+  demandWhole,
+  durationMs,
+  isStoreName,
+  RepriseError,
+} from '../kernel/index.js'
 import { sequenceRefused } from '../telemetry/index.js'
 import { ruleOnNumber, type SequenceRuling } from './rule.js'
 import type { SequencePlace, SequenceStore } from './store.js'

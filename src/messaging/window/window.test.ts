@@ -260,7 +260,9 @@ describe('an id from inside its own sink', () => {
     const refused = { code: 'WINDOW_REENTERED' }
     for (const inner of windows) {
       await expect(window.pass('a', () => inner.pass('a', () => 1))).rejects.toMatchObject(refused)
-      await expect(window.pass('a', () => twin.pass('b', () => inner.pass('a', () => 1)))).rejects.toMatchObject(refused)
+      await expect(window.pass('a', () => twin.pass('b', () => inner.pass('a', () => 1)))).rejects.toMatchObject(
+        refused,
+      )
     }
     await expect(dedupeWindow(bounds).pass('a', () => window.pass('a', () => 1))).resolves.toMatchObject({
       accepted: true,

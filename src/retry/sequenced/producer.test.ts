@@ -81,29 +81,36 @@ describe('a producer', () => {
     expect([sender.last, sender.unsettled]).toEqual([1, undefined])
   })
 
-  it.each([422, 409, 500])('counts a number as used where an answer of %d says so, and gives the next one', async (status) => {
-    const { clock, policy } = setup({ attempts: 1 })
-    const answered = async (sender: ReturnType<typeof till>, said: string, answer: (response: Response) => unknown) => {
-      const response = new Response(null, { status, headers: { [acceptedHeader.name]: said } })
-      await settle(
-        clock,
-        policy.run(sequenced(sender), async () => answer(response)),
-      ).catch(() => undefined)
-      return [sender.last, sender.unsettled]
-    }
-    const used = acceptedHeader.write(at(1))
-    expect(await answered(till(), used, (response) => response)).toEqual([1, undefined])
-    const judged = permanent('own', 'no')
-    expect(await answered(till(), used, (response) => failedBecause(judged, { response }))).toEqual([1, undefined])
-    const throwing = (response: Response) => Promise.reject(Object.assign(new Error('refused'), { status, response }))
-    expect(await answered(till(), used, throwing)).toEqual([1, undefined])
-    // Known there by another name. Of another number or epoch, or unreadable: nothing is said of this one.
-    expect(await answered(till(), '"shop/till";epoch=7;number=1', (response) => response)).toEqual([1, undefined])
-    const unsaid = status === 500 ? [0, 1] : [0, undefined]
-    for (const other of ['"till";epoch=7;number=2', '"till";epoch=8;number=1', 'yes', `${used}, ${used}`]) {
-      expect(await answered(till(), other, (response) => response)).toEqual(unsaid)
-    }
-  })
+  it.each([422, 409, 500])(
+    'counts a number as used where an answer of %d says so, and gives the next one',
+    async (status) => {
+      const { clock, policy } = setup({ attempts: 1 })
+      const answered = async (
+        sender: ReturnType<typeof till>,
+        said: string,
+        answer: (response: Response) => unknown,
+      ) => {
+        const response = new Response(null, { status, headers: { [acceptedHeader.name]: said } })
+        await settle(
+          clock,
+          policy.run(sequenced(sender), async () => answer(response)),
+        ).catch(() => undefined)
+        return [sender.last, sender.unsettled]
+      }
+      const used = acceptedHeader.write(at(1))
+      expect(await answered(till(), used, (response) => response)).toEqual([1, undefined])
+      const judged = permanent('own', 'no')
+      expect(await answered(till(), used, (response) => failedBecause(judged, { response }))).toEqual([1, undefined])
+      const throwing = (response: Response) => Promise.reject(Object.assign(new Error('refused'), { status, response }))
+      expect(await answered(till(), used, throwing)).toEqual([1, undefined])
+      // Known there by another name. Of another number or epoch, or unreadable: nothing is said of this one.
+      expect(await answered(till(), '"shop/till";epoch=7;number=1', (response) => response)).toEqual([1, undefined])
+      const unsaid = status === 500 ? [0, 1] : [0, undefined]
+      for (const other of ['"till";epoch=7;number=2', '"till";epoch=8;number=1', 'yes', `${used}, ${used}`]) {
+        expect(await answered(till(), other, (response) => response)).toEqual(unsaid)
+      }
+    },
+  )
 
   it('is not blocked by options that are refused', async () => {
     const { policy } = setup()

@@ -124,7 +124,12 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     ...operationsOf(engine, defaults),
     seen: engine.seen,
     messages: engine.messages,
-    ...sequencesOf<PostgresTransaction<Bound>>(engine, sqlSequences(postgresDialect, schema.named), domain.transact, pepper),
+    ...sequencesOf<PostgresTransaction<Bound>>(
+      engine,
+      sqlSequences(postgresDialect, schema.named),
+      domain.transact,
+      pepper,
+    ),
     migrate: async (given = {}) => {
       refuseInside()
       demandKnown(given, ['rename'], 'options')
