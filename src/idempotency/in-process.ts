@@ -188,7 +188,7 @@ export function operationScope(queue: object, id: StoredKey): ScopeValue {
   return running.with({ queue, id, outer: running.current() })
 }
 
-/** Runs work on a key, such as the body of an operation, so that {@link refuseReentry} recognises a call from inside. */
+/** Runs work on a key, such as the body of an operation, so that {@link refuseReentry} knows a call from inside it. */
 export function insideOperation<Result>(queue: object, id: StoredKey, work: () => Result): Result {
   return running.run({ queue, id, outer: running.current() }, work)
 }
