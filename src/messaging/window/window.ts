@@ -121,19 +121,20 @@ export interface WindowCounts {
 export interface DedupeWindow {
   readonly name: string
   /**
-   * Hands a message to the sink, unless its id was accepted before. While one with the same id is with the sink in this
-   * process, also by another window of the same name, store and clock, it waits: if that one is accepted it is a
+   * Hands a message to the sink, unless its id was accepted before. While one with the same id is with the sink in
+   * this process, also by another window of the same name, store and clock, it waits: if that one is accepted it is a
    * duplicate, and if it is refused exactly one of those who wait is next. Rejects with what the sink threw, and
-   * refuses with WINDOW_STORE_AWAY, WINDOW_REENTERED (from inside the sink that has the id), QUEUE_FULL, DEADLINE_EXCEEDED,
-   * TRANSACTION_NESTED (with a store) and ARGUMENT_INVALID before the sink is called.
+   * refuses with WINDOW_STORE_AWAY, WINDOW_REENTERED (from inside the sink that has the id), QUEUE_FULL,
+   * DEADLINE_EXCEEDED, TRANSACTION_NESTED (with a store) and ARGUMENT_INVALID before the sink is called.
    */
   pass<Value>(id: WindowId, sink: Sink<Value>, options?: PassOptions): Promise<Passed<Value>>
   /** What it did so far, in this process. */
   readonly counts: WindowCounts
   /**
-   * Removes from the store what the window has forgotten, in small commits, and all that is kept of it where nothing is
-   * left; how many ids it were. A window that is used removes what it forgets as it marks. One that nobody uses any
-   * more keeps its rows until somebody purges it: make it once more, by its name, and with `within: 1` to be rid of all.
+   * Removes from the store what the window has forgotten, in small commits, and all that is kept of it where nothing
+   * is left; how many ids it were. A window that is used removes what it forgets as it marks. One that nobody uses any
+   * more keeps its rows until somebody purges it: make it once more, by its name, and with `within: 1` to be rid of
+   * all.
    */
   purge(): Promise<number>
 }
