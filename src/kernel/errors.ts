@@ -58,6 +58,7 @@ export const errorCodes = {
   MARKER_INVALID: 'The stored marker of a key has no outcome, or is not one that Reprise wrote.',
   MESSAGE_EXISTS: 'A message with the same source and id is there already.',
   MESSAGE_INVALID: 'A message, or a part of it, cannot be as given.',
+  MESSAGE_MISMATCH: 'A message with the same identity, and other content, was handled before.',
   MESSAGE_TOO_LARGE: 'The data of a message is larger than the limit, or a transaction emits too many messages.',
   MESSAGE_UNREADABLE: 'The stored data of a message was written by a codec that is not known, or cannot be decoded.',
   MIGRATION_BLOCKED: 'Others held a table of Reprise, or its migration, for too long.',

@@ -28,6 +28,17 @@ export type {
   SourceLimits,
   Subscription,
 } from './broker.js'
+export {
+  type Consumer,
+  consume,
+  type DrainConsumerOptions,
+  type RunConsumerOptions,
+} from './consumer/consumer.js'
+export { type ConsumerFaultPoint, consumerFaultPoints } from './consumer/fault-points.js'
+export type { ConsumerCounts } from './consumer/handling.js'
+export { type OnceOptions, type OnceResult, once } from './consumer/once.js'
+export type { ConsumeOptions, ConsumerDomain, MessageHandler } from './consumer/options.js'
+export type { DataSchema } from './consumer/readable.js'
 export type {
   Arrival,
   Arrived,

@@ -1,6 +1,20 @@
 // Telemetry: the vocabulary of events, on channels that cost nothing while nobody listens.
 
 export { type EventChannel, eventChannel } from './channels.js'
+export {
+  type ConsumerFailedEvent,
+  type ConsumerMessageEvent,
+  type ConsumerParkedEvent,
+  type ConsumerPausedEvent,
+  consumerDuplicate,
+  consumerFailed,
+  consumerFenced,
+  consumerHandled,
+  consumerLate,
+  consumerMismatch,
+  consumerParked,
+  consumerPaused,
+} from './consumer-events.js'
 export { type HttpAnsweredEvent, type HttpRekeyedEvent, httpAnswered, httpRekeyed } from './http-events.js'
 export { type OperationLeaseEvent, type OperationSweepEvent, operationLease, operationSweep } from './lease-events.js'
 export {

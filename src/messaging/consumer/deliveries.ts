@@ -1,0 +1,270 @@
+// Takes what a broker delivers: each message in a transaction that first asks the store what it is, and is acknowledged
+// after the commit, never before.
+
+import type { Message, StoredMessage, TransactionControls } from '../../atomicity/index.js'
+import { fingerprint } from '../../identity/index.js'
+import { type CancelTimer, detached, isRepriseError, sha256 } from '../../kernel/index.js'
+import type { Delivery, Subscription } from '../broker.js'
+import type { Arrival } from '../lanes.js'
+import { reach } from './fault-points.js'
+import { type Handling, letterOf } from './handling.js'
+import { type Ending, type Next, nothingKnown, onArrival, suspected } from './machine.js'
+import { pausedFor } from './pause.js'
+import { fitted, isMessage } from './readable.js'
+
+type Unreadable = Extract<Delivery['content'], { readonly unreadable: string }>
+
+/** What is answered to the broker: it is done, or it is tried again after so long. */
+type Answer = { readonly is: 'ack' } | { readonly is: 'again'; readonly forMs: number }
+
+const ack: Answer = { is: 'ack' }
+const mostBytes = 64 * 1024 * 1024
+
+/** Takes deliveries until its consumer stops. */
+export class Deliveries<Handle extends TransactionControls> {
+  readonly #work: Handling<Handle>
+  /** The last delivery of each key that is not answered yet: the next one of that key waits for it. */
+  readonly #tails = new Map<string, Promise<void>>()
+  readonly #open = new Map<Delivery, Promise<void>>()
+  /** How many deliveries there were. */
+  seen = 0
+  #cancelExtend: CancelTimer | undefined
+
+  constructor(work: Handling<Handle>) {
+    this.#work = work
+  }
+
+  get isIdle(): boolean {
+    return this.#open.size === 0
+  }
+
+  /** Begins to take deliveries. */
+  async open(): Promise<Subscription | undefined> {
+    const { source, inFlight } = this.#work.settings
+    this.#extendLater()
+    // What a broker calls us in belongs to whoever published, and must not reach the handler.
+    return source?.open((delivery) => detached(() => this.#receive(delivery)), { inFlight })
+  }
+
+  /** No more of them are asked for, and those here are no longer extended. */
+  over(): void {
+    this.#cancelExtend?.()
+  }
+
+  /** Waits until all that was delivered is answered. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#open.values())
+  }
+
+  #receive(delivery: Delivery): Promise<void> {
+    const { order } = this.#work.settings
+    const { content } = delivery
+    const key = 'unreadable' in content || order === 'none' ? undefined : content.key
+    this.seen += 1
+    const before = key === undefined ? undefined : this.#tails.get(key)
+    const taking = this.#take(delivery, before).finally(() => {
+      this.#open.delete(delivery)
+      if (key !== undefined && this.#tails.get(key) === taking) this.#tails.delete(key)
+      this.#work.lanesWake.wake()
+    })
+    this.#open.set(delivery, taking)
+    if (key !== undefined) this.#tails.set(key, taking)
+    return taking
+  }
+
+  // Never rejected.
+  async #take(delivery: Delivery, before: Promise<void> | undefined): Promise<void> {
+    const { pause, stop, slots, settings } = this.#work
+    await before
+    try {
+      while (!stop.aborted) {
+        await pause.over(stop)
+        if (stop.aborted) break
+        const answer = await slots.within(false, () => this.#answer(delivery))
+        if (answer.is === 'ack') {
+          await delivery.ack()
+          const fault = reach('consumer.acked')
+          if (fault !== undefined) await fault
+          return
+        }
+        await pausedFor(answer.forMs, settings.clock, stop)
+      }
+      await delivery.again(0)
+    } catch {
+      // What is not answered comes again.
+    }
+  }
+
+  async #answer(delivery: Delivery): Promise<Answer> {
+    const { content } = delivery
+    if ('unreadable' in content) return this.#bury(content)
+    let arrival: Arrival
+    try {
+      arrival = this.#arrivalOf(content)
+    } catch (error) {
+      if (isRepriseError(error) && error.code.startsWith('JSON_')) {
+        return this.#bury({ unreadable: `Its data is no JSON: ${error.message}`, raw: content.id })
+      }
+      // A codec that fails says nothing about the message.
+      this.#work.pause.begin('store', 0, error)
+      return { is: 'again', forMs: 0 }
+    }
+    const message = await fitted(content, this.#work.settings.schemas)
+    if (!isMessage(message)) return this.#handle(arrival, content, message)
+    return this.#handle(arrival, message, (delivery.count ?? 1) > 1 ? 'suspect' : undefined)
+  }
+
+  /** @param unfit What is wrong with it, or that it was delivered before. */
+  async #handle(
+    arrival: Arrival,
+    message: Message,
+    unfit: Extract<Ending, { readonly is: 'dead' }> | 'suspect' | undefined,
+  ): Promise<Answer> {
+    const work = this.#work
+    const { db, settings } = work
+    const arrive = async (tx: Handle, called: () => void): Promise<ReturnType<typeof onArrival>> => {
+      const step = onArrival(await db.messages.arrive(tx, arrival, settings.gapWaitMs), message)
+      if (step.is === 'bury') {
+        await db.messages.bury(tx, settings.reader, letterOf(storedOf(arrival), { ...step, is: 'park', history: '' }))
+      }
+      if (step.is !== 'handle') return step
+      if (unfit !== undefined) throw new NotNow()
+      const fault = reach('consumer.arrived')
+      if (fault !== undefined) await fault
+      called()
+      await work.handle(tx, message)
+      const handled = reach('consumer.handled')
+      if (handled !== undefined) await handled
+      return step
+    }
+    const ended = await work.transact(message, arrive, undefined)
+    if ('result' in ended) {
+      const fault = reach('consumer.committed')
+      if (fault !== undefined) await fault
+      const step = ended.result
+      if (step.is === 'handle') work.countDone(message)
+      else {
+        work.count(step.as, message)
+        if (step.is === 'bury') work.countLetter(message, step.code, false)
+      }
+      return ack
+    }
+    if (!(ended.error instanceof NotNow)) {
+      return this.#follow(arrival, message, work.next(message, nothingKnown, ended.ending, ended.error))
+    }
+    if (unfit === 'suspect') {
+      const history = suspected('', settings.clock.wallMs())
+      return this.#keep(arrival, message, { is: 'rest', forMs: 0, failures: 0, history, pause: undefined })
+    }
+    return this.#follow(arrival, message, work.next(message, nothingKnown, unfit as Ending, undefined))
+  }
+
+  async #follow(arrival: Arrival, message: Message, next: Next): Promise<Answer> {
+    const fault = reach('consumer.failed')
+    if (fault !== undefined) await fault
+    if (next.is === 'rest' || next.is === 'park') return this.#keep(arrival, message, next)
+    if (next.is === 'skip') return this.#skip(arrival, message)
+    return { is: 'again', forMs: next.is === 'again' && next.pause === undefined ? next.forMs : 0 }
+  }
+
+  // Into the inbox, in a transaction of its own; then the broker has done its part.
+  async #keep(
+    arrival: Arrival,
+    message: Message,
+    next: Extract<Next, { readonly is: 'rest' | 'park' }>,
+  ): Promise<Answer> {
+    const { db } = this.#work
+    const then =
+      next.is === 'park'
+        ? ({ is: 'park', letter: letterOf(storedOf(arrival), next) } as const)
+        : ({ is: 'rest', forMs: next.forMs, failures: next.failures, history: next.history } as const)
+    const kept = await this.#work.transact(message, (tx) => db.messages.keep(tx, arrival, then), undefined)
+    if ('ending' in kept) return this.#notWritten(kept.error)
+    const fault = reach('consumer.kept')
+    if (fault !== undefined) await fault
+    if (next.is === 'park') this.#work.countLetter(message, next.code, true)
+    this.#work.lanesWake.wake()
+    return ack
+  }
+
+  async #skip(arrival: Arrival, message: Message): Promise<Answer> {
+    const { db, settings } = this.#work
+    const arrive = (tx: Handle): Promise<unknown> => db.messages.arrive(tx, arrival, settings.gapWaitMs)
+    const skipped = await this.#work.transact(message, arrive, undefined)
+    if ('ending' in skipped) return this.#notWritten(skipped.error)
+    this.#work.count('discarded', message)
+    return ack
+  }
+
+  async #bury({ unreadable, raw }: Unreadable): Promise<Answer> {
+    const { db, settings } = this.#work
+    // The same for every delivery of the same text, so that it is one letter.
+    const id = sha256(raw)
+    const message: StoredMessage = {
+      source: settings.source?.manifest.broker ?? '',
+      id,
+      type: 'unreadable',
+      subject: undefined,
+      key: id,
+      place: { epoch: 0, number: 0 },
+      version: undefined,
+      atMs: settings.clock.wallMs(),
+      intent: undefined,
+      traceparent: undefined,
+      schema: undefined,
+      codec: undefined,
+      data: raw,
+    }
+    const letter = letterOf(message, { is: 'park', code: 'MESSAGE_UNREADABLE', reason: unreadable, history: '' })
+    const buried = await this.#work.transact(
+      message,
+      (tx) => db.messages.bury(tx, settings.reader, letter),
+      undefined,
+    )
+    if ('ending' in buried) return this.#notWritten(buried.error)
+    this.#work.count('unreadable', message)
+    this.#work.countLetter(message, 'MESSAGE_UNREADABLE', false)
+    return ack
+  }
+
+  // Nothing is acknowledged that is not in the store.
+  #notWritten(error: unknown): Answer {
+    this.#work.pause.begin('store', 0, error)
+    return { is: 'again', forMs: 0 }
+  }
+
+  #arrivalOf(message: Message): Arrival {
+    const { db, settings } = this.#work
+    const { reader, order } = settings
+    const stored = db.messages.textOf(message, message.data)
+    return { reader, order, message: message as Message<never>, stored, fingerprint: contentOf(message) }
+  }
+
+  // Where deliveries have a limit in time, those that wait here need more of it.
+  #extendLater(): void {
+    const { clock, leaseMs } = this.#work.settings
+    this.#cancelExtend = clock.setTimer(
+      leaseMs / 3,
+      () => {
+        for (const delivery of this.#open.keys()) delivery.extend(leaseMs).catch(() => undefined)
+        this.#extendLater()
+      },
+      { keepAlive: false },
+    )
+  }
+}
+
+/** Rolls back the transaction of a message that is new, and is not to be handled in it. */
+class NotNow extends Error {}
+
+/** What a repeat of a message has to share with it. */
+export function contentOf({ type, subject, key, data }: Pick<Message, 'type' | 'subject' | 'key' | 'data'>): string {
+  const value = [type, subject ?? null, key, data ?? null]
+  return fingerprint({ value }, { limits: { maxBytes: mostBytes, maxDepth: 1_000 } })
+}
+
+function storedOf({ message, stored }: Arrival): StoredMessage {
+  const { data: _, place = { epoch: 0, number: 0 }, ...envelope } = message
+  return { ...envelope, ...stored, place }
+}
+
