@@ -10,7 +10,7 @@ import { reach } from './fault-points.js'
 import { type Handling, letterOf } from './handling.js'
 import { type Ending, type Next, nothingKnown, onArrival, suspected } from './machine.js'
 import { pausedFor } from './pause.js'
-import { fitted, isMessage } from './readable.js'
+import { fitted, isMessage, storable } from './readable.js'
 
 type Unreadable = Extract<Delivery['content'], { readonly unreadable: string }>
 
@@ -18,6 +18,7 @@ type Unreadable = Extract<Delivery['content'], { readonly unreadable: string }>
 type Answer = { readonly is: 'ack' } | { readonly is: 'again'; readonly forMs: number }
 
 const ack: Answer = { is: 'ack' }
+const notYet: Answer = { is: 'again', forMs: 0 }
 const mostBytes = 64 * 1024 * 1024
 
 /** Takes deliveries until its consumer stops. */
@@ -79,8 +80,10 @@ export class Deliveries<Handle extends TransactionControls> {
     try {
       while (!stop.aborted) {
         await pause.over(stop)
-        if (stop.aborted) break
-        const answer = await slots.within(false, () => this.#answer(delivery))
+        // Asked again in the slot: much may have happened while it was waited for.
+        const answer = await slots.within(false, async () =>
+          stop.aborted || pause.isOn ? notYet : this.#answer(delivery),
+        )
         if (answer.is === 'ack') {
           await delivery.ack()
           const fault = reach('consumer.acked')
@@ -107,7 +110,7 @@ export class Deliveries<Handle extends TransactionControls> {
       }
       // A codec that fails says nothing about the message.
       this.#work.pause.begin('store', 0, error)
-      return { is: 'again', forMs: 0 }
+      return notYet
     }
     const message = await fitted(content, this.#work.settings.schemas)
     if (!isMessage(message)) return this.#handle(arrival, content, message)
@@ -230,13 +233,13 @@ export class Deliveries<Handle extends TransactionControls> {
   // Nothing is acknowledged that is not in the store.
   #notWritten(error: unknown): Answer {
     this.#work.pause.begin('store', 0, error)
-    return { is: 'again', forMs: 0 }
+    return notYet
   }
 
   #arrivalOf(message: Message): Arrival {
     const { db, settings } = this.#work
     const { reader, order } = settings
-    const stored = db.messages.textOf(message, message.data)
+    const stored = storable(db.messages, message)
     return { reader, order, message: message as Message<never>, stored, fingerprint: contentOf(message) }
   }
 

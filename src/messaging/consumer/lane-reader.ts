@@ -173,8 +173,6 @@ export class LaneReader<Handle extends TransactionControls> {
     done: MessagePlace | undefined,
   ): Promise<Next> {
     const { settings, pause, stop } = this.#work
-    await pause.over(stop)
-    if (stop.aborted) return this.#work.next(stored, known, { is: 'stopped' }, undefined)
     const how = index === 0 ? howToRun(lane, settings) : 'beside'
     if (how === 'kills') {
       const reason = `${lane.claims - 1} processes in a row ended while they had the message.`
@@ -192,9 +190,16 @@ export class LaneReader<Handle extends TransactionControls> {
     const read = readStored(this.#work.db.messages, { ...stored, id, codec, data })
     const message = isMessage(read) ? await fitted(read, settings.schemas) : read
     if (!isMessage(message)) return this.#work.next(stored, known, message, undefined)
-    return this.#work.slots.within(how === 'alone', () =>
-      this.#handle(held, message, stored.place, known, index === lane.messages.length - 1),
-    )
+    const isLast = index === lane.messages.length - 1
+    for (;;) {
+      await pause.over(stop)
+      // Asked again in the slot: much may have happened while it was waited for.
+      const next = await this.#work.slots.within(how === 'alone', async () => {
+        if (stop.aborted) return this.#work.next(stored, known, { is: 'stopped' }, undefined)
+        return pause.isOn ? undefined : this.#handle(held, message, stored.place, known, isLast)
+      })
+      if (next !== undefined) return next
+    }
   }
 
   // Whether a number before it is missing, where numbers are checked. By arrival, places are of epoch 0.

@@ -19,10 +19,25 @@ type Validated =
 /** Why a message cannot be handled as it is. */
 export type Unfit = Extract<Ending, { readonly is: 'dead' }>
 
-/** A stored message with its data. One whose data was erased has none, and says so. */
-export function readStored(messages: MessageStore<never>, stored: StoredMessage): Message | Unfit {
-  const { codec, ...rest } = stored
-  const envelope = rest as Omit<StoredMessage, 'codec'>
+/** In place of a codec: the message had been discarded when it arrived, and this is why. */
+const discardedCodec = 'reprise:discarded'
+
+/** What is stored of a message that arrived. */
+export function storable<Handle>(
+  messages: Pick<MessageStore<Handle>, 'textOf'>,
+  message: Message,
+): Pick<StoredMessage, 'codec' | 'data'> {
+  const { discarded, data } = message
+  return discarded === undefined ? messages.textOf(message, data ?? null) : { codec: discardedCodec, data: discarded }
+}
+
+/** A stored message with its data. One that was discarded, or whose data was erased, has none, and says so. */
+export function readStored<Handle>(
+  messages: Pick<MessageStore<Handle>, 'dataOf'>,
+  stored: StoredMessage,
+): Message | Unfit {
+  const { codec, ...envelope } = stored
+  if (codec === discardedCodec) return { ...envelope, data: undefined, discarded: stored.data }
   if (stored.discarded !== undefined) return { ...envelope, data: undefined }
   try {
     const data = messages.dataOf(stored)
