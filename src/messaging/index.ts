@@ -38,7 +38,6 @@ export { type ConsumerFaultPoint, consumerFaultPoints } from './consumer/fault-p
 export type { ConsumerCounts } from './consumer/handling.js'
 export { type OnceOptions, type OnceResult, once } from './consumer/once.js'
 export type { ConsumeOptions, ConsumerDomain, MessageHandler } from './consumer/options.js'
-export type { DataSchema } from './consumer/readable.js'
 export type {
   Arrival,
   Arrived,

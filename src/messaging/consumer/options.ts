@@ -1,6 +1,6 @@
 // Options of a consumer, checked once, with every default filled in.
 
-import type { Message, TransactionControls } from '../../atomicity/index.js'
+import type { Message, MessageSchema, TransactionControls } from '../../atomicity/index.js'
 import { timeOfRecords } from '../../idempotency/index.js'
 import {
   type Clock,
@@ -29,7 +29,6 @@ import type { Domain } from '../../transaction/index.js'
 import type { Source } from '../broker.js'
 import type { Arrival, Reader } from '../lanes.js'
 import type { MessageDomain } from '../store.js'
-import type { DataSchema } from './readable.js'
 
 /** What a consumer needs of a store: its transactions, and its messages. Every domain has both. */
 export interface ConsumerDomain<Handle extends TransactionControls>
@@ -122,7 +121,7 @@ export interface ConsumeOptions<Handle> {
    */
   readonly redelivered?: Duration
   /** Schemas of the data by the type of the message, in the form of Standard Schema. Default: none. */
-  readonly schemas?: Readonly<Record<string, DataSchema>>
+  readonly schemas?: Readonly<Record<string, MessageSchema>>
   /** Takes a message that was discarded before it was delivered. Default: it is passed over. */
   readonly discarded?: MessageHandler<Handle>
   /** Default the domain's. */
@@ -179,7 +178,7 @@ export interface ConsumerSettings<Handle> {
   readonly pollMs: number
   readonly storeLimitMs: number
   readonly memoryMs: number
-  readonly schemas: Readonly<Record<string, DataSchema>>
+  readonly schemas: Readonly<Record<string, MessageSchema>>
   readonly clock: Clock
   readonly random: Random
 }

@@ -1,20 +1,9 @@
 // The message as its handler gets it: its data read by the codec that wrote it, and checked by the schema of its type.
 
-import type { Message, StoredMessage } from '../../atomicity/index.js'
+import type { Message, MessageSchema, StoredMessage } from '../../atomicity/index.js'
 import type { MessageStore } from '../store.js'
 import { reasonOf } from './failure.js'
 import type { Ending } from './machine.js'
-
-/** A schema of Standard Schema (standardschema.dev), as far as it is used. */
-export interface DataSchema {
-  readonly '~standard': {
-    readonly validate: (value: unknown) => Validated | PromiseLike<Validated>
-  }
-}
-
-type Validated =
-  | { readonly value: unknown; readonly issues?: undefined }
-  | { readonly issues: readonly { readonly message: string }[] }
 
 /** Why a message cannot be handled as it is. */
 export type Unfit = Extract<Ending, { readonly is: 'dead' }>
@@ -50,13 +39,14 @@ export function readStored<Handle>(
 /** The message with its data as the schema gives it back, or why it does not fit. */
 export async function fitted(
   message: Message,
-  schemas: Readonly<Record<string, DataSchema>>,
+  schemas: Readonly<Record<string, MessageSchema>>,
 ): Promise<Message | Unfit> {
   const schema = Object.hasOwn(schemas, message.type) ? schemas[message.type] : undefined
   if (schema === undefined || message.discarded !== undefined) return message
   try {
     const checked = await schema['~standard'].validate(message.data)
-    if (checked.issues === undefined) return { ...message, data: checked.value }
+    // A schema may also change what it has checked: its answer then has the value.
+    if (checked.issues === undefined) return { ...message, data: 'value' in checked ? checked.value : message.data }
     const first = checked.issues[0]?.message ?? 'it says nothing more'
     return unfit(`Its data is not as the schema of its type says: ${first}`)
   } catch (error) {
