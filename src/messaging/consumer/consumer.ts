@@ -1,7 +1,15 @@
 // A consumer: messages from a broker, or from the outbox itself, each taking effect once.
 
 import type { TransactionControls } from '../../atomicity/index.js'
-import { type Duration, demandKnown, demandSignal, detached, durationMs, inTime, RepriseError } from '../../kernel/index.js'
+import {
+  type Duration,
+  demandKnown,
+  demandSignal,
+  detached,
+  durationMs,
+  inTime,
+  RepriseError,
+} from '../../kernel/index.js'
 import { refuseInside } from '../../transaction/index.js'
 import type { Subscription } from '../broker.js'
 import { Deliveries } from './deliveries.js'

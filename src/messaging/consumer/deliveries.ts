@@ -219,11 +219,7 @@ export class Deliveries<Handle extends TransactionControls> {
       data: raw,
     }
     const letter = letterOf(message, { is: 'park', code: 'MESSAGE_UNREADABLE', reason: unreadable, history: '' })
-    const buried = await this.#work.transact(
-      message,
-      (tx) => db.messages.bury(tx, settings.reader, letter),
-      undefined,
-    )
+    const buried = await this.#work.transact(message, (tx) => db.messages.bury(tx, settings.reader, letter), undefined)
     if ('ending' in buried) return this.#notWritten(buried.error)
     this.#work.count('unreadable', message)
     this.#work.countLetter(message, 'MESSAGE_UNREADABLE', false)
@@ -270,4 +266,3 @@ function storedOf({ message, stored }: Arrival): StoredMessage {
   const { data: _, place = { epoch: 0, number: 0 }, ...envelope } = message
   return { ...envelope, ...stored, place }
 }
-

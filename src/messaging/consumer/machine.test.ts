@@ -60,7 +60,11 @@ describe('what follows from a failure', () => {
       { is: 'rest', forMs: 10 },
     ],
     ['no budget', failed(transient('busy', 'no'), true), { is: 'rest', forMs: 1_000, failures: 1 }],
-    ['a message that is not to be handled', { is: 'dead', code: 'MESSAGE_GAP', reason: 'gap' }, { is: 'park', code: 'MESSAGE_GAP' }],
+    [
+      'a message that is not to be handled',
+      { is: 'dead', code: 'MESSAGE_GAP', reason: 'gap' },
+      { is: 'park', code: 'MESSAGE_GAP' },
+    ],
   ])('%s', (_name, ending, next) => {
     expect(after(ending)).toMatchObject(next)
   })

@@ -184,7 +184,11 @@ export function onArrival(arrived: Arrived, { discarded }: Pick<Message, 'discar
     case 'mismatch':
       // A message without data in the place of one that was handled after all: there is nothing to do.
       if (discarded !== undefined) return { is: 'ack', as: 'duplicates' }
-      return buried('mismatches', 'MESSAGE_MISMATCH', 'A message with this source and id, and other content, was handled.')
+      return buried(
+        'mismatches',
+        'MESSAGE_MISMATCH',
+        'A message with this source and id, and other content, was handled.',
+      )
     case 'late':
       return buried('late', 'MESSAGE_LATE', 'A later message of its key was handled before it arrived.')
     case 'outdated':

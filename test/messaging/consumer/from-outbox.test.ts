@@ -11,7 +11,13 @@ function world(options: Options = {}): World & { emit(...drafts: readonly [strin
   const clock = manualClock()
   const db = memory({ name: 'shop', clock })
   const made = worldOf({ from: db, clock, ...options }, { db })
-  return { ...made, clock, drain: () => settled(clock, made.consumer.drain()), later: later(clock, made), emit: emitTo(db) }
+  return {
+    ...made,
+    clock,
+    drain: () => settled(clock, made.consumer.drain()),
+    later: later(clock, made),
+    emit: emitTo(db),
+  }
 }
 
 const later =
@@ -183,13 +189,20 @@ describe('a store that is away', () => {
     await emitTo(db)(['1', 'a'], ['2', 'a'])
     let isAway = false
     const gone = (): Promise<never> => Promise.reject(new RepriseError('STORE_UNREACHABLE', 'away'))
-    const guarded = <Given extends unknown[], Result>(work: (...given: Given) => Promise<Result>) =>
-      (...given: Given): Promise<Result> => (isAway ? gone() : work(...given))
+    const guarded =
+      <Given extends unknown[], Result>(work: (...given: Given) => Promise<Result>) =>
+      (...given: Given): Promise<Result> =>
+        isAway ? gone() : work(...given)
     const { messages } = db
     const flaky = {
       ...db,
       transact: guarded(db.transact) as typeof db.transact,
-      messages: { ...messages, claim: guarded(messages.claim), end: guarded(messages.end), extend: guarded(messages.extend) },
+      messages: {
+        ...messages,
+        claim: guarded(messages.claim),
+        end: guarded(messages.end),
+        extend: guarded(messages.extend),
+      },
     }
     let n = 0
     const consumer = consume(flaky, {
@@ -269,7 +282,10 @@ describe('a message that ends its process', () => {
       handle: (_tx, { id }) => seen.push(id),
       clock,
     })
-    await db.messages.register({ name: 'receipts', kind: 'consumer', reads: 'outbox' }, { deadline: deadlineAfter('1h', clock) })
+    await db.messages.register(
+      { name: 'receipts', kind: 'consumer', reads: 'outbox' },
+      { deadline: deadlineAfter('1h', clock) },
+    )
     // Twice three of them were in the hands of a process that died.
     expect(await died(db, clock, 3)).toBe(3)
     expect(await died(db, clock, 3)).toBe(3)
@@ -284,8 +300,17 @@ describe('a message that ends its process', () => {
     const db = memory({ name: 'shop', clock })
     await emitTo(db)(['1', 'a'])
     const seen: string[] = []
-    const consumer = consume(db, { name: 'receipts', from: db, crashes: 3, handle: (_tx, { id }) => seen.push(id), clock })
-    await db.messages.register({ name: 'receipts', kind: 'consumer', reads: 'outbox' }, { deadline: deadlineAfter('1h', clock) })
+    const consumer = consume(db, {
+      name: 'receipts',
+      from: db,
+      crashes: 3,
+      handle: (_tx, { id }) => seen.push(id),
+      clock,
+    })
+    await db.messages.register(
+      { name: 'receipts', kind: 'consumer', reads: 'outbox' },
+      { deadline: deadlineAfter('1h', clock) },
+    )
     for (let deaths = 0; deaths < 3; deaths += 1) expect(await died(db, clock, 1)).toBe(1)
     await settled(clock, consumer.drain())
     expect(seen).toEqual([])

@@ -161,7 +161,9 @@ describe('a store that is away', () => {
     const flaky = {
       ...db,
       transact: ((...given: Parameters<typeof db.transact>) =>
-        isAway ? Promise.reject(new RepriseError('STORE_UNREACHABLE', 'away')) : db.transact(...given)) as typeof db.transact,
+        isAway
+          ? Promise.reject(new RepriseError('STORE_UNREACHABLE', 'away'))
+          : db.transact(...given)) as typeof db.transact,
     }
     const source = new ScriptedSource()
     const handled: string[] = []
@@ -198,14 +200,17 @@ describe('a store that is away', () => {
       }) as typeof db.messages.keep,
     }
     const source = new ScriptedSource()
-    const consumer = consume({ ...db, messages }, {
-      name: 'receipts',
-      from: source,
-      handle: () => {
-        throw new TypeError('never')
+    const consumer = consume(
+      { ...db, messages },
+      {
+        name: 'receipts',
+        from: source,
+        handle: () => {
+          throw new TypeError('never')
+        },
+        clock,
       },
-      clock,
-    })
+    )
     const stop = new AbortController()
     const running = consumer.run({ signal: stop.signal })
     source.send(messageOf('1', 'a'))

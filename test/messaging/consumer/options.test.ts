@@ -5,7 +5,8 @@ import { ScriptedSource } from './scripted-source.js'
 
 const db = memory({ name: 'shop' })
 const sound = { name: 'receipts', from: new ScriptedSource(), handle: () => undefined }
-const invalid = (option: string) => expect.objectContaining({ code: 'ARGUMENT_INVALID', details: expect.objectContaining({ option }) })
+const invalid = (option: string) =>
+  expect.objectContaining({ code: 'ARGUMENT_INVALID', details: expect.objectContaining({ option }) })
 
 describe('a consumer', () => {
   it.each<[string, object]>([
@@ -51,7 +52,9 @@ describe('a consumer', () => {
       /memory is 1d, and a message may be redelivered after 36h/,
     )
     expect(consume(db, { ...sound, memory: '2d', redelivered: '36h' }).memoryMs).toBe(172_800_000)
-    expect(consume(db, { ...sound, from: new ScriptedSource({ redeliveryMs: undefined }), redelivered: '7d' }).name).toBe('receipts')
+    expect(
+      consume(db, { ...sound, from: new ScriptedSource({ redeliveryMs: undefined }), redelivered: '7d' }).name,
+    ).toBe('receipts')
   })
 
   it('refuses options that nobody knows, and what is no domain', () => {
@@ -60,8 +63,12 @@ describe('a consumer', () => {
   })
 
   it('refuses a signal that is none', async () => {
-    await expect(consume(db, sound).run({} as never)).rejects.toEqual(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
-    await expect(consume(db, sound).drain({ quiet: 'x' as never })).rejects.toEqual(expect.objectContaining({ code: 'DURATION_INVALID' }))
+    await expect(consume(db, sound).run({} as never)).rejects.toEqual(
+      expect.objectContaining({ code: 'ARGUMENT_INVALID' }),
+    )
+    await expect(consume(db, sound).drain({ quiet: 'x' as never })).rejects.toEqual(
+      expect.objectContaining({ code: 'DURATION_INVALID' }),
+    )
   })
 })
 
@@ -77,7 +84,8 @@ describe('once', () => {
 
   it('lets a message take effect once, for each consumer and source', async () => {
     let calls = 0
-    const mail = (options: object = {}) => once(db, { consumer: 'mail', id: '1', content: { to: 'a' }, ...options })(() => ++calls)
+    const mail = (options: object = {}) =>
+      once(db, { consumer: 'mail', id: '1', content: { to: 'a' }, ...options })(() => ++calls)
     expect(await mail()).toEqual({ handled: true, value: 1 })
     expect(await mail()).toEqual({ handled: false, because: 'duplicate' })
     expect(await mail({ source: 'other' })).toEqual({ handled: true, value: 2 })

@@ -56,7 +56,10 @@ export class ScriptedSource implements Source {
     this.#out.clear()
   }
 
-  async open(receive: (delivery: Delivery) => Promise<void>, { inFlight }: { inFlight: number }): Promise<Subscription> {
+  async open(
+    receive: (delivery: Delivery) => Promise<void>,
+    { inFlight }: { inFlight: number },
+  ): Promise<Subscription> {
     this.#receive = receive
     this.#most = inFlight
     this.#isPaused = false
@@ -100,7 +103,8 @@ export class ScriptedSource implements Source {
       this.#deliver()
     }
     const { deliveryCount } = this.manifest
-    const count = deliveryCount === 'none' ? undefined : deliveryCount === 'exact' ? queued.count : Math.min(2, queued.count)
+    const count =
+      deliveryCount === 'none' ? undefined : deliveryCount === 'exact' ? queued.count : Math.min(2, queued.count)
     return {
       content: queued.content,
       count,

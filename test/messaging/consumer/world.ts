@@ -119,4 +119,3 @@ export async function until(clock: ManualClock, holds: () => boolean): Promise<v
     await clock.advance(50)
   }
 }
-
