@@ -29,11 +29,21 @@ export type {
   Subscription,
 } from './broker.js'
 export {
+  eventAttributes,
+  eventMediaType,
+  eventText,
+  isReadable,
+  readAttributes,
+  readEvent,
+  type Unreadable,
+} from './cloudevents.js'
+
   type Consumer,
   consume,
   type DrainConsumerOptions,
   type RunConsumerOptions,
 } from './consumer/consumer.js'
+
 export { type ConsumerFaultPoint, consumerFaultPoints } from './consumer/fault-points.js'
 export type { ConsumerCounts } from './consumer/handling.js'
 export { type OnceOptions, type OnceResult, once } from './consumer/once.js'
