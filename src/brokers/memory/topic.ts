@@ -40,6 +40,8 @@ export class Group {
   readonly #subscribers: Set<Subscriber> = new Set()
   #cancel: CancelTimer | undefined
   #expired = 0
+  #isDelivering = false
+  #isAsked = false
 
   constructor(rules: TopicRules, texts: readonly Entry[]) {
     this.#rules = rules
@@ -88,13 +90,25 @@ export class Group {
 
   /** Delivers what can be delivered now, to subscribers in turn. */
   deliver(): void {
+    this.#isAsked = true
+    // A subscriber that answers at once asks from inside.
+    if (this.#isDelivering) return
+    this.#isDelivering = true
+    while (this.#isAsked) {
+      this.#isAsked = false
+      this.#pass()
+    }
+    this.#isDelivering = false
+  }
+
+  #pass(): void {
     this.#cancel?.()
     this.#cancel = undefined
     const nowMs = this.#rules.clock.monotonicMs()
     this.#expire(nowMs)
     const held = new Set<string>()
     let nextMs = Number.POSITIVE_INFINITY
-    for (const entry of [...this.#entries]) {
+    for (const entry of this.#entries) {
       const isBehind = this.#rules.order === 'key' && held.has(entry.key)
       held.add(entry.key)
       if (isBehind || entry.holder !== undefined) continue
