@@ -37,7 +37,7 @@ export {
   readEvent,
   type Unreadable,
 } from './cloudevents.js'
-
+export {
   type Consumer,
   consume,
   type DrainConsumerOptions,
@@ -71,6 +71,10 @@ export type {
   ReaderState,
   WhichLetter,
 } from './letters.js'
+export { type RelayFaultPoint, relayFaultPoints } from './relay/fault-points.js'
+export type { RelayDomain, RelayOptions } from './relay/options.js'
+export { type Relay, relay } from './relay/relay.js'
+export type { RelayCounts } from './relay/runner.js'
 export type { MessageDomain, MessageStore } from './store.js'
 export { type WindowFaultPoint, windowFaultPoints } from './window/fault-points.js'
 export type { Mark, SeenStore, WindowBounds, WindowStore } from './window/seen-store.js'

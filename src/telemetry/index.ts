@@ -31,6 +31,20 @@ export {
   operationReplayed,
 } from './operation-events.js'
 export {
+  type RelayFencedEvent,
+  type RelayMessageEvent,
+  type RelayMisansweredEvent,
+  type RelayParkedEvent,
+  type RelayPausedEvent,
+  type RelayRefusedEvent,
+  relayFenced,
+  relayMisanswered,
+  relayParked,
+  relayPaused,
+  relayPublished,
+  relayRefused,
+} from './relay-events.js'
+export {
   type BreakerMode,
   type RetryAttemptEvent,
   type RetryBreakerEvent,

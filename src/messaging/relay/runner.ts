@@ -1,0 +1,392 @@
+// The runner of a relay: claims lanes, publishes their messages, and writes how each lane ended. The publisher and the
+// user's filter are called outside of any transaction.
+
+import type { Message } from '../../atomicity/index.js'
+import { deadlineAfter, type ErrorCode, inTime, isRepriseError, RepriseError, uuidv4 } from '../../kernel/index.js'
+import { equalJitter } from '../../retry/index.js'
+import {
+  relayFenced,
+  relayMisanswered,
+  relayParked,
+  relayPaused,
+  relayPublished,
+  relayRefused,
+} from '../../telemetry/index.js'
+import type { Published } from '../broker.js'
+import { reasonOf } from '../consumer/failure.js'
+import { suspected } from '../consumer/machine.js'
+import { isMessage, readStored } from '../consumer/readable.js'
+import { Wake } from '../consumer/wake.js'
+import type { ClaimedLane, LaneEnd } from '../lanes.js'
+import { reach } from './fault-points.js'
+import {
+  afterPublish,
+  type ClaimShape,
+  callSays,
+  companyOf,
+  firstShape,
+  type Item,
+  killing,
+  type LaneStep,
+  type LaneWork,
+  nextCall,
+  nextShape,
+} from './machine.js'
+import type { RelayDomain, RelaySettings } from './options.js'
+
+/** What a relay did so far, in this process. */
+export interface RelayCounts {
+  /** Messages that the broker has confirmed, each as often as it was. */
+  readonly published: number
+  /** Messages that `where` or `types` left out. */
+  readonly skipped: number
+  /** Answers by which a message was refused, or stayed unconfirmed while others were not. */
+  readonly refused: number
+  /** Calls of `publish` in which no message was answered for: the broker is away. */
+  readonly away: number
+  /** Messages that became dead letters. */
+  readonly parked: number
+  /** Lanes that somebody else had when their end was to be written. */
+  readonly fenced: number
+  /** Pauses that began. */
+  readonly pauses: number
+}
+
+type Counts = { -readonly [Name in keyof RelayCounts]: number }
+
+/** What a claim of ours is to end with, once the store answers. */
+interface Debt {
+  readonly end: LaneEnd
+  readonly step: LaneStep
+}
+
+/** A lane with what was said of its messages so far. */
+interface Work extends LaneWork {
+  answers: readonly Published[]
+  /** The number of its last call. */
+  call: number
+}
+
+const registerEveryMs = 60_000
+const leastSleepMs = 5
+const growth = equalJitter({ baseMs: 250, capMs: 30_000 })
+const single: ClaimShape = { lanes: 1, perLane: 1 }
+
+/** What is wrong with the set-up: no pause mends it. */
+const setUp: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'ARGUMENT_INVALID',
+  'CAPABILITY_UNSUPPORTED',
+  'MIGRATION_MISSING',
+  'MIGRATION_NEWER',
+  'PEPPER_MISMATCH',
+  'STORE_CLOSED',
+])
+
+/** One relay at work. */
+export class RelayRunner {
+  readonly counts: Counts = { published: 0, skipped: 0, refused: 0, away: 0, parked: 0, fenced: 0, pauses: 0 }
+  readonly #db: RelayDomain
+  readonly #settings: RelaySettings
+  readonly #owner: string
+  readonly #wake = new Wake()
+  #stop: AbortSignal = new AbortController().signal
+  #shape: ClaimShape
+  // One lane at a time, since the last claim had one that may have ended a process.
+  #oneByOne = false
+  #debts: Debt[] = []
+  #registerAtMs = Number.NEGATIVE_INFINITY
+  #pausesInRow = 0
+
+  constructor(db: RelayDomain, settings: RelaySettings) {
+    this.#db = db
+    this.#settings = settings
+    this.#owner = uuidv4(settings.random)
+    this.#shape = firstShape(settings.batch)
+  }
+
+  /** There may be something to publish. */
+  get wake(): () => void {
+    return this.#wake.wake
+  }
+
+  /**
+   * Publishes until the signal is aborted.
+   *
+   * @param drains Whether it ends when no lane is due, when the broker is away, and with the error of a store that is.
+   */
+  async run(signal: AbortSignal, drains: boolean): Promise<void> {
+    this.#stop = signal
+    const { pollMs, random } = this.#settings
+    while (!signal.aborted) {
+      const { found, restMs, isPause } = await this.#step(drains)
+      if (drains && (isPause || found === 0)) break
+      if (found > 0 && !isPause) continue
+      // The poll is jittered, so that relays which started together do not ask together.
+      const ms = restMs ?? pollMs * (0.5 + random.next() / 2)
+      await this.#sleep(Math.max(leastSleepMs, ms), isPause)
+    }
+    await this.#payDebts().catch(() => undefined)
+  }
+
+  // An emit ends a sleep, and no pause.
+  async #sleep(ms: number, isPause: boolean): Promise<void> {
+    const { clock } = this.#settings
+    await (isPause ? new Wake() : this.#wake).sleep(ms, clock, this.#stop)
+  }
+
+  async #step(
+    drains: boolean,
+  ): Promise<{ readonly found: number; readonly restMs: number | undefined; readonly isPause: boolean }> {
+    const { breaker, clock, pollMs } = this.#settings
+    const nowMs = clock.monotonicMs()
+    const pass = breaker.tryEnter(nowMs)
+    if (pass === 0) {
+      const restMs = Math.max(leastSleepMs, breaker.snapshot(nowMs).remainingMs)
+      return { found: 0, restMs: Math.min(restMs, 60_000), isPause: true }
+    }
+    const isProbe = breaker.state(nowMs) === 'half-open'
+    try {
+      await this.#payDebts()
+      await this.#register()
+      const shape = isProbe || this.#oneByOne ? single : this.#shape
+      const sinceMs = clock.monotonicMs()
+      const query = { reader: this.#settings.reader, owner: this.#owner, leaseMs: this.#settings.leaseMs, ...shape }
+      const { lanes, nextDueMs } = await this.#db.messages.claim(query, this.#limits())
+      if (lanes.length === 0) {
+        breaker.ignored(pass)
+        this.#pausesInRow = 0
+        this.#oneByOne = false
+        return { found: 0, restMs: nextDueMs === undefined ? undefined : Math.min(pollMs, nextDueMs), isPause: false }
+      }
+      const fault = reach('relay.claimed')
+      if (fault !== undefined) await fault
+      if (shape === this.#shape) {
+        this.#shape = nextShape(
+          this.#settings.batch,
+          shape,
+          lanes.map(({ messages }) => messages.length),
+        )
+      }
+      const awayBecause = await this.#publishLanes(lanes, sinceMs, pass)
+      if (awayBecause === undefined) {
+        this.#pausesInRow = 0
+        return { found: lanes.length, restMs: undefined, isPause: false }
+      }
+      return { found: lanes.length, restMs: this.#pause('broker', awayBecause.error), isPause: true }
+    } catch (error) {
+      breaker.ignored(pass)
+      if (drains || (isRepriseError(error) && setUp.has(error.code))) throw error
+      return { found: 0, restMs: this.#pause('store', error), isPause: true }
+    }
+  }
+
+  #pause(because: 'broker' | 'store', error: unknown): number {
+    this.#pausesInRow += 1
+    this.counts.pauses += 1
+    const forMs = Math.ceil(growth.delayMs(this.#pausesInRow, 0, this.#settings.random))
+    if (relayPaused.hasSubscribers) relayPaused.publish({ ...this.#named(), because, forMs, error })
+    return forMs
+  }
+
+  async #register(): Promise<void> {
+    const { clock, reader } = this.#settings
+    const nowMs = clock.monotonicMs()
+    if (nowMs < this.#registerAtMs) return
+    while (!(await this.#db.messages.register(reader, this.#limits())) && !this.#stop.aborted) {}
+    this.#registerAtMs = nowMs + registerEveryMs
+  }
+
+  // Publishes what was claimed, and writes how each lane ended. Gives why the broker counts as away, if it does.
+  async #publishLanes(
+    lanes: readonly ClaimedLane[],
+    sinceMs: number,
+    pass: number,
+  ): Promise<{ readonly error: unknown } | undefined> {
+    const alone = lanes.find((lane) => companyOf(lane, this.#settings) === 'alone')
+    this.#oneByOne = alone !== undefined
+    // Only the one that goes alone is kept: a process that ends with it must not count against the others.
+    const kept = alone === undefined ? lanes : [alone]
+    const released = lanes.filter((lane) => !kept.includes(lane))
+    if (released.length > 0)
+      await this.#db.messages.end(
+        released.map((lane) => this.#released(lane)),
+        this.#limits(),
+      )
+    const works: Work[] = kept.map((lane) => {
+      const company = companyOf(lane, this.#settings)
+      const items = company === 'kills' ? [killing(lane)] : this.#itemsOf(lane)
+      return { lane, items, single: company === 'single' || company === 'alone', answers: [], call: -1 }
+    })
+    const calls = await this.#calls(works, sinceMs, pass)
+    const fault = reach('relay.published')
+    if (fault !== undefined) await fault
+    const lastConfirmed = calls.findLastIndex((answers) => answers.some(({ is }) => is === 'confirmed'))
+    this.#debts.push(...works.map((work) => this.#ended(work, work.single && lastConfirmed > work.call)))
+    const failed = calls.at(-1)?.find(({ is }) => is === 'unsent' || is === 'unknown')
+    await this.#payDebts()
+    const marked = reach('relay.marked')
+    if (marked !== undefined) await marked
+    const isAway = calls.length > 0 && callSays(calls.at(-1) as readonly Published[]) === 'away'
+    return isAway ? { error: failed !== undefined && 'error' in failed ? failed.error : undefined } : undefined
+  }
+
+  // Calls the publisher until nothing is left, time is short, or the broker is away.
+  async #calls(works: readonly Work[], sinceMs: number, pass: number): Promise<readonly (readonly Published[])[]> {
+    const { breaker, budget, clock, deadlineMs, leaseMs, to } = this.#settings
+    const calls: (readonly Published[])[] = []
+    let ticket = pass
+    let awayInRow = 0
+    for (;;) {
+      const chosen = nextCall(works, to.manifest.order)
+      const leftMs = sinceMs + leaseMs - clock.monotonicMs()
+      const isOver =
+        chosen.length === 0 || leftMs < deadlineMs || awayInRow >= 2 || (calls.length > 0 && this.#stop.aborted)
+      if (!isOver && ticket === 0) ticket = breaker.tryEnter(clock.monotonicMs())
+      if (isOver || ticket === 0) break
+      const answers = await this.#publish(chosen.map(({ message }) => message))
+      const nowMs = clock.monotonicMs()
+      for (const [index, { lane }] of chosen.entries()) {
+        const work = works[lane] as Work
+        work.answers = [...work.answers, answers[index] as Published]
+        work.call = calls.length
+      }
+      calls.push(answers)
+      const isAway = callSays(answers) === 'away'
+      awayInRow = isAway ? awayInRow + 1 : 0
+      if (isAway) {
+        this.counts.away += 1
+        breaker.failed(ticket, nowMs)
+        budget?.failed(nowMs)
+      } else {
+        breaker.succeeded(ticket, nowMs)
+        budget?.succeeded(nowMs)
+      }
+      ticket = 0
+    }
+    if (ticket !== 0) breaker.ignored(ticket)
+    return calls
+  }
+
+  // The answers, one for each message. A publisher that throws, is late or miscounts says nothing.
+  async #publish(messages: readonly Message[]): Promise<readonly Published[]> {
+    const { to, clock, deadlineMs, storeLimitMs } = this.#settings
+    const unknown = (error: unknown): readonly Published[] => {
+      if (relayMisanswered.hasSubscribers) {
+        relayMisanswered.publish({ ...this.#named(), messages: messages.length, error })
+      }
+      return messages.map(() => ({ is: 'unknown', error }))
+    }
+    try {
+      const publishing = to.publish(messages, { deadline: deadlineAfter(deadlineMs, clock) })
+      // The publisher keeps to its deadline by itself; one that does not is not waited for.
+      const answers = await inTime({ clock, limitMs: deadlineMs + storeLimitMs / 2 }, Promise.resolve(publishing))
+      if (Array.isArray(answers) && answers.length === messages.length && answers.every(isAnswer)) return answers
+      const message = 'The publisher did not answer once for each message.'
+      return unknown(new RepriseError('ARGUMENT_INVALID', message, { details: { messages: messages.length } }))
+    } catch (error) {
+      return unknown(error)
+    }
+  }
+
+  // What is to be done with each message of a lane, up to the first that cannot be published.
+  #itemsOf(lane: ClaimedLane): readonly Item[] {
+    const items: Item[] = []
+    for (const [index, stored] of lane.messages.entries()) {
+      const item = this.#itemOf(index === 0 ? lane.decision : undefined, stored)
+      items.push(item)
+      if (item.is === 'dead' || item.is === 'failed') break
+    }
+    return items
+  }
+
+  #itemOf(decision: ClaimedLane['decision'], stored: ClaimedLane['messages'][number]): Item {
+    const { codec, data, id } = decision?.is === 'edit' ? decision : stored
+    const discarded = decision?.is === 'discard' ? { discarded: decision.reason } : {}
+    const message = readStored(this.#db.messages as never, { ...stored, id, codec, data, ...discarded })
+    if (!isMessage(message)) return { is: 'dead', code: message.code, reason: message.reason }
+    try {
+      const wanted: unknown = this.#settings.where(message)
+      if (typeof wanted === 'boolean') return wanted ? { is: 'send', message } : { is: 'skip' }
+      return { is: 'failed', code: 'WHERE_FAILED', reason: 'where gave something other than true or false.' }
+    } catch (error) {
+      return { is: 'failed', code: 'WHERE_FAILED', reason: reasonOf(error) }
+    }
+  }
+
+  #ended(work: Work, othersConfirmed: boolean): Debt {
+    const { budget, clock, random } = this.#settings
+    const step = afterPublish(work, this.#settings, {
+      othersConfirmed,
+      spared: () => budget !== undefined && !budget.tryRepeat(clock.monotonicMs()),
+      chance: random,
+      atMs: clock.wallMs(),
+    })
+    const { done, next: then } = step
+    return { step, end: { ...this.#claimOf(work.lane), done, then } }
+  }
+
+  #released(lane: ClaimedLane): LaneEnd {
+    const { clock } = this.#settings
+    const isSuspect = companyOf(lane, this.#settings) === 'alone'
+    const history = isSuspect ? suspected(lane.history, clock.wallMs()) : lane.history
+    const then: LaneEnd['then'] = { is: 'rest', forMs: 0, failures: lane.failures, history }
+    return { ...this.#claimOf(lane), done: undefined, then }
+  }
+
+  #claimOf({ key, attempt }: ClaimedLane): Pick<LaneEnd, 'reader' | 'key' | 'owner' | 'attempt'> {
+    return { reader: this.#settings.reader, key, owner: this.#owner, attempt }
+  }
+
+  // What could not be written is written before the next claim: until then the lease keeps others away, and after it
+  // they publish once more what we could not mark.
+  async #payDebts(): Promise<void> {
+    const debts = this.#debts
+    if (debts.length === 0) return
+    const written = await this.#db.messages.end(
+      debts.map(({ end }) => end),
+      this.#limits(),
+    )
+    this.#debts = []
+    for (const [index, debt] of debts.entries()) this.#count(debt, written[index] === true)
+  }
+
+  #count({ step, end }: Debt, isWritten: boolean): void {
+    const { published, skipped, refused, next } = step
+    this.counts.published += published.length
+    this.counts.skipped += skipped
+    if (relayPublished.hasSubscribers) {
+      for (const { source, id, type } of published) relayPublished.publish({ ...this.#named(), source, id, type })
+    }
+    if (!isWritten) {
+      this.counts.fenced += 1
+      if (relayFenced.hasSubscribers) relayFenced.publish({ ...this.#named(), attempt: end.attempt })
+      return
+    }
+    if (refused !== undefined) {
+      this.counts.refused += 1
+      const { message, code, failures } = refused
+      const { source, id, type } = message
+      if (relayRefused.hasSubscribers) relayRefused.publish({ ...this.#named(), source, id, type, code, failures })
+    }
+    if (next.is === 'park') {
+      this.counts.parked += 1
+      const { source, id, type } = next.letter.message
+      if (relayParked.hasSubscribers)
+        relayParked.publish({ ...this.#named(), source, id, type, code: next.letter.code })
+    }
+  }
+
+  #named(): { readonly domain: string; readonly relay: string } {
+    return { domain: this.#db.name, relay: this.#settings.reader.name }
+  }
+
+  #limits(): { readonly deadline: ReturnType<typeof deadlineAfter> } {
+    return { deadline: deadlineAfter(this.#settings.storeLimitMs, this.#settings.clock) }
+  }
+}
+
+const words: readonly string[] = ['confirmed', 'refused', 'unsent', 'unknown'] satisfies readonly Published['is'][]
+
+function isAnswer(answer: unknown): answer is Published {
+  return words.includes(Object(answer).is)
+}
