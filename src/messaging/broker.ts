@@ -28,7 +28,8 @@ export interface BrokerManifest {
 export interface Publisher {
   readonly manifest: BrokerManifest
   /**
-   * Publishes messages, those of a key in their order, and answers for each in its place. Repeats nothing by itself, and
+   * Publishes messages, and answers for each in its place. Where the manifest keeps an order, those of a key leave in
+   * theirs, and behind one that is refused or unsent the others of its key are `unsent`. Repeats nothing by itself, and
    * never throws for a single message. After the deadline what was not answered is `unknown`.
    */
   publish(messages: readonly Message[], limits: PublishLimits): Promise<readonly Published[]>

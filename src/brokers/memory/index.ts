@@ -164,7 +164,13 @@ class Broker implements MemoryBroker {
       this.faults.lostMessages -= 1
       return messages.map(() => ({ is: 'unknown', error: away() }))
     }
-    const answers = messages.map((message) => this.#take(topic, message))
+    const held = new Set<string>()
+    const answers = messages.map((message): Published => {
+      if (held.has(message.key)) return { is: 'unsent', error: behind() }
+      const answer = this.#take(topic, message)
+      if (answer.is !== 'confirmed' && this.manifest.order !== 'none') held.add(message.key)
+      return answer
+    })
     topic.deliver()
     if (this.faults.lostAnswers === 0) return answers
     this.faults.lostAnswers -= 1
@@ -239,6 +245,10 @@ class Faults implements BrokerFaults {
 
 function away(): RepriseError {
   return new RepriseError('BROKER_AWAY', 'The broker does not answer.')
+}
+
+function behind(): RepriseError {
+  return new RepriseError('BROKER_AWAY', 'A message of the same key that comes before it was not taken.')
 }
 
 function invalid(option: string, message: string): RepriseError {
