@@ -54,19 +54,39 @@ export function companyOf(lane: Pick<ClaimedLane, 'claims' | 'history'>, rules: 
   return hasNote(lane.history, 'lost') ? 'single' : 'together'
 }
 
+/**
+ * The lanes of a claim that are kept. Where one of them goes alone, all others are given back, since a process that ends
+ * with it must not count against them; but not those that end without being published.
+ */
+export function keptOf(lanes: readonly ClaimedLane[], rules: Pick<RelayRules, 'crashes'>): readonly ClaimedLane[] {
+  const alone = lanes.find((lane) => companyOf(lane, rules) === 'alone')
+  if (alone === undefined) return lanes
+  return lanes.filter((lane) => lane === alone || companyOf(lane, rules) === 'kills')
+}
+
 /** A message that is published: of which lane, and which one of those that are sent. */
 export interface Chosen {
   readonly lane: number
   readonly message: Message
 }
 
+/** So many calls in a row without an answer are enough. */
+const mostAway = 2
+
 /**
  * The messages of the next call of `publish`; none: all were tried that may be. Those that go singly are first, each in
  * a call of its own; then the others, in one call. Where the broker keeps no order, each call has one message of a lane.
+ *
+ * @param awayInRow How many calls in a row had no answer. After two the others are tried in place of further single
+ * ones: if they are confirmed, the broker is there, and the single ones were to blame.
  */
-export function nextCall(works: readonly LaneWork[], order: BrokerManifest['order']): readonly Chosen[] {
+export function nextCall(
+  works: readonly LaneWork[],
+  order: BrokerManifest['order'],
+  awayInRow: number,
+): readonly Chosen[] {
   for (const [lane, work] of works.entries()) {
-    if (!work.single) continue
+    if (!work.single || awayInRow >= mostAway) continue
     const [message] = sendable(work)
     if (message !== undefined) return [{ lane, message }]
   }
@@ -75,6 +95,14 @@ export function nextCall(works: readonly LaneWork[], order: BrokerManifest['orde
     const messages = order === 'none' ? sendable(work).slice(0, 1) : sendable(work)
     return messages.map((message) => ({ lane, message }))
   })
+}
+
+/**
+ * Whether a message that went singly and is not confirmed is itself to blame: the broker confirmed another one after it,
+ * or after the last time that it went singly and was not confirmed. All are numbers of calls.
+ */
+export function isToBlame(call: number, lastConfirmed: number, doubtedAt: number | undefined): boolean {
+  return lastConfirmed > call || (doubtedAt !== undefined && lastConfirmed > doubtedAt)
 }
 
 // The messages of a lane that are still to be sent: none behind one that is not confirmed.

@@ -65,7 +65,7 @@ export interface RelayOptions {
    */
   readonly budget?: Budget | false
   /**
-   * Decides when a broker that is away is left alone, and when it is tried with one message. Default: after three calls
+   * Decides when a broker that is away is left alone, and when it is tried with one message. Default: after five calls
    * in a row, for a second and then longer, up to 30.
    */
   readonly breaker?: Breaker
@@ -152,7 +152,7 @@ export function relaySettings(db: RelayDomain, options: RelayOptions): RelaySett
     backoff,
     budget: budget === false ? undefined : (budget ?? tokenBudget({ maxTokens: 100 })),
     breaker:
-      breaker ?? consecutiveBreaker({ failures: 3, openFor: equalJitter({ baseMs: 1_000, capMs: 30_000 }), random }),
+      breaker ?? consecutiveBreaker({ failures: 5, openFor: equalJitter({ baseMs: 1_000, capMs: 30_000 }), random }),
     pollMs: ms('poll', options.poll ?? '1s', 1),
     ...times(options),
     clock: options.clock ?? time.clock,

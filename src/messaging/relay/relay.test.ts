@@ -316,6 +316,22 @@ describe('a broker that is away', () => {
     expect(first).toEqual(Array.from({ length: 21 }, (_, index) => `a${index + 1}`))
   })
 
+  it('is told from messages that are to blame, which hold up nobody else', async () => {
+    const w = world()
+    const to = answering(w.broker.publisher('shop'), (messages, answers) =>
+      messages.some(({ key }) => key.startsWith('poison'))
+        ? messages.map(() => ({ is: 'unknown', error: 'reset' }))
+        : answers,
+    )
+    const out = relay(w.db, { name: 'poisoned', to, random: seededRandom(5) })
+    await w.emit(['poison1', 1], ['poison2', 1], ['poison3', 1])
+    await out.drain()
+    await w.clock.advance('10s')
+    await w.emit(['a', 1], ['b', 1])
+    const { pauses } = out.counts
+    expect(await out.drain()).toMatchObject({ published: 2, pauses })
+  })
+
   it.each<[string, Publisher['publish']]>([
     ['throws', () => Promise.reject(new Error('of the publisher'))],
     [

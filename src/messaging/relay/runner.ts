@@ -26,6 +26,8 @@ import {
   companyOf,
   firstShape,
   type Item,
+  isToBlame,
+  keptOf,
   killing,
   type LaneStep,
   type LaneWork,
@@ -69,6 +71,7 @@ interface Work extends LaneWork {
 
 const registerEveryMs = 60_000
 const leastSleepMs = 5
+const mostDoubts = 1_000
 const growth = equalJitter({ baseMs: 250, capMs: 30_000 })
 const single: ClaimShape = { lanes: 1, perLane: 1 }
 
@@ -96,6 +99,11 @@ export class RelayRunner {
   #debts: Debt[] = []
   #registerAtMs = Number.NEGATIVE_INFINITY
   #pausesInRow = 0
+  // The number of the last call, and of the last one in which something was confirmed.
+  #call = 0
+  #lastConfirmed = 0
+  // Lanes whose first message went singly and was not confirmed, with the number of that call.
+  readonly #doubts = new Map<string, number>()
 
   constructor(db: RelayDomain, settings: RelaySettings) {
     this.#db = db
@@ -202,10 +210,8 @@ export class RelayRunner {
     sinceMs: number,
     pass: number,
   ): Promise<{ readonly error: unknown } | undefined> {
-    const alone = lanes.find((lane) => companyOf(lane, this.#settings) === 'alone')
-    this.#oneByOne = alone !== undefined
-    // Only the one that goes alone is kept: a process that ends with it must not count against the others.
-    const kept = alone === undefined ? lanes : [alone]
+    const kept = keptOf(lanes, this.#settings)
+    this.#oneByOne = kept.some((lane) => companyOf(lane, this.#settings) === 'alone')
     const released = lanes.filter((lane) => !kept.includes(lane))
     if (released.length > 0)
       await this.#db.messages.end(
@@ -215,13 +221,12 @@ export class RelayRunner {
     const works: Work[] = kept.map((lane) => {
       const company = companyOf(lane, this.#settings)
       const items = company === 'kills' ? [killing(lane)] : this.#itemsOf(lane)
-      return { lane, items, single: company === 'single' || company === 'alone', answers: [], call: -1 }
+      return { lane, items, single: company === 'single' || company === 'alone', answers: [], call: 0 }
     })
     const calls = await this.#calls(works, sinceMs, pass)
     const fault = reach('relay.published')
     if (fault !== undefined) await fault
-    const lastConfirmed = calls.findLastIndex((answers) => answers.some(({ is }) => is === 'confirmed'))
-    this.#debts.push(...works.map((work) => this.#ended(work, work.single && lastConfirmed > work.call)))
+    this.#debts.push(...works.map((work) => this.#ended(work)))
     const failed = calls.at(-1)?.find(({ is }) => is === 'unsent' || is === 'unknown')
     await this.#payDebts()
     const marked = reach('relay.marked')
@@ -237,18 +242,19 @@ export class RelayRunner {
     let ticket = pass
     let awayInRow = 0
     for (;;) {
-      const chosen = nextCall(works, to.manifest.order)
+      const chosen = nextCall(works, to.manifest.order, awayInRow)
       const leftMs = sinceMs + leaseMs - clock.monotonicMs()
-      const isOver =
-        chosen.length === 0 || leftMs < deadlineMs || awayInRow >= 2 || (calls.length > 0 && this.#stop.aborted)
+      const isOver = chosen.length === 0 || leftMs < deadlineMs || (calls.length > 0 && this.#stop.aborted)
       if (!isOver && ticket === 0) ticket = breaker.tryEnter(clock.monotonicMs())
       if (isOver || ticket === 0) break
       const answers = await this.#publish(chosen.map(({ message }) => message))
       const nowMs = clock.monotonicMs()
+      this.#call += 1
+      if (answers.some(({ is }) => is === 'confirmed')) this.#lastConfirmed = this.#call
       for (const [index, { lane }] of chosen.entries()) {
         const work = works[lane] as Work
         work.answers = [...work.answers, answers[index] as Published]
-        work.call = calls.length
+        work.call = this.#call
       }
       calls.push(answers)
       const isAway = callSays(answers) === 'away'
@@ -313,8 +319,16 @@ export class RelayRunner {
     }
   }
 
-  #ended(work: Work, othersConfirmed: boolean): Debt {
+  #ended(work: Work): Debt {
     const { budget, clock, random } = this.#settings
+    const { lane, single, call, answers } = work
+    const othersConfirmed = single && isToBlame(call, this.#lastConfirmed, this.#doubts.get(lane.key))
+    this.#doubts.delete(lane.key)
+    if (single && answers.at(-1)?.is === 'unknown') {
+      const [oldest] = this.#doubts.keys()
+      if (this.#doubts.size >= mostDoubts && oldest !== undefined) this.#doubts.delete(oldest)
+      this.#doubts.set(lane.key, call)
+    }
     const step = afterPublish(work, this.#settings, {
       othersConfirmed,
       spared: () => budget !== undefined && !budget.tryRepeat(clock.monotonicMs()),
@@ -322,7 +336,7 @@ export class RelayRunner {
       atMs: clock.wallMs(),
     })
     const { done, next: then } = step
-    return { step, end: { ...this.#claimOf(work.lane), done, then } }
+    return { step, end: { ...this.#claimOf(lane), done, then } }
   }
 
   #released(lane: ClaimedLane): LaneEnd {
