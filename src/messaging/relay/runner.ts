@@ -227,12 +227,13 @@ export class RelayRunner {
     const fault = reach('relay.published')
     if (fault !== undefined) await fault
     this.#debts.push(...works.map((work) => this.#ended(work)))
-    const failed = calls.at(-1)?.find(({ is }) => is === 'unsent' || is === 'unknown')
     await this.#payDebts()
     const marked = reach('relay.marked')
     if (marked !== undefined) await marked
-    const isAway = calls.length > 0 && callSays(calls.at(-1) as readonly Published[]) === 'away'
-    return isAway ? { error: failed !== undefined && 'error' in failed ? failed.error : undefined } : undefined
+    // One call with an answer is enough: the broker is there.
+    if (calls.length === 0 || calls.some((answers) => callSays(answers) === 'there')) return undefined
+    const [failed] = calls.at(-1) ?? []
+    return { error: failed !== undefined && 'error' in failed ? failed.error : undefined }
   }
 
   // Calls the publisher until nothing is left, time is short, or the broker is away.
