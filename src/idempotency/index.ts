@@ -36,6 +36,13 @@ export {
   resolve,
   stillUnknown,
 } from './leased/recovery.js'
+export {
+  persistently,
+  provesUnwritten,
+  type StatementOptions,
+  type StoreAnswer,
+  type TimeAndChance,
+} from './leased/store-calls.js'
 export type { Recovery } from './machine.js'
 export { type Operations, operationsOf } from './operations.js'
 export {
@@ -48,10 +55,17 @@ export {
   type ValueCodec,
 } from './outcome.js'
 export type { JsonOf, Keepable, Recoverable, Storable } from './storable.js'
+export {
+  type BatchCounts,
+  type BatchOptions,
+  batchOptionNames,
+  forgetInBatches,
+  type KindCounts,
+} from './upkeep/batches.js'
 export { leasedStoreOf } from './upkeep/known-operations.js'
 export type { Looked } from './upkeep/look.js'
 export { type Known, lookup } from './upkeep/lookup.js'
-export type { LoopOptions } from './upkeep/loop.js'
+export type { LoopEnd, LoopOptions } from './upkeep/loop.js'
 export { type PurgeCounts, type PurgeOptions, type PurgeReport, purge } from './upkeep/purge.js'
 export { type Settlement, type SettlementOf, type SettleOptions, settle } from './upkeep/settle.js'
 export { type SweepCounts, type SweepOptions, type SweepReport, sweep } from './upkeep/sweep.js'

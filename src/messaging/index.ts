@@ -48,6 +48,17 @@ export { type ConsumerFaultPoint, consumerFaultPoints } from './consumer/fault-p
 export type { ConsumerCounts } from './consumer/handling.js'
 export { type OnceOptions, type OnceResult, once } from './consumer/once.js'
 export type { ConsumeOptions, ConsumerDomain, MessageHandler } from './consumer/options.js'
+  type DeadLetters,
+  type DecisionOptions,
+  deadLetters,
+  type EditOptions,
+  type LetterDomain,
+  type LetterListQuery,
+  type RedriveOptions,
+  type WhichLetters,
+} from './dead-letters/dead-letters.js'
+export { type LetterNote, type ListedLetter, noteText, type ShownLetter } from './dead-letters/letter.js'
+export type { RedriveCounts, RedriveReport } from './dead-letters/redrive.js'
 export type {
   Arrival,
   Arrived,
@@ -76,6 +87,13 @@ export type { RelayDomain, RelayOptions } from './relay/options.js'
 export { type Relay, relay } from './relay/relay.js'
 export type { RelayCounts } from './relay/runner.js'
 export type { MessageDomain, MessageStore } from './store.js'
+export { type GaugesOptions, gauges, type MessageGauges, type ReaderGauges } from './upkeep/gauges.js'
+export {
+  type MessagePurgeCounts,
+  type MessagePurgeOptions,
+  type MessagePurgeReport,
+  purgeMessages,
+} from './upkeep/purge.js'
 export { type WindowFaultPoint, windowFaultPoints } from './window/fault-points.js'
 export type { Mark, SeenStore, WindowBounds, WindowStore } from './window/seen-store.js'
 export {

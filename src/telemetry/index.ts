@@ -18,6 +18,13 @@ export {
 export { type HttpAnsweredEvent, type HttpRekeyedEvent, httpAnswered, httpRekeyed } from './http-events.js'
 export { type OperationLeaseEvent, type OperationSweepEvent, operationLease, operationSweep } from './lease-events.js'
 export {
+  type MessagesGaugesEvent,
+  type MessagesLettersEvent,
+  type MessagesReaderEvent,
+  messagesGauges,
+  messagesLetters,
+} from './message-events.js'
+export {
   type OperationClaimedEvent,
   type OperationEvent,
   type OperationMisjudgedEvent,
