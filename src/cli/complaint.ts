@@ -50,7 +50,7 @@ export function withoutPasswords(text: string): string {
 function exitCodeOf(error: unknown): 1 | 2 | 3 {
   if (error instanceof UsageError) return 2
   if (!isRepriseError(error)) return 1
-  if (error.code === 'SETTLE_REFUSED') return 3
+  if (error.code === 'SETTLE_REFUSED' || error.code === 'LETTER_REFUSED') return 3
   return failures.has(error.code) ? 1 : 2
 }
 

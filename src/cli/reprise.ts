@@ -9,10 +9,14 @@ import { type Command, commandHelp, readOptions, UsageError } from './option-tab
 import { jitterCommand } from './simulate/jitter-command.js'
 import { stormCommand } from './simulate/storm-command.js'
 import { fittedHelp } from './simulate/terminal-plot.js'
+import { deadLettersCommand } from './store/dead-letters-command.js'
+import { discardCommand } from './store/discard-command.js'
 import { doctorCommand } from './store/doctor-command.js'
 import { inspectCommand } from './store/inspect-command.js'
 import { migrateCommand } from './store/migrate-command.js'
+import { forgetCommand, newEpochCommand, outboxCommand } from './store/outbox-command.js'
 import { purgeCommand } from './store/purge-command.js'
+import { redriveCommand } from './store/redrive-command.js'
 import { settleCommand } from './store/settle-command.js'
 import { sweepCommand } from './store/sweep-command.js'
 
@@ -23,6 +27,12 @@ const commands: Readonly<Record<string, Command>> = {
   sweep: sweepCommand,
   purge: purgeCommand,
   settle: settleCommand,
+  outbox: outboxCommand,
+  'outbox new-epoch': newEpochCommand,
+  'outbox forget': forgetCommand,
+  'dead-letters': deadLettersCommand,
+  redrive: redriveCommand,
+  discard: discardCommand,
   conformance: conformanceCommand,
   'simulate storm': stormCommand,
   'simulate jitter': jitterCommand,

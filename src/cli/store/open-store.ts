@@ -5,12 +5,14 @@ import { dirname, resolve } from 'node:path'
 import type { Finding, RecordLimits } from '../../atomicity/index.js'
 import type { RecordStore } from '../../idempotency/index.js'
 import { type Duration, deadlineAfter, defined, RepriseError } from '../../kernel/index.js'
+import type { LetterDomain } from '../../messaging/index.js'
 import type { Budget } from '../../retry/index.js'
 import type { Io } from '../io.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 
 /** What the commands need of a store. */
 export interface CommandStore extends RecordStore {
+  readonly messages: LetterDomain['messages']
   migrate(options: { readonly rename: boolean }): Promise<{
     readonly from: number
     readonly to: number

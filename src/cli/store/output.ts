@@ -32,11 +32,15 @@ const units = [
 /** How long ago a time was, or how far ahead it is, in words: `3 minutes ago`, `in 2 hours`. */
 export function age(atMs: number, nowMs: number): string {
   const ms = Math.abs(nowMs - atMs)
-  const [unit, size] = units.find(([, least]) => ms >= least) ?? []
-  if (size === undefined) return 'just now'
+  if (ms < 1_000) return 'just now'
+  return atMs > nowMs ? `in ${inWords(ms)}` : `${inWords(ms)} ago`
+}
+
+/** A length of time in words, in the largest unit that fits: `3 minutes`. */
+export function inWords(ms: number): string {
+  const [unit, size] = units.find(([, least]) => ms >= least) ?? ['second', 1_000]
   const count = Math.floor(ms / size)
-  const words = `${count} ${unit}${count === 1 ? '' : 's'}`
-  return atMs > nowMs ? `in ${words}` : `${words} ago`
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
 }
 
 /** A record as JSON. The outcome and the input are left out unless asked for, since they may be private. */

@@ -6,6 +6,7 @@ import type { Io } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
 import { commandLimits, storeOptions, withStore } from './open-store.js'
 import { jsonOption, writeAnswer } from './output.js'
+import { actorOf } from './which-letter.js'
 import { idIn, recordNamed, recordOptions } from './which-record.js'
 
 /** The command `reprise settle`. */
@@ -52,7 +53,7 @@ async function runSettle(given: GivenOptions, io: Io): Promise<void> {
   if (named === undefined) throw new UsageError('which record? --operation, --scope and --key, or --id')
   const reason = given.text('reason')
   if (reason === undefined) throw new UsageError('--reason is missing: say how you know')
-  const actor = given.text('actor') ?? (io.environment?.('USER') || 'command line')
+  const actor = actorOf(given, io)
   const settlement = settlementOf(given)
   const window = (given.text('window') ?? '24h') as Duration
   await withStore(given, io, async (store) => {

@@ -1,8 +1,9 @@
 // Which record a command is about: by operation, scope and key, by the route, its caller and the key, or by the id
 // under which it is stored.
 
+import type { RecordLimits } from '../../atomicity/index.js'
 import { operationId, type RecordStore } from '../../idempotency/index.js'
-import { isStoredKey, type Key, parseKey, type Scope, type StoredKey, scope } from '../../identity/index.js'
+import { isStoredKey, type Key, mintKey, parseKey, type Scope, type StoredKey, scope } from '../../identity/index.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 
 /** The options that name a record. */
@@ -93,4 +94,10 @@ function routeParts(given: GivenOptions) {
 /** The id as the store has it, which may have a pepper. */
 export function idIn({ records: { pepper } }: Pick<RecordStore, 'records'>, id: StoredKey): StoredKey {
   return pepper === undefined ? id : pepper.hide(id)
+}
+
+/** The store's clock, in ms since 1970: as it was when it was asked for a record that nobody has. */
+export async function storeNowMs(store: Pick<RecordStore, 'records'>, limits: RecordLimits): Promise<number> {
+  const nobody = operationId('reprise', scope('the command line asks for the time'), mintKey())
+  return (await store.records.read(idIn(store, nobody), limits)).nowMs
 }
