@@ -57,7 +57,7 @@ export type { ConsumeOptions, ConsumerDomain, MessageHandler } from './consumer/
   type RedriveOptions,
   type WhichLetters,
 } from './dead-letters/dead-letters.js'
-export { type LetterNote, type ListedLetter, noteText, type ShownLetter } from './dead-letters/letter.js'
+export type { LetterNote, ListedLetter, ShownLetter } from './dead-letters/letter.js'
 export type { RedriveCounts, RedriveReport } from './dead-letters/redrive.js'
 export type {
   Arrival,

@@ -115,11 +115,6 @@ export function shownLetter(
   }
 }
 
-/** What a store keeps of a decision, as text. */
-export function noteText({ decision, actor, reason }: LetterNote): string {
-  return JSON.stringify({ actor, reason, decision })
-}
-
 /** A note, as a store keeps it. */
 export function noteIn(text: string | undefined): LetterNote | undefined {
   if (text === undefined) return undefined
