@@ -16,7 +16,8 @@ const controls = {
   signal: new AbortController().signal,
   afterCommit: () => undefined,
 }
-const tx = new TransactionHandle(controls, { call: async (work) => work() }, () => expect.unreachable())
+const unused = (): never => expect.unreachable()
+const tx = new TransactionHandle(controls, { call: async (work) => work() }, unused, { emit: unused })
 
 // A store that says what it is told to, one answer after the other.
 function scripted(rows: readonly (ProducerRow | undefined)[], advances: readonly boolean[] = []) {

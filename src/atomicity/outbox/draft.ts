@@ -6,8 +6,8 @@ import {
   durationMs,
   isRepriseError,
   isWellFormed,
-  readableJsonOf,
   RepriseError,
+  readableJsonOf,
 } from '../../kernel/index.js'
 import type { MessageDraft } from './message.js'
 import type { MessageSchema, SchemaIssue, SchemaResult } from './standard-schema.js'

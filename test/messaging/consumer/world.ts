@@ -1,5 +1,6 @@
 // A consumer on a store in memory, with time moved by hand and a source that a test feeds.
 
+import { deadlineAfter } from '../../../src/kernel/index.js'
 import {
   type ConsumeOptions,
   type Consumer,
@@ -8,7 +9,6 @@ import {
   type Decided,
   type MessageStore,
 } from '../../../src/messaging/index.js'
-import { deadlineAfter } from '../../../src/kernel/index.js'
 import { type Backoff, transient, type Verdict } from '../../../src/retry/index.js'
 import { type MemoryDomain, type MemoryTransaction, memory } from '../../../src/stores/memory/index.js'
 import { type ManualClock, manualClock } from '../../../src/testing/index.js'

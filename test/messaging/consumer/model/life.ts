@@ -4,7 +4,8 @@
 // It is the real consumer on a store in memory. A process that dies is one whose calls are never answered again; the
 // transaction that it had open ends by its deadline, as a server ends it when the connection is gone.
 
-import { armFaultPoints, deadlineAfter, RepriseError, type Random, seededRandom } from '../../../../src/kernel/index.js'
+import { currentIntent } from '../../../../src/identity/index.js'
+import { armFaultPoints, deadlineAfter, type Random, RepriseError, seededRandom } from '../../../../src/kernel/index.js'
 import {
   type Arrival,
   type ConsumeOptions,
@@ -14,7 +15,6 @@ import {
   type MessageStore,
   type Source,
 } from '../../../../src/messaging/index.js'
-import { currentIntent } from '../../../../src/identity/index.js'
 import { type MemoryDomain, type MemoryTransaction, memory } from '../../../../src/stores/memory/index.js'
 import { type ManualClock, manualClock } from '../../../../src/testing/index.js'
 import { messageOf, ScriptedSource } from '../scripted-source.js'
