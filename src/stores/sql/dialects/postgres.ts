@@ -19,7 +19,7 @@ export const postgresDialect: SqlDialect = {
   jsonArray: (cells) => `json_build_array(${cells})::text`,
   rowsIn: (json, columns) => {
     const cells = Object.entries(columns).map(([name, type], place) => `(e.cells->>${place})${casts[type]} AS ${name}`)
-    return `(SELECT ${cells.join(', ')} FROM json_array_elements(${json}::json) AS e (cells))`
+    return `(SELECT ${cells.join(', ')} FROM jsonb_array_elements(${json}::jsonb) AS e (cells))`
   },
   fence: { next: (fence) => `nextval('${fence}')` },
   isMissing: (signs) => signs.includes('42P01') || signs.includes('42703'),

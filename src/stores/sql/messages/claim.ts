@@ -43,6 +43,9 @@ export function* claiming(sql: MessageSql, query: LaneQuery): Procedure<ClaimedL
 
 // All parts see the rows as they were when the statement began, but a lane that was written meanwhile is locked, and
 // given, as it is now. So there may be less behind it than it knows of, and never more than what comes next.
+//
+// The messages are a range of numbers behind the first one, all of one epoch: a plan that reads and sorts all that waits
+// under a key cannot be chosen for it, however wrong the statistics are.
 function* claimedAtOnce(sql: MessageSql, query: LaneQuery): Procedure<readonly Row[]> {
   const { dialect, tables } = sql
   const { reader, perLane } = query
@@ -51,11 +54,13 @@ function* claimedAtOnce(sql: MessageSql, query: LaneQuery): Procedure<readonly R
     const due = `due AS MATERIALIZED (${dueLanes(sql, query, values)}${dialect.skipLocked})`
     const taken = `taken AS (${taking(sql, query, 'SELECT key FROM due', values)} RETURNING key, history, ${laneColumns.join(', ')})`
     const next = nextDue(sql, query, '(SELECT count(*) FROM due)', values)
-    const messages = `SELECT ${contentOf('m.')} FROM ${from} WHERE ${where} ORDER BY m.epoch, m.number LIMIT ${values.number(perLane)}`
+    const first = `SELECT m.epoch, m.number FROM ${from} WHERE ${where} ORDER BY m.epoch, m.number LIMIT 1`
+    const page = `m.epoch = f.epoch AND m.number >= f.number AND m.number < f.number + ${values.number(perLane)}`
+    const messages = `SELECT ${contentOf('m.')} FROM ${from} WHERE ${where} AND ${page}`
     return `WITH ${due}, ${taken}
       SELECT (${next}) AS next_in_ms, ${laneSelection('t')}, ${contentOf('n.')}, d.decision
       FROM (SELECT 1) AS one LEFT JOIN (taken AS t JOIN due ON due.key = t.key) ON TRUE
-      LEFT JOIN LATERAL (${messages}) AS n ON TRUE
+      LEFT JOIN LATERAL (${first}) AS f ON TRUE LEFT JOIN LATERAL (${messages}) AS n ON TRUE
       LEFT JOIN ${tables.dead_letter} AS d ON ${isDecided('t', 'n')}
       ORDER BY due.due_at_ms, t.key, n.epoch, n.number`
   })

@@ -13,8 +13,8 @@ const leastHeadMs = 60_000
 
 /**
  * The state of all readers. Only lanes with work are looked at, by their index and by that of open letters, and of each
- * its first message: numbers have no gap, so that the last one tells how many there are. Only where a lane has messages
- * of several epochs, and in the inbox, they are counted.
+ * its first message: numbers have no gap, so that what is done and the last number tell how many there are. Only where
+ * a lane has messages of several epochs, and in the inbox, they are counted.
  */
 export function readerStates({ dialect, tables }: MessageSql): Query {
   const { reader, lane, dead_letter } = tables
@@ -31,7 +31,7 @@ export function readerStates({ dialect, tables }: MessageSql): Query {
     const depth =
       reads === 'inbox'
         ? all
-        : `CASE WHEN ${first('epoch')} = b.known_epoch THEN b.known_number + 1 - ${first('number')} ELSE ${all} END`
+        : `CASE WHEN b.epoch = b.known_epoch THEN b.known_number - b.number WHEN ${first('epoch')} = b.known_epoch THEN b.known_number + 1 - ${first('number')} ELSE ${all} END`
     return `SELECT b.reader, b.state, ${first('at_ms')} AS first_at_ms, ${depth} AS depth FROM (${busy}) AS b JOIN ${reader} AS r ON r.name = b.reader WHERE r.reads = '${reads}'`
   }
   const sums = [

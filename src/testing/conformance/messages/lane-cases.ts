@@ -1,6 +1,7 @@
 // What every store must do for those who read its messages: each key in order, to one reader of a name at a time, and
 // nothing lost.
 
+import type { MessagePlace } from '../../../atomicity/index.js'
 import type { ClaimedLane } from '../../../messaging/index.js'
 import type { ConformanceCase } from '../conformance-case.js'
 import { failing, holds, same } from '../expectations.js'
@@ -305,11 +306,21 @@ export const laneCases: readonly ConformanceCase[] = [
       await emit(db, 'a', 'a3')
       await register(db, other)
       for (const reader of [relay, other]) {
-        const lane = await claimOne(db, reader, 'me')
-        same(idsOf([lane]), { a: ['a1', 'a2', 'a3'] }, 'messages')
-        const [before, after] = [placeAt(lane, 1), placeAt(lane, 2)]
+        const read: ClaimedLane['messages'][number][] = []
+        // One claim may end at the end of an epoch.
+        for (let rounds = 0; read.length < 3; rounds += 1) {
+          holds(rounds < 3, 'all messages in three claims')
+          const lane = await claimOne(db, reader, 'me')
+          read.push(...lane.messages)
+          await endAll(db, reader, 'me', lane)
+        }
+        same(
+          read.map(({ id }) => id),
+          ['a1', 'a2', 'a3'],
+          'messages',
+        )
+        const [, before, after] = read.map(({ place }) => place) as [MessagePlace, MessagePlace, MessagePlace]
         holds(after.epoch > before.epoch && after.number === 1, 'the new epoch is higher, and begins at 1')
-        await endAll(db, reader, 'me', lane)
         same(await claim(db, reader, 'me'), { lanes: [], nextDueMs: undefined }, 'what is left')
       }
     },
