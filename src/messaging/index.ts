@@ -43,10 +43,10 @@ export {
   type DrainConsumerOptions,
   type RunConsumerOptions,
 } from './consumer/consumer.js'
-export { type ConsumerFaultPoint, consumerFaultPoints } from './consumer/fault-points.js'
-export type { ConsumerCounts } from './consumer/handling.js'
 export { type OnceOptions, type OnceResult, once } from './consumer/once.js'
 export type { ConsumeOptions, ConsumerDomain, MessageHandler } from './consumer/options.js'
+export { type ConsumerFaultPoint, consumerFaultPoints } from './consumer/run/fault-points.js'
+export type { ConsumerCounts } from './consumer/run/handling.js'
 export {
   type DeadLetters,
   type DecisionOptions,

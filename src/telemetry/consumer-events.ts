@@ -49,7 +49,9 @@ export const consumerHandled: EventChannel<ConsumerMessageEvent> =
 export const consumerDuplicate: EventChannel<ConsumerMessageEvent> =
   /* @__PURE__ */ eventChannel('reprise.consumer.duplicate')
 
-/** `reprise.consumer.mismatch`: a message came with the identity of one that was handled, and other content. An alarm. */
+/**
+ * `reprise.consumer.mismatch`: a message came with the identity of one that was handled, and other content. An alarm.
+ */
 export const consumerMismatch: EventChannel<ConsumerMessageEvent> =
   /* @__PURE__ */ eventChannel('reprise.consumer.mismatch')
 

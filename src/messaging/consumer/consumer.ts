@@ -12,11 +12,11 @@ import {
 } from '../../kernel/index.js'
 import { refuseInside } from '../../transaction/index.js'
 import type { Subscription } from '../broker.js'
-import { Deliveries } from './deliveries.js'
-import { type ConsumerCounts, Handling } from './handling.js'
-import { LaneReader } from './lane-reader.js'
 import { type ConsumeOptions, type ConsumerDomain, type ConsumerSettings, consumerSettings } from './options.js'
-import { pausedFor } from './pause.js'
+import { Deliveries } from './run/deliveries.js'
+import { type ConsumerCounts, Handling } from './run/handling.js'
+import { LaneReader } from './run/lane-reader.js'
+import { pausedFor } from './run/pause.js'
 
 /** Until when a consumer works. */
 export interface RunConsumerOptions {
@@ -52,9 +52,28 @@ export interface Consumer {
 }
 
 /**
- * Takes messages from a broker, or from the outbox of the domain. The effect of a message, its emits, and the fact that it
- * is done are one commit; what a broker delivers again afterwards is recognised. Refuses options that cannot hold with
- * ARGUMENT_INVALID, which names the option.
+ * Takes messages from a broker, or from the outbox of the domain. The effect of a message, its emits, and the fact that
+ * it is done are one commit; what a broker delivers again afterwards is recognised. Refuses options that cannot hold
+ * with ARGUMENT_INVALID, which names the option.
+ *
+ * @example
+ * ```ts
+ * import { consume } from 'reprise/messaging'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const db = memory({ name: 'shop' })
+ * const receipts = consume(db, {
+ *   name: 'receipts',
+ *   from: db,
+ *   handle: async (_tx, message) => console.log(message.type, message.data.amount),
+ * })
+ * await db.transact((tx) => tx.emit({ type: 'order.placed', data: { amount: 5 } }))
+ * console.log((await receipts.drain()).handled)
+ * ```
+ * ```text
+ * order.placed 5
+ * 1
+ * ```
  */
 export function consume<Handle extends TransactionControls>(
   db: ConsumerDomain<Handle>,

@@ -17,7 +17,7 @@ import {
 
 const rules: ConsumerRules = { attempts: 3, crashes: 2, backoff: noJitter({ baseMs: 100, capMs: 1_000 }) }
 
-const after = (ending: Ending, known: KnownFailures = nothingKnown): Next =>
+const endsIn = (ending: Ending, known: KnownFailures = nothingKnown): Next =>
   afterHandling(known, ending, rules, seededRandom(1), 1_000)
 
 const failed = (verdict: Verdict, spared = false): Ending => ({
@@ -66,17 +66,17 @@ describe('what follows from a failure', () => {
       { is: 'park', code: 'MESSAGE_GAP' },
     ],
   ])('%s', (_name, ending, next) => {
-    expect(after(ending)).toMatchObject(next)
+    expect(endsIn(ending)).toMatchObject(next)
   })
 
   it('parks with the last attempt, and keeps what each of them said', () => {
     let known = nothingKnown
     for (const delayMs of [100, 200]) {
-      const next = after(failed(transient('busy', 'no')), known)
+      const next = endsIn(failed(transient('busy', 'no')), known)
       expect(next).toMatchObject({ is: 'rest', forMs: delayMs })
       known = next as Extract<Next, { is: 'rest' }>
     }
-    const last = after(failed(transient('busy', 'no')), known) as Extract<Next, { is: 'park' }>
+    const last = endsIn(failed(transient('busy', 'no')), known) as Extract<Next, { is: 'park' }>
     expect(last).toMatchObject({ is: 'park', code: 'busy' })
     expect(notesIn(last.history).map(({ what, code }) => [what, code])).toEqual([
       ['failed', 'busy'],
@@ -87,20 +87,20 @@ describe('what follows from a failure', () => {
 
   it('blames the store for a connection that was lost, and the message when it happens again', () => {
     const lost: Ending = { is: 'lost', code: 'ECONNRESET', reason: 'reset' }
-    const first = after(lost) as Extract<Next, { is: 'rest' }>
+    const first = endsIn(lost) as Extract<Next, { is: 'rest' }>
     expect(first).toMatchObject({ is: 'rest', failures: 0, pause: 'store' })
-    const second = after(lost, first)
+    const second = endsIn(lost, first)
     expect(second).toMatchObject({ is: 'rest', failures: 1, pause: undefined })
-    const third = after(lost, second as KnownFailures)
-    expect(after(lost, third as KnownFailures)).toMatchObject({ is: 'park', code: 'ECONNRESET' })
+    const third = endsIn(lost, second as KnownFailures)
+    expect(endsIn(lost, third as KnownFailures)).toMatchObject({ is: 'park', code: 'ECONNRESET' })
   })
 
   it('never counts what is no fault of the message', () => {
     const known = { failures: 2, history: '[]' }
     for (const ending of [{ is: 'away' }, { is: 'stopped' }, { is: 'busy' }] satisfies Ending[]) {
-      expect(after(ending, known).is).toBe('again')
+      expect(endsIn(ending, known).is).toBe('again')
     }
-    expect(after(failed(transient('503', 'no', { overload: true })), known).is).toBe('again')
+    expect(endsIn(failed(transient('503', 'no', { overload: true })), known).is).toBe('again')
   })
 
   it('spreads repeats', () => {

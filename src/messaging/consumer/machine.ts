@@ -1,5 +1,5 @@
-// The rules of a consumer, as pure functions: what a message is when it arrives or is claimed, and what follows from how
-// its handler ended. The runner performs what they say, and decides nothing itself.
+// The rules of a consumer, as pure functions: what a message is when it arrives or is claimed, and what follows from
+// how its handler ended. The runner performs what they say, and decides nothing itself.
 
 import type { Message, MessagePlace } from '../../atomicity/index.js'
 import type { Chance } from '../../kernel/index.js'

@@ -13,8 +13,8 @@ import {
 } from '../../kernel/index.js'
 import type { Arrival, Reader } from '../lanes.js'
 import type { MessageStore } from '../store.js'
-import { contentOf } from './deliveries.js'
 import { type ConsumerDomain, demandDomain, demandName, invalid } from './options.js'
+import { contentOf } from './run/deliveries.js'
 
 /** Which message, and for whom. */
 export interface OnceOptions {
@@ -48,6 +48,21 @@ const registered = new WeakMap<MessageStore<never>, Set<string>>()
  * Lets a message take effect once. The effect and the fact that the message was handled are one commit: a repeat finds
  * that fact, and the handler is not called. What the handler throws rolls both back, and is thrown to whoever owns the
  * loop. Refuses with MESSAGE_MISMATCH an id that came with other content.
+ *
+ * @example
+ * ```ts
+ * import { once } from 'reprise/messaging'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const db = memory({ name: 'shop' })
+ * const job = () => once(db, { consumer: 'mail', id: 'job-1' })(() => console.log('sent'))
+ * await job()
+ * console.log((await job()).handled)
+ * ```
+ * ```text
+ * sent
+ * false
+ * ```
  */
 export function once<Handle extends TransactionControls>(
   db: ConsumerDomain<Handle>,

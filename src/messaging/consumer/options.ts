@@ -64,8 +64,8 @@ export interface ConsumeOptions<Handle> {
    */
   readonly name: string
   /**
-   * Where messages come from: a broker's source, or the domain itself (or `'outbox'`), whose outbox is then read without
-   * relay or broker.
+   * Where messages come from: a broker's source, or the domain itself (or `'outbox'`), whose outbox is then read
+   * without relay or broker.
    */
   readonly from: Source | MessageDomain<Handle> | 'outbox'
   /** Takes a message, in a transaction of the domain. */
@@ -79,18 +79,26 @@ export interface ConsumeOptions<Handle> {
   readonly gapWait?: Duration
   /** How many messages are handled at a time, of different keys; 1 to 1,000. Default 16. */
   readonly concurrency?: number
-  /** How many deliveries a source may have with us that are not answered; `concurrency` to 10,000. Default 4 times as many. */
+  /**
+   * How many deliveries a source may have with us that are not answered; `concurrency` to 10,000. Default 4 times
+   * `concurrency`.
+   */
   readonly inFlight?: number
   /** How many messages of a key are read at a time, 1 to 1,000. Default 16. */
   readonly batch?: number
-  /** How often a message is handled at most, the first time included, while it fails as `transient`; 1 to 100. Default 5. */
+  /**
+   * How often a message is handled at most, the first time included, while it fails as `transient`; 1 to 100. Default
+   * 5.
+   */
   readonly attempts?: number
   /**
-   * How many processes may end while the message runs alone in them, before it is a dead letter with MESSAGE_KILLS; 1 to
-   * 100. Default 3.
+   * How many processes may end while the message runs alone in them, before it is a dead letter with MESSAGE_KILLS; 1
+   * to 100. Default 3.
    */
   readonly crashes?: number
-  /** What errors of the handler mean, asked before the classifiers for HTTP and the network. Default: none of your own. */
+  /**
+   * What errors of the handler mean, asked before the classifiers for HTTP and the network. Default: none of your own.
+   */
   readonly classify?: Classifier
   /** The wait before a message is handled again. Default `fullJitter({ baseMs: 1_000, capMs: 60_000 })`. */
   readonly backoff?: Backoff

@@ -3,7 +3,7 @@
 
 import type { BrokerManifest, Delivery, Message, Source, Subscription } from '../../../src/messaging/index.js'
 
-export const scriptedManifest: BrokerManifest = {
+const scriptedManifest: BrokerManifest = {
   broker: 'scripted',
   order: 'key',
   confirm: 'memory',

@@ -1,8 +1,8 @@
 // A lane that we have claimed: its lease is extended while we work on it, and its signal is aborted when it is lost.
 
-import type { CancelTimer, Clock } from '../../kernel/index.js'
-import type { LaneEnd } from '../lanes.js'
-import { Fenced } from './failure.js'
+import type { CancelTimer, Clock } from '../../../kernel/index.js'
+import type { LaneEnd } from '../../lanes.js'
+import { Fenced } from '../failure.js'
 
 /** What names a claim. */
 export type LaneClaim = Pick<LaneEnd, 'reader' | 'key' | 'owner' | 'attempt'>

@@ -1,6 +1,6 @@
 // The places in a consumer at which a test can stop, fail or kill the process.
 
-import { faultPoint } from '../../kernel/index.js'
+import { faultPoint } from '../../../kernel/index.js'
 
 /** Every fault point of a consumer, in the order in which a message can reach them. */
 export const consumerFaultPoints = [

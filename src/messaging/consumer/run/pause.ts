@@ -1,9 +1,9 @@
 // A consumer that pauses begins nothing new until the pause is over. Pauses in a row grow longer.
 
-import { type Clock, type Random, waitFor } from '../../kernel/index.js'
-import { equalJitter } from '../../retry/index.js'
-import type { Subscription } from '../broker.js'
-import type { PauseCause } from './machine.js'
+import { type Clock, type Random, waitFor } from '../../../kernel/index.js'
+import { equalJitter } from '../../../retry/index.js'
+import type { Subscription } from '../../broker.js'
+import type { PauseCause } from '../machine.js'
 
 const growth = equalJitter({ baseMs: 250, capMs: 30_000 })
 

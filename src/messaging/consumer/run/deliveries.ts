@@ -1,16 +1,16 @@
 // Takes what a broker delivers: each message in a transaction that first asks the store what it is, and is acknowledged
 // after the commit, never before.
 
-import type { Message, StoredMessage, TransactionControls } from '../../atomicity/index.js'
-import { fingerprint } from '../../identity/index.js'
-import { type CancelTimer, detached, isRepriseError, sha256 } from '../../kernel/index.js'
-import type { Delivery, Subscription } from '../broker.js'
-import type { Arrival } from '../lanes.js'
+import type { Message, StoredMessage, TransactionControls } from '../../../atomicity/index.js'
+import { fingerprint } from '../../../identity/index.js'
+import { type CancelTimer, detached, isRepriseError, sha256 } from '../../../kernel/index.js'
+import type { Delivery, Subscription } from '../../broker.js'
+import type { Arrival } from '../../lanes.js'
+import { type Ending, type Next, nothingKnown, onArrival, suspected } from '../machine.js'
+import { fitted, isMessage, storable } from '../readable.js'
 import { reach } from './fault-points.js'
 import { type Handling, letterOf } from './handling.js'
-import { type Ending, type Next, nothingKnown, onArrival, suspected } from './machine.js'
 import { pausedFor } from './pause.js'
-import { fitted, isMessage, storable } from './readable.js'
 
 type Unreadable = Extract<Delivery['content'], { readonly unreadable: string }>
 

@@ -1,11 +1,19 @@
 import { describe, expect, it } from 'vitest'
-import { currentIntent } from '../../../src/identity/index.js'
-import { deadlineAfter, RepriseError } from '../../../src/kernel/index.js'
-import { consume, type LaneEnd } from '../../../src/messaging/index.js'
-import { discard, transient } from '../../../src/retry/index.js'
-import { type MemoryDomain, memory } from '../../../src/stores/memory/index.js'
-import { manualClock } from '../../../src/testing/index.js'
-import { busy, type Options, Says, settled, until, type World, world as worldOf } from './world.js'
+import {
+  busy,
+  type Options,
+  Says,
+  settled,
+  until,
+  type World,
+  world as worldOf,
+} from '../../../../test/messaging/consumer/world.js'
+import { currentIntent } from '../../../identity/index.js'
+import { deadlineAfter, RepriseError } from '../../../kernel/index.js'
+import { discard, transient } from '../../../retry/index.js'
+import { type MemoryDomain, memory } from '../../../stores/memory/index.js'
+import { manualClock } from '../../../testing/index.js'
+import { consume, type LaneEnd } from '../../index.js'
 
 function world(options: Options = {}): World & { emit(...drafts: readonly [string, string][]): Promise<void> } {
   const clock = manualClock()

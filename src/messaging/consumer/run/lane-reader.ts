@@ -1,15 +1,15 @@
-// Reads the lanes of a consumer: claims them, handles their messages in order, each in a transaction that also says that
-// it is done, and ends the claims as the rules say.
+// Reads the lanes of a consumer: claims them, handles their messages in order, each in a transaction that also says
+// that it is done, and ends the claims as the rules say.
 
-import type { Message, MessagePlace, StoredMessage, TransactionControls } from '../../atomicity/index.js'
-import { type ErrorCode, isRepriseError, uuidv4 } from '../../kernel/index.js'
-import type { ClaimedLane, LaneEnd } from '../lanes.js'
-import { Fenced } from './failure.js'
+import type { Message, MessagePlace, StoredMessage, TransactionControls } from '../../../atomicity/index.js'
+import { type ErrorCode, isRepriseError, uuidv4 } from '../../../kernel/index.js'
+import type { ClaimedLane, LaneEnd } from '../../lanes.js'
+import { Fenced } from '../failure.js'
+import { howToRun, type KnownFailures, missingBefore, type Next, nothingKnown, suspected } from '../machine.js'
+import { fitted, isMessage, readStored } from '../readable.js'
 import { reach } from './fault-points.js'
 import { type Handling, letterOf } from './handling.js'
 import { HeldLane } from './held-lane.js'
-import { howToRun, type KnownFailures, missingBefore, type Next, nothingKnown, suspected } from './machine.js'
-import { fitted, isMessage, readStored } from './readable.js'
 
 /** What a claim of ours is to end with, once the store answers. */
 interface Debt {
@@ -247,14 +247,16 @@ export class LaneReader<Handle extends TransactionControls> {
   }
 
   async #end(lane: ClaimedLane, stored: StoredMessage, known: KnownFailures, next: Next): Promise<void> {
-    if (next.is === 'leave' || next.is === 'done' || next.is === 'skip') return
+    if (next.is === 'done' || next.is === 'skip') return
     if (next.is === 'park') {
       const end = this.#endOf(lane, { is: 'park', letter: letterOf(stored, next) })
       await this.#write({ end, written: () => this.#work.countLetter(stored, next.code, true) })
       return
     }
     const { failures, history } = next.is === 'rest' ? next : known
-    const end = this.#endOf(lane, { is: 'rest', forMs: next.forMs, failures, history })
+    // Where we took a lane for lost that nobody else has, this says that no process died with it; else it says nothing.
+    const forMs = next.is === 'leave' ? 0 : next.forMs
+    const end = this.#endOf(lane, { is: 'rest', forMs, failures, history })
     await this.#write({ end, written: () => undefined })
   }
 

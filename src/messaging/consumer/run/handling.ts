@@ -1,9 +1,9 @@
 // What lanes and deliveries share: the transaction of a message, what follows from how it ended, and the counts.
 
-import type { Message, StoredMessage, TransactionControls } from '../../atomicity/index.js'
-import { contentKey, type Key, withIntent } from '../../identity/index.js'
-import { deadlineAfter } from '../../kernel/index.js'
-import { isReturnedVerdict, soundVerdict } from '../../retry/index.js'
+import type { Message, StoredMessage, TransactionControls } from '../../../atomicity/index.js'
+import { contentKey, type Key, withIntent } from '../../../identity/index.js'
+import { deadlineAfter } from '../../../kernel/index.js'
+import { isReturnedVerdict, soundVerdict } from '../../../retry/index.js'
 import {
   type ConsumerMessageEvent,
   consumerDuplicate,
@@ -15,10 +15,10 @@ import {
   consumerParked,
   consumerPaused,
   type EventChannel,
-} from '../../telemetry/index.js'
-import { endingOf, type HandlerProgress, Judged } from './failure.js'
-import { afterHandling, type Ending, type KnownFailures, type Next } from './machine.js'
-import type { ConsumerDomain, ConsumerSettings } from './options.js'
+} from '../../../telemetry/index.js'
+import { endingOf, type HandlerProgress, Judged } from '../failure.js'
+import { afterHandling, type Ending, type KnownFailures, type Next } from '../machine.js'
+import type { ConsumerDomain, ConsumerSettings } from '../options.js'
 import { Pause } from './pause.js'
 import { Slots } from './slots.js'
 import { Wake } from './wake.js'

@@ -1,0 +1,165 @@
+// Consumers in processes that are killed at every fault point, race, and are stopped for longer than their lease: each
+// message has its effect once, in the order of its key.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ConsumerCounts, ConsumerFaultPoint, Message } from '../../../src/messaging/index.js'
+import { killAt } from '../../../src/testing/index.js'
+import { bundleInto } from '../../bundle.js'
+import { messageOf } from '../../messaging/consumer/scripted-source.js'
+import { engines, type Handle, type LedgerWorld } from '../operations/worlds.js'
+
+const script = fileURLToPath(new URL('./processes/consumes.mjs', import.meta.url))
+const bundle = fileURLToPath(new URL(`../../../.cache/consumer-processes-${process.pid}`, import.meta.url))
+const children = new Set<ChildProcess>()
+const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}/index.ts`, import.meta.url))
+
+beforeAll(() =>
+  bundleInto(bundle, {
+    messaging: source('messaging'),
+    postgres: source('stores/postgres'),
+    retry: source('retry'),
+    sqlite: source('stores/sqlite'),
+    testing: source('testing'),
+  }),
+)
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+  rmSync(bundle, { recursive: true, force: true })
+})
+
+/** A process with a consumer, and what it has printed. */
+async function consumer(
+  engine: string,
+  place: string,
+  from: 'outbox' | 'source',
+  environment: Readonly<Record<string, string>>,
+  lease = '30s',
+) {
+  const env = { ...process.env, ...environment }
+  const args = [script, bundle, engine, place, from, lease]
+  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
+  children.add(child)
+  child.stdin.on('error', () => undefined)
+  const told: string[] = []
+  createInterface({ input: child.stdout }).on('line', (line) => told.push(line))
+  const ended = new Promise<string | null>((resolve) => child.on('close', (_, signal) => resolve(signal)))
+  await expect.poll(() => told).toContain('open')
+  const of = (word: string): string[] =>
+    told.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1))
+  return {
+    child,
+    ended,
+    of,
+    deliver(content: Message, count: number): void {
+      child.stdin.write(`${JSON.stringify({ content, count })}\n`)
+    },
+    async end(): Promise<ConsumerCounts> {
+      child.stdin.end()
+      await ended
+      return JSON.parse(of('counts')[0] ?? '{}')
+    },
+  }
+}
+
+describe.each(engines)('consumers on %s', (engine, open) => {
+  let world: LedgerWorld
+  beforeAll(async () => {
+    world = await open()
+  })
+
+  /** Emits messages of a key, with the ids 1, 2 and so on. */
+  async function emit(key: string, messages: number): Promise<void> {
+    for (let id = 1; id <= messages; id += 1) {
+      await world.db.transact((tx: Handle) =>
+        tx.emit({ type: 'order.placed', id: `${key}-${id}`, subject: key, data: { id } }),
+      )
+    }
+  }
+
+  const effects = async (key: string): Promise<Record<string, number>> =>
+    Object.fromEntries(Object.entries(await world.ledger()).filter(([intent]) => intent.startsWith(`${key}/`)))
+
+  it.each<[ConsumerFaultPoint, { readonly FAILS?: string }, begun: number]>([
+    ['consumer.arrived', {}, 0],
+    ['consumer.handled', {}, 1],
+    ['consumer.committed', {}, 1],
+    ['consumer.acked', {}, 1],
+    ['consumer.failed', { FAILS: '1' }, 1],
+    ['consumer.kept', { FAILS: '1' }, 1],
+  ])('that are killed at %s leave a message that has its effect once', async (point, fails, begun) => {
+    const key = `source at ${point}`
+    const message = messageOf(`${key}-1`, key)
+    const environment = { CONSUMER: `killed at ${point}`, ...fails }
+    const first = await consumer(engine, world.place, 'source', { ...environment, ...killAt(point) })
+    first.deliver(message, 1)
+    expect(await first.ended).toBe('SIGKILL')
+    expect(first.of('begun')).toHaveLength(begun)
+    // The broker delivers again what was not acknowledged, and what follows it.
+    const second = await consumer(engine, world.place, 'source', { CONSUMER: environment.CONSUMER })
+    if (first.of('acked').length === 0) second.deliver(message, 2)
+    second.deliver(messageOf(`${key}-2`, key), 1)
+    await expect.poll(() => effects(key)).toEqual({ [`${key}/${key}-1`]: 1, [`${key}/${key}-2`]: 1 })
+    await expect.poll(() => second.of('acked').length).toBe(first.of('acked').length === 0 ? 2 : 1)
+    const counts = await second.end()
+    expect(counts.duplicates).toBe(point === 'consumer.committed' ? 1 : 0)
+  })
+
+  it.each<ConsumerFaultPoint>(['consumer.claimed', 'consumer.handled', 'consumer.committed'])(
+    'of the outbox that are killed at %s are followed: each effect once, in order',
+    async (point) => {
+      const key = `outbox-at-${point}`
+      await emit(key, 5)
+      const environment = { CONSUMER: `outbox killed at ${point}` }
+      const first = await consumer(engine, world.place, 'outbox', { ...environment, ...killAt(point) }, '500ms')
+      expect(await first.ended).toBe('SIGKILL')
+      const second = await consumer(engine, world.place, 'outbox', environment, '500ms')
+      const all = Object.fromEntries([1, 2, 3, 4, 5].map((id) => [`${key}/${key}-${id}`, 1]))
+      await expect.poll(() => effects(key)).toEqual(all)
+      expect(await second.end()).toMatchObject({ fenced: 0, parked: 0, failed: 0 })
+    },
+  )
+
+  it('of one name share the work: each effect once, in the order of its key', async () => {
+    const keys = ['race-a', 'race-b', 'race-c', 'race-d', 'race-e', 'race-f']
+    const both = await Promise.all(
+      [1, 2].map(() => consumer(engine, world.place, 'outbox', { CONSUMER: 'race', SLOW: '1' }, '60s')),
+    )
+    await Promise.all(keys.map((key) => emit(key, 4)))
+    for (const key of keys) {
+      const all = Object.fromEntries([1, 2, 3, 4].map((id) => [`${key}/${key}-${id}`, 1]))
+      await expect.poll(() => effects(key)).toEqual(all)
+    }
+    const counts = await Promise.all(both.map(({ end }) => end()))
+    for (const { of } of both) {
+      for (const key of keys) {
+        const order = of('begun').filter((id) => id.startsWith(key))
+        expect(order).toEqual([...order].sort())
+      }
+    }
+    expect(counts.reduce((sum, { failed, parked }) => sum + failed + parked, 0)).toBe(0)
+    // Both were at work.
+    expect(Math.min(...both.map(({ of }) => of('begun').length))).toBeGreaterThan(0)
+  })
+})
+
+describe.each(engines.filter(([name]) => name === 'PostgreSQL'))('a consumer on %s', (engine, open) => {
+  // On SQLite a stopped writer holds all others until it goes on, so nobody can follow it there.
+  it('that is stopped for longer than its lease is fenced: whoever followed it had the effect', async () => {
+    const world = await open()
+    const environment = { CONSUMER: 'stopped', SLOW: '1' }
+    const first = await consumer(engine, world.place, 'outbox', environment, '3s')
+    await world.db.transact((tx: Handle) => tx.emit({ type: 'order.placed', id: '1', subject: 'stopped', data: {} }))
+    await expect.poll(() => first.of('begun')).toEqual(['1'])
+    first.child.kill('SIGSTOP')
+    const second = await consumer(engine, world.place, 'outbox', environment, '3s')
+    await expect.poll(() => world.ledger()).toEqual({ 'stopped/1': 1 })
+    first.child.kill('SIGCONT')
+    expect(await first.end()).toMatchObject({ handled: 0 })
+    expect(await second.end()).toMatchObject({ handled: 1 })
+    expect(await world.ledger()).toEqual({ 'stopped/1': 1 })
+  })
+})
