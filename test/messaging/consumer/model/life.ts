@@ -35,8 +35,7 @@ export interface Bug {
   arrive?(life: Life, real: MessageStore<MemoryTransaction>['arrive']): MessageStore<MemoryTransaction>['arrive']
   keep?(life: Life, real: MessageStore<MemoryTransaction>['keep']): MessageStore<MemoryTransaction>['keep']
   endIn?(life: Life, real: MessageStore<MemoryTransaction>['endIn']): MessageStore<MemoryTransaction>['endIn']
-  end?(life: Life, real: MessageStore<MemoryTransaction>['end']): MessageStore<MemoryTransaction>['end']
-  /** What a handler is told of a store that is away; absent: nothing, since it does not run. */
+  /** Whether a store that is away looks like a failure of the handler. */
   readonly outageReachesHandler?: true
   /** Done before each delivery that is not the first. */
   beforeRedelivery?(life: Life): Promise<void>
@@ -60,6 +59,7 @@ export class Life {
   readonly #keys = new Map<string, Set<unknown>>()
   readonly #calls: string[] = []
   readonly #frozen: (() => void)[] = []
+  readonly #stops: AbortController[] = []
   /** What happened, for a story. */
   readonly story: string[] = []
   #isAway = false
@@ -84,6 +84,8 @@ export class Life {
     this.#isAway = false
     for (const thaw of this.#frozen.splice(0)) thaw()
     await this.#process(false)
+    for (const stop of this.#stops) stop.abort()
+    await this.clock.advance(leaseMs * 3)
     return this.#verdict(messages)
   }
 
@@ -120,8 +122,8 @@ export class Life {
     if (this.#setting.order === 'gapless') {
       for (let index = 1; index < sent.length; index += 1) {
         if (!this.chance(0.3)) continue
-        const [before, after] = [sent[index - 1] as Message, sent[index] as Message]
-        sent.splice(index - 1, 2, after, before)
+        const [moved] = sent.splice(index, 1)
+        sent.splice(Math.max(0, index - 1 - this.#upTo(6)), 0, moved as Message)
       }
     }
     this.source.send(...sent)
@@ -163,6 +165,13 @@ export class Life {
       await this.#bug.beforeRedelivery?.(this)
       return
     }
+    if (this.#frozen.length > 0) {
+      // It stands still while others follow it, and goes on beside them when it thaws.
+      this.#stops.push(stop)
+      this.source.drop()
+      await this.clock.advance(leaseMs * 2)
+      return
+    }
     stop.abort()
     let over = false
     running
@@ -170,10 +179,7 @@ export class Life {
         over = true
       })
       .catch(() => undefined)
-    for (let steps = 0; !over && steps < 200; steps += 1) {
-      for (const thaw of this.#frozen.splice(0)) thaw()
-      await this.clock.advance(500)
-    }
+    for (let steps = 0; !over && steps < 200; steps += 1) await this.clock.advance(500)
     this.source.drop()
     await this.#bug.beforeRedelivery?.(this)
   }
@@ -205,6 +211,7 @@ export class Life {
         const keysOf = this.#keys.get(id) ?? new Set()
         this.#keys.set(id, keysOf.add(currentIntent()?.key))
         const left = this.#left.get(id) ?? 0
+        if (this.#isAway) throw busy
         if (left > 0 && !this.#isHealed) {
           this.#left.set(id, left - 1)
           throw busy
@@ -221,26 +228,19 @@ export class Life {
       <Given extends unknown[], Result>(work: (...given: Given) => Promise<Result>) =>
       async (...given: Given): Promise<Result> => {
         if (process.isDead) return never()
-        if (this.#isAway) throw new RepriseError('STORE_UNREACHABLE', 'The store is away.')
+        if (this.#isAway && !bug.outageReachesHandler) throw new RepriseError('STORE_UNREACHABLE', 'The store is away.')
         const result = await work(...given)
         return process.isDead ? never() : result
       }
-    const transact = guarded(db.transact as (...given: unknown[]) => Promise<unknown>)
-    const burning = (body: unknown, options: unknown): Promise<unknown> =>
-      this.#isAway && !process.isDead
-        ? (db.transact as (...given: unknown[]) => Promise<unknown>)(() => {
-            throw busy
-          }, options)
-        : transact(body, options)
     const { messages } = db
     return {
       ...db,
-      transact: (bug.outageReachesHandler ? burning : transact) as never,
+      transact: guarded(db.transact as (...given: unknown[]) => Promise<unknown>) as never,
       messages: {
         ...messages,
         register: guarded(messages.register),
         claim: guarded(messages.claim),
-        end: guarded(bug.end?.(this, messages.end) ?? messages.end),
+        end: guarded(messages.end),
         extend: guarded(messages.extend),
         arrive: bug.arrive?.(this, messages.arrive) ?? messages.arrive,
         keep: bug.keep?.(this, messages.keep) ?? messages.keep,
@@ -272,13 +272,13 @@ export class Life {
     const limits = { deadline: deadlineAfter('1d', this.clock) }
     const letters = await this.db.messages.letters({ limit: 1_000 }, limits)
     const lettered = new Set(letters.map(({ message }) => message.id))
+    for (const { code, message } of letters) {
+      if (code !== 'MESSAGE_LATE') return `${message.id} is a dead letter for ${code}`
+    }
     for (const { id } of messages) {
       const times = effects.filter((effect) => effect === id).length
       if (times > 1) return `${id} had its effect ${times} times`
       if (times === 0 && !lettered.has(id)) return `${id} was lost`
-    }
-    for (const { code, message } of letters) {
-      if (code !== 'MESSAGE_LATE') return `${message.id} is a dead letter for ${code}`
     }
     for (const key of keys) {
       const order = effects.filter((effect) => effect.startsWith(key))
