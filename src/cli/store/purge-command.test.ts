@@ -5,7 +5,10 @@ import { type Key, mintKey, scope } from '../../identity/index.js'
 import { commandHelp } from '../option-table.js'
 import { purgeCommand } from './purge-command.js'
 
-const nothing = { finished: 0, unknown: 0, audit: 0, markers: 0, unconfirmed: 0, interrupted: false }
+const noMessages = { messages: 0, processed: 0, heads: 0, letters: 0 }
+const counts = { finished: 0, unknown: 0, audit: 0, markers: 0, unconfirmed: 0, interrupted: false }
+const nothing = { ...counts, messages: noMessages }
+const ofMessages = 'of messages: 0 sent, 0 processed, 0 keys without messages, 0 closed dead letters\n'
 
 async function makeForgotten({ db, makeFinished }: StoreWorld, count: number): Promise<void> {
   const keys = Array.from({ length: count }, (_, index) => `old-${index}` as Key)
@@ -22,7 +25,7 @@ describe('purge', () => {
       await makeFinished('young')
       await makeUnknown('open')
       expect(await run(['purge'])).toMatchObject({
-        out: 'forgotten: 3 finished, 0 unknown, 0 keys of transactions, 0 notes\n',
+        out: `forgotten: 3 finished, 0 unknown, 0 keys of transactions, 0 notes\n${ofMessages}`,
         err: '',
         code: 0,
       })
@@ -45,7 +48,7 @@ describe('purge', () => {
       expect(err).toBe(
         '\r1 finished forgotten\r2 finished forgotten\r3 finished forgotten\r3 finished forgotten\r\u001b[K',
       )
-      expect(out).toBe('forgotten: 3 finished, 0 unknown, 0 keys of transactions, 0 notes\n')
+      expect(out).toBe(`forgotten: 3 finished, 0 unknown, 0 keys of transactions, 0 notes\n${ofMessages}`)
     }))
 
   it.each([false, true])('ends after the batch at hand when it is asked to, and says so (as JSON: %s)', (json) =>
@@ -61,8 +64,8 @@ describe('purge', () => {
       await ended
       if (json) expect(JSON.parse(io.out)).toEqual({ ...nothing, finished: 1, interrupted: true })
       else {
-        const counts = 'forgotten: 1 finished, 0 unknown, 0 keys of transactions, 0 notes\n'
-        expect(io.out).toBe(`${counts}interrupted: there may be more to forget\n`)
+        const said = 'forgotten: 1 finished, 0 unknown, 0 keys of transactions, 0 notes\n'
+        expect(io.out).toBe(`${said}${ofMessages}interrupted: there may be more to forget\n`)
       }
       expect(io.code).toBe(1)
     }),
@@ -94,6 +97,24 @@ describe('purge', () => {
       await db.transact((tx) => tx.query('update reprise_marker set claimed_at_ms = claimed_at_ms - 60000'))
       const { out } = await run(['purge', '--json', '--markers-after', '20s', '--audit-after', '0s'])
       expect(JSON.parse(out)).toEqual({ ...nothing, markers: 1, audit: 1 })
+    }))
+
+  it('forgets messages that nobody has to read any more, by age', () =>
+    withStoreWorld(async ({ db, run }) => {
+      await db.transact((tx) => tx.emit({ type: 'order.placed', subject: 'order/1', data: 1 }))
+      const young = JSON.parse((await run(['purge', '--json'])).out)
+      expect(young).toEqual(nothing)
+      await db.transact((tx) => tx.query('update reprise_message set at_ms = at_ms - 7200000'))
+      expect((await run(['purge', '--sent-after', 'never', '--json'])).out).toBe(`${JSON.stringify(nothing)}\n`)
+      const old = JSON.parse((await run(['purge', '--sent-after', '1h', '--json'])).out)
+      expect(old).toEqual({ ...nothing, messages: { ...noMessages, messages: 1 } })
+    }))
+
+  it('purges the records of a store that has no tables of messages yet', () =>
+    withStoreWorld(async ({ db, run }) => {
+      await db.transact((tx) => tx.query('drop table reprise_message'))
+      const { out, code } = await run(['purge', '--json'])
+      expect([JSON.parse(out).messages, code]).toEqual([null, 0])
     }))
 
   it.each([
