@@ -1,7 +1,7 @@
 // Dead letters of relays and consumers, and what people decide about them, on every store that keeps messages.
 
 import { describe, expect, it } from 'vitest'
-import { seededRandom } from '../../../src/kernel/index.js'
+import { deadlineAfter, seededRandom } from '../../../src/kernel/index.js'
 import { deadLetters, gauges, purgeMessages } from '../../../src/messaging/index.js'
 import { type LettersWorld, letterWorlds } from './letters-world.js'
 
@@ -218,7 +218,7 @@ describe.each(letterWorlds)('dead letters on %s', (_name, inWorld) => {
       await world.relayed()
       await world.emit(['a1', 'a'], ['a2', 'a'])
       const before = (await world.relayed()).at(-1)?.place?.epoch as number
-      expect(await world.db.messages.newEpochs({ deadline: { expiresAtMs: Number.POSITIVE_INFINITY } })).toBe(1)
+      expect(await world.db.messages.newEpochs({ deadline: deadlineAfter('60s') })).toBe(1)
       await world.emit(['a3', 'a'], ['a4', 'a'])
       const places = (await world.relayed()).slice(2).map(({ place }) => place)
       expect(places.map((place) => place?.number)).toEqual([1, 2])
