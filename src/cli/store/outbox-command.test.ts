@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { ioInMemory } from '../../../test/cli/io-in-memory.js'
 import { withLetters } from '../../../test/cli/letter-world.js'
 import { withStoreWorld } from '../../../test/cli/store-world.js'
 import { runCommandLine } from '../index.js'
-import { ioInMemory } from '../../../test/cli/io-in-memory.js'
 
 describe('outbox', () => {
   it('shows how far each reader is', () =>

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ioInMemory } from '../../../test/cli/io-in-memory.js'
 import { chargeOf, type StoreWorld, withStoreWorld } from '../../../test/cli/store-world.js'
 import { type Key, mintKey, scope } from '../../identity/index.js'
+import { consume } from '../../messaging/index.js'
 import { commandHelp } from '../option-table.js'
 import { purgeCommand } from './purge-command.js'
 
@@ -101,7 +102,10 @@ describe('purge', () => {
 
   it('forgets messages that nobody has to read any more, by age', () =>
     withStoreWorld(async ({ db, run }) => {
+      const receipts = consume(db, { name: 'receipts', from: db, handle: () => undefined })
+      await receipts.drain()
       await db.transact((tx) => tx.emit({ type: 'order.placed', subject: 'order/1', data: 1 }))
+      await receipts.drain()
       const young = JSON.parse((await run(['purge', '--json'])).out)
       expect(young).toEqual(nothing)
       await db.transact((tx) => tx.query('update reprise_message set at_ms = at_ms - 7200000'))

@@ -1,7 +1,7 @@
 // `reprise purge`: forgets what is past its window, and messages that every reader has done, in small batches.
 
 import { type PurgeReport, purge } from '../../idempotency/index.js'
-import { type Duration, defined, durationMs, isRepriseError } from '../../kernel/index.js'
+import { type Duration, defined, durationMs, isRepriseError, pick } from '../../kernel/index.js'
 import { type MessagePurgeReport, purgeMessages } from '../../messaging/index.js'
 import type { Io } from '../io.js'
 import type { Command, GivenOptions } from '../option-table.js'
@@ -41,7 +41,12 @@ Where the answer to a batch was lost, it says how many may have been forgotten b
           value: 'DURATION',
           text: 'also forget keys of transactions this old that have no window; at least 12.5s (never)',
         },
-        { name: 'sent-after', kind: 'text', value: 'DURATION', text: 'messages: this long after their emit, or never (1d)' },
+        {
+          name: 'sent-after',
+          kind: 'text',
+          value: 'DURATION',
+          text: 'messages: this long after their emit, or never (1d)',
+        },
         {
           name: 'processed-after',
           kind: 'text',
@@ -111,19 +116,14 @@ async function runPurge(given: GivenOptions, io: Io): Promise<void> {
     const interrupted = purged.interrupted || sent?.interrupted === true
     const unconfirmed = purged.unconfirmed + (sent?.unconfirmed ?? 0)
     writeAnswer(given, io, {
-      json: { ...purged, unconfirmed, interrupted, messages: sent === undefined ? null : kindsOf(sent) },
+      json: { ...purged, unconfirmed, interrupted, messages: sent === undefined ? null : pick(sent, kinds) },
       text: textOf(purged, sent, unconfirmed, interrupted),
     })
     if (interrupted) io.exit(1)
   })
 }
 
-const kindsOf = ({ messages, processed, heads, letters }: MessagePurgeReport) => ({
-  messages,
-  processed,
-  heads,
-  letters,
-})
+const kinds = ['messages', 'processed', 'heads', 'letters'] as const
 
 // A store that an older version has migrated has no messages, and its records are purged all the same.
 async function withMessages(

@@ -22,8 +22,8 @@ export interface MessagePurgeReport extends MessagePurgeCounts, LoopEnd {}
 export interface MessagePurgeOptions extends BatchOptions<MessagePurgeCounts> {
   readonly store: Pick<RecordStore, 'name' | 'records'> & { readonly messages: LetterStore }
   /**
-   * Messages that every reader has done are forgotten so long after their emit. They are of no use then but for people
-   * who look, and for a reader that is new and reads from the beginning. Default `'1d'`.
+   * Messages that every reader has done are forgotten so long after their emit; a store without a reader keeps them.
+   * They are of no use then but for people who look, and for a reader that is new. Default `'1d'`.
    */
   readonly sentAfter?: Duration | 'never'
   /**

@@ -112,9 +112,7 @@ export const letterWorlds: readonly Named[] = [
       const db = postgres({ name: 'shop', pool, ...patient })
       try {
         await db.migrate()
-        await work(
-          worldOn(db as never, async (table) => (await pool.query(`select * from reprise_${table}`)).rows),
-        )
+        await work(worldOn(db as never, async (table) => (await pool.query(`select * from reprise_${table}`)).rows))
       } finally {
         await db.close()
         await pool.end()

@@ -7,7 +7,11 @@ import { type LettersWorld, letterWorlds } from './letters-world.js'
 
 const by = { actor: 'ada', reason: 'fixed in 4.2' }
 const which = (reader: string, id: string) => ({ reader, source: '/shop', id })
-const code = (promise: Promise<unknown>) => promise.then(() => 'done', (error) => error.details?.because ?? error.code)
+const code = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'done',
+    (error) => error.details?.because ?? error.code,
+  )
 
 /** Emits three messages of one key and one of another, the second of which cannot be taken. */
 async function parked({ emit, bad, consumed, relayed }: LettersWorld): Promise<void> {
@@ -111,7 +115,9 @@ describe.each(letterWorlds)('dead letters on %s', (_name, inWorld) => {
       )
       expect(report).toEqual({ redriven: 4, elsewhere: 0, left: 2, interrupted: false })
       expect(heard).toEqual([1, 2, 3, 4])
-      const lanes = (await world.rows('lane')).filter(({ reader, state }) => reader === 'receipts' && Number(state) === 1)
+      const lanes = (await world.rows('lane')).filter(
+        ({ reader, state }) => reader === 'receipts' && Number(state) === 1,
+      )
       const dues = lanes.map(({ due_at_ms }) => Number(due_at_ms)).sort((a, b) => a - b)
       expect(dues).toHaveLength(4)
       // One in each quarter of the hour: two neighbours are less than two quarters apart, all of them more than two.

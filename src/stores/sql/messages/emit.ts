@@ -70,6 +70,7 @@ export class EmitStatements {
   }
 
   // The head of a delayed message has the time at which it is due: a reader that comes later learns it from there.
+  // Messages of a key are inserted in their order, which a reader of the server's log sees.
   // An epoch is taken for each key, though its head may turn out to be there: a number of the fence is lost then, and
   // nothing else.
   #textAtOnce(): string {
@@ -89,7 +90,7 @@ export class EmitStatements {
       told AS (${this.#tell('heads', 'keys', 'clock.ms', ', clock')} RETURNING 1),
       messages AS (INSERT INTO ${message} (source, key, epoch, number, at_ms, ${written.join(', ')})
         SELECT ${values.text('')}, h.key, h.epoch, h.number - g.before_last, clock.ms, ${cells.join(', ')}
-        FROM ${this.#dialect.rowsIn(values.text(''), givenColumns)} AS g JOIN heads AS h ON h.key = g.key, clock RETURNING 1)
+        FROM ${this.#dialect.rowsIn(values.text(''), givenColumns)} AS g JOIN heads AS h ON h.key = g.key, clock ORDER BY h.key, g.before_last DESC RETURNING 1)
       SELECT (SELECT count(*) FROM told) AS told, (SELECT count(*) FROM messages) AS messages`
   }
 
@@ -120,7 +121,7 @@ export class EmitStatements {
       const cells = written.map((name) => `g.${name}`).join(', ')
       return `INSERT INTO ${message} (source, key, epoch, number, at_ms, ${written.join(', ')})
         SELECT ${values.text(this.#source)}, h.key, h.epoch, h.number - g.before_last, ${nowMs}, ${cells}
-        FROM ${this.#messageRows(emissions, keys, values)} AS g JOIN ${head} AS h ON h.key = g.key`
+        FROM ${this.#messageRows(emissions, keys, values)} AS g JOIN ${head} AS h ON h.key = g.key ORDER BY h.key, g.before_last DESC`
     })
     yield counting((values) => this.#tell(head, this.#keyRows(keys, values), nowMs, ''))
   }
