@@ -34,9 +34,9 @@ function writePage(page: string, commands: string, before: string, printed: stri
 function steady(text: string): string {
   return text
     .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<moment>')
-    .replaceAll(/just now|\d+ (second|minute)s? ago|in \d+ (second|minute|hour)s?\b/g, '<age>')
+    .replaceAll(/just now|\d+ (second|minute)s? (ago|old)|in \d+ (second|minute|hour)s?\b/g, '<age>')
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<token>')
-    .replaceAll(/("\w+AtMs"|"nowMs"):\d+/g, '$1:<ms>')
+    .replaceAll(/("\w+AtMs"|"atMs"|"nowMs"):\d+/g, '$1:<ms>')
 }
 
 describe.each(pagesWithCommands)('%s', (page) => {

@@ -50,3 +50,20 @@ INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES
 -- 5: producers of sequences
 CREATE TABLE "reprise_sequence" (sequence TEXT NOT NULL, producer TEXT NOT NULL, epoch INTEGER NOT NULL, number INTEGER NOT NULL, fingerprint TEXT, value TEXT, used_at_ms INTEGER NOT NULL, PRIMARY KEY (sequence, producer)) WITHOUT ROWID;
 INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (5, 'producers of sequences', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);
+
+-- 6: messages
+CREATE TABLE "reprise_head" (key TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, number INTEGER NOT NULL, purged_version INTEGER, at_ms INTEGER NOT NULL);
+CREATE TABLE "reprise_message" (source TEXT NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL, subject TEXT, key TEXT NOT NULL, epoch INTEGER NOT NULL, number INTEGER NOT NULL, version INTEGER, at_ms INTEGER NOT NULL, intent TEXT, traceparent TEXT, schema TEXT, codec TEXT, data TEXT NOT NULL, PRIMARY KEY (key, epoch, number));
+CREATE UNIQUE INDEX "reprise_message_identity" ON "reprise_message" (source, id);
+CREATE UNIQUE INDEX "reprise_message_version" ON "reprise_message" (subject, version) WHERE version IS NOT NULL;
+CREATE INDEX "reprise_message_at" ON "reprise_message" (at_ms);
+CREATE TABLE "reprise_reader" (name TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, reads TEXT NOT NULL, told_to TEXT, at_ms INTEGER NOT NULL);
+CREATE TABLE "reprise_lane" (reader TEXT NOT NULL, key TEXT NOT NULL, epoch INTEGER NOT NULL DEFAULT 0, number INTEGER NOT NULL DEFAULT 0, known_epoch INTEGER NOT NULL DEFAULT 0, known_number INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL DEFAULT 0, due_at_ms INTEGER NOT NULL DEFAULT 0, owner TEXT, attempt INTEGER NOT NULL DEFAULT 0, claims INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0, history TEXT NOT NULL DEFAULT '', PRIMARY KEY (reader, key));
+CREATE INDEX "reprise_lane_due" ON "reprise_lane" (reader, due_at_ms) WHERE state = 1;
+CREATE TABLE "reprise_processed" (reader TEXT NOT NULL, source TEXT NOT NULL, id TEXT NOT NULL, fingerprint TEXT NOT NULL, at_ms INTEGER NOT NULL, PRIMARY KEY (reader, source, id));
+CREATE INDEX "reprise_processed_at" ON "reprise_processed" (at_ms);
+CREATE TABLE "reprise_inbox" (reader TEXT NOT NULL, fingerprint TEXT NOT NULL, source TEXT NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL, subject TEXT, key TEXT NOT NULL, epoch INTEGER NOT NULL, number INTEGER NOT NULL, version INTEGER, at_ms INTEGER NOT NULL, intent TEXT, traceparent TEXT, schema TEXT, codec TEXT, data TEXT NOT NULL, PRIMARY KEY (reader, key, epoch, number));
+CREATE UNIQUE INDEX "reprise_inbox_identity" ON "reprise_inbox" (reader, source, id);
+CREATE TABLE "reprise_dead_letter" (reader TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL, subject TEXT, key TEXT NOT NULL, epoch INTEGER NOT NULL, number INTEGER NOT NULL, version INTEGER, at_ms INTEGER NOT NULL, intent TEXT, traceparent TEXT, schema TEXT, codec TEXT, data TEXT NOT NULL, state TEXT NOT NULL, parks INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, history TEXT NOT NULL, decision TEXT, note TEXT, first_at_ms INTEGER NOT NULL, last_at_ms INTEGER NOT NULL, PRIMARY KEY (reader, source, id));
+CREATE INDEX "reprise_dead_letter_open" ON "reprise_dead_letter" (reader, key) WHERE state <> 'closed';
+INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (6, 'messages', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);
