@@ -2,7 +2,9 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 import { memory } from '../../stores/memory/index.js'
 import { messagesGauges, messagesLetters } from '../../telemetry/index.js'
-import { gauges, type LetterDomain, purgeMessages, type ReaderState } from '../index.js'
+import type { LetterDomain, ReaderState } from '../index.js'
+import { gauges } from './gauges.js'
+import { purgeMessages } from './purge.js'
 
 /** A domain whose readers are as a test says. */
 function withReaders(...states: readonly Partial<ReaderState>[]): LetterDomain {
