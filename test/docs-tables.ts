@@ -10,6 +10,7 @@ import {
   type ConformanceCase,
   controlledHttpCases,
   httpCases,
+  emitCases,
   keyCases,
   operationCases,
   recordCases,
@@ -129,11 +130,17 @@ function evidenceText(evidence: Evidence): string {
 }
 
 function conformanceTable(): readonly string[] {
-  const cell = ({ deniedBy }: ConformanceCase, manifest: Manifest): string =>
+  const cell = ({ deniedBy }: Pick<ConformanceCase, 'deniedBy'>, manifest: Manifest): string =>
     deniedBy?.(manifest) === undefined ? 'run' : 'refused'
-  const rows = [...transactionCases, ...keyCases, ...rowCases, ...recordCases, ...operationCases, ...sequenceCases].map(
-    (subject) => [`\`${subject.id}\``, subject.title, ...manifests.map(([, manifest]) => cell(subject, manifest))],
-  )
+  const rows = [
+    ...transactionCases,
+    ...keyCases,
+    ...rowCases,
+    ...recordCases,
+    ...operationCases,
+    ...sequenceCases,
+    ...emitCases,
+  ].map((subject) => [`\`${subject.id}\``, subject.title, ...manifests.map(([, manifest]) => cell(subject, manifest))])
   return table(['case', 'what a store does', ...manifests.map(([store]) => store)], rows)
 }
 

@@ -4,6 +4,7 @@ import { runConformanceCase, type StoreWorld } from './conformance-case.js'
 import { ConformanceFailure, failing, holds, same } from './expectations.js'
 import { gate } from './gate.js'
 import { keyCases } from './key-cases.js'
+import { emitCases } from './messages/emit-cases.js'
 import { messageCases } from './messages/message-cases.js'
 import { operationCases } from './operations/operation-cases.js'
 import { recordCases } from './record-cases.js'
@@ -11,7 +12,7 @@ import { rowCases } from './rows/row-cases.js'
 import { sequenceCases } from './sequences/sequence-cases.js'
 import { transactionCases } from './transaction-cases.js'
 
-const cases = [
+const storeCases = [
   ...transactionCases,
   ...keyCases,
   ...rowCases,
@@ -20,8 +21,9 @@ const cases = [
   ...sequenceCases,
   ...messageCases,
 ]
+const cases = [...storeCases, ...emitCases]
 const outcome = async (id: string, world: StoreWorld): Promise<string> => {
-  const subject = cases.find((candidate) => candidate.id === id)
+  const subject = storeCases.find((candidate) => candidate.id === id)
   if (subject === undefined) throw new Error(`no case ${id}`)
   return runConformanceCase(subject, world)
 }

@@ -12,7 +12,7 @@ import type { ConformanceDomain } from '../../../src/testing/index.js'
 import { libsqlStack } from '../callback/orms.js'
 import { emptyDatabase, giveBack } from './emptied-database.js'
 import type { OpenWorld } from './store-under-test.js'
-import { makeTables, putRecordText } from './tables.js'
+import { makeTables, outboxDoor, putRecordText } from './tables.js'
 
 const connections = 4
 /** SQLite: one of them writes. */
@@ -63,6 +63,10 @@ export async function callbackWorld(serverUrl: string, open: OpenStack): Promise
     async putItem({ id, state = 'new', amount = 0 }) {
       await raw.query('insert into items (id, state, amount) values ($1, $2, $3)', [id, state, amount])
     },
+    ...outboxDoor(
+      async (text, values) => (await raw.query(text, [...values])).rows,
+      (position) => `$${position}`,
+    ),
     async close() {
       for (const stack of stacks) {
         await stack.db.close()
@@ -108,6 +112,15 @@ export async function sqliteCallbackWorld(): Promise<OpenWorld> {
     async putItem({ id, state = 'new', amount = 0 }) {
       raw.prepare('insert into items (id, state, amount) values (?, ?, ?)').run(id, state, amount)
     },
+    ...outboxDoor(
+      async (text, values) => {
+        const statement = raw.prepare(text)
+        if (text.startsWith('select')) return statement.all(...values) as unknown[]
+        statement.run(...values)
+        return []
+      },
+      () => '?',
+    ),
     async close() {
       for (const stack of stacks) {
         await stack.db.close()

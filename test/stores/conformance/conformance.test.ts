@@ -6,6 +6,7 @@ import { afterAll, describe, expect, inject, it } from 'vitest'
 import type { SqliteHandle } from '../../../src/stores/sqlite/index.js'
 import type { TransactionSharedEvent } from '../../../src/telemetry/index.js'
 import {
+  emitCases,
   keyCases,
   messageCases,
   operationCases,
@@ -53,6 +54,7 @@ const cases = [
   ...operationCases,
   ...sequenceCases,
   ...messageCases,
+  ...emitCases,
 ]
 const outcomes = new Map<string, CellOutcome>()
 

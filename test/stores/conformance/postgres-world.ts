@@ -6,7 +6,7 @@ import { postgres } from '../../../src/stores/postgres/index.js'
 import { recordValues } from '../../../src/stores/sql/index.js'
 import { emptyDatabase, giveBack } from './emptied-database.js'
 import type { OpenWorld } from './store-under-test.js'
-import { putRecordText } from './tables.js'
+import { outboxDoor, putRecordText } from './tables.js'
 
 const connections = 4
 
@@ -47,6 +47,10 @@ export async function postgresWorld(serverUrl: string): Promise<OpenWorld> {
     async putItem({ id, state = 'new', amount = 0 }) {
       await raw.query('insert into items (id, state, amount) values ($1, $2, $3)', [id, state, amount])
     },
+    ...outboxDoor(
+      async (text, values) => (await raw.query(text, [...values])).rows,
+      (position) => `$${position}`,
+    ),
     async close() {
       for (const pool of pools) await pool.end()
       await raw.end()

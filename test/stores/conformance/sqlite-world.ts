@@ -8,7 +8,7 @@ import type { Clock } from '../../../src/kernel/index.js'
 import { recordValues } from '../../../src/stores/sql/index.js'
 import { type SqliteHandle, sqlite } from '../../../src/stores/sqlite/index.js'
 import type { OpenWorld } from './store-under-test.js'
-import { makeTables, putRecordText } from './tables.js'
+import { makeTables, outboxDoor, putRecordText } from './tables.js'
 
 // Their bodies wait for the test: they would leave the others and run again, which the test takes for one more call.
 const waiting: ReadonlySet<string> = new Set([
@@ -75,6 +75,16 @@ export async function sqliteWorld(
         .prepare('insert into items (id, state, amount, version) values (?, ?, ?, 0)')
         .run(...([id, state, amount] as never[]))
     },
+    ...outboxDoor(
+      async (text, values) => {
+        await company?.()
+        const statement = raw.prepare(text)
+        if (text.startsWith('select')) return statement.all(...(values as never[])) as unknown[]
+        statement.run(...(values as never[]))
+        return []
+      },
+      () => '?',
+    ),
     async close() {
       await company?.()
       for (const domain of [db, ...others]) await domain.close()

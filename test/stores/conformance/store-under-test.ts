@@ -4,12 +4,12 @@
 import {
   type CaseOutcome,
   type ConformanceCase,
+  type OutboxWorld,
   runConformanceCase,
-  type StoreWorld,
 } from '../../../src/testing/index.js'
 
 /** A world, and how to end it. */
-export interface OpenWorld extends StoreWorld {
+export interface OpenWorld extends OutboxWorld {
   close(): Promise<void>
 }
 
@@ -18,13 +18,16 @@ export interface StoreUnderTest {
   /** The head of its column, such as `sqlite (libsql)`. */
   readonly name: string
   /** Runs a case on a fresh, empty world. Throws when the store fails it. */
-  run(subject: ConformanceCase): Promise<CaseOutcome>
+  run(subject: ConformanceCase<OutboxWorld>): Promise<CaseOutcome>
   /** What the cases ran on, where that is not this process. */
   about?(): string
 }
 
 /** A store whose worlds are made in this process. */
-export function inThisProcess(name: string, open: (subject: ConformanceCase) => Promise<OpenWorld>): StoreUnderTest {
+export function inThisProcess(
+  name: string,
+  open: (subject: ConformanceCase<OutboxWorld>) => Promise<OpenWorld>,
+): StoreUnderTest {
   return {
     name,
     async run(subject) {

@@ -9,6 +9,7 @@ const [bundle = '', driver = '', folder = ''] = process.argv.slice(2)
 const load = (/** @type {string} */ name) => import(pathToFileURL(join(bundle, `${name}.js`)).href)
 const { isSociable, sqliteWorld } = await load('sqlite-world')
 const {
+  emitCases,
   keyCases,
   messageCases,
   operationCases,
@@ -37,6 +38,7 @@ for (const subject of [
   ...operationCases,
   ...sequenceCases,
   ...messageCases,
+  ...emitCases,
 ]) {
   // Others write at the same time wherever that can be, so that this driver is seen to share a COMMIT too.
   const world = await sqliteWorld(open, { inCompany: isSociable(subject) })
