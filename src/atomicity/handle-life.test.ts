@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventLoopTurn } from '../kernel/index.js'
-import { handleLife } from './handle-life.js'
+import { type HandleLife, handleLife } from './handle-life.js'
+import type { Emission } from './outbox/message.js'
 
 function recorder() {
   const calls: string[] = []
@@ -238,4 +239,68 @@ it('keeps a savepoint until it is undone: what fails meanwhile is part of it', a
   }
   await expect(life.savepoint({ ...recorder(), undo }, () => Promise.reject(boom))).rejects.toBe(boom)
   expect(life.poisoned).toBeUndefined()
+})
+
+describe('what is emitted', () => {
+  const emission = (id: string): Emission => ({
+    id,
+    type: 'placed',
+    subject: undefined,
+    key: 'k',
+    version: undefined,
+    afterMs: 0,
+    intent: undefined,
+    traceparent: undefined,
+    schema: undefined,
+    codec: undefined,
+    data: 'null',
+  })
+  const idsIn = ({ emissions }: HandleLife): readonly string[] => (emissions ?? []).map(({ id }) => id)
+
+  it('goes with the savepoint that is undone, and with those around it', async () => {
+    const life = handleLife()
+    life.emit([emission('a')])
+    await life.savepoint(recorder(), async () => {
+      life.emit([emission('b'), emission('c')])
+      const inner = life.savepoint(recorder(), () => {
+        life.emit([emission('d')])
+        throw boom
+      })
+      await expect(inner).rejects.toBe(boom)
+      expect(idsIn(life)).toEqual(['a', 'b', 'c'])
+    })
+    await expect(
+      life.savepoint(recorder(), () => {
+        life.emit([emission('e')])
+        life.failed(boom)
+      }),
+    ).rejects.toBe(boom)
+    expect(idsIn(life)).toEqual(['a', 'b', 'c'])
+  })
+
+  it('goes with a mark that is undone, also where that stays open', () => {
+    const life = handleLife()
+    const mark = life.mark(recorder())
+    life.emit([emission('a')])
+    mark.undo('keep')
+    expect(life.emissions).toBeUndefined()
+    life.emit([emission('b')])
+    mark.release()
+    const last = life.mark(recorder())
+    life.emit([emission('c')])
+    last.undo('forget')
+    expect(idsIn(life)).toEqual(['b'])
+  })
+
+  it('is refused where the transaction has failed or is over, and where it is too much', () => {
+    const life = handleLife()
+    const many = Array.from({ length: 10_000 }, (_, number) => emission(String(number)))
+    life.emit(many)
+    expect(() => life.emit([emission('one more')])).toThrow(
+      expect.objectContaining({ code: 'MESSAGE_TOO_LARGE', details: { messages: 10_001, most: 10_000 } }),
+    )
+    expect(life.emissions).toHaveLength(10_000)
+    life.poison(boom)
+    expect(() => life.emit([emission('late')])).toThrow(boom)
+  })
 })

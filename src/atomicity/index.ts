@@ -25,6 +25,7 @@ export {
 } from './handle-life.js'
 export type { Capability, Isolation, Manifest, RecordManifest } from './manifest.js'
 export type { EncodedText, MessageCodec, MessageIdentity } from './outbox/codec.js'
+export { ownKeyOf } from './outbox/draft.js'
 export {
   type Emission,
   isBehind,

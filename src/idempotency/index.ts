@@ -6,7 +6,12 @@ export type { RecordStore } from '../atomicity/index.js'
 export { type OperationFaultPoint, operationFaultPoints } from './atomic/fault-points.js'
 export type { AtomicOptions, FailureCodeOf, Registered, ResultOf } from './atomic/options.js'
 export { operationId } from './call-identity.js'
-export { type EncryptionOptions, encrypted } from './codecs/encrypted.js'
+export {
+  type EncryptionOptions,
+  encrypted,
+  encryptedMessages,
+  type MessageEncryptionOptions,
+} from './codecs/encrypted.js'
 export { parseJson, printJson } from './codecs/json.js'
 export type {
   AnyOperation,

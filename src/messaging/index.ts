@@ -17,6 +17,7 @@ export type {
   SchemaResult,
   StoredMessage,
 } from '../atomicity/index.js'
+export { encryptedMessages, type MessageEncryptionOptions } from '../idempotency/index.js'
 export { type ArrivalFacts, type ArrivalLane, type ArrivalStep, arrivalOf, placeBehind } from './arrival.js'
 export type {
   BrokerManifest,

@@ -149,10 +149,10 @@ export class Tried implements IntentRecord {
     db: Domain<PostgresTransaction<pg.PoolClient>>,
     deadline: `${number}s`,
     limits: CallLimits = {},
+    body: (tx: PostgresTransaction<pg.PoolClient>) => Promise<string> = effectOf(this.id),
   ): Promise<CallVerdict> {
     const key = { scope: tests, key: this.minted }
     try {
-      const body = effectOf(this.id)
       this.results.push(
         await db.transact(body, {
           ...(this.keyed ? { key, content: { value: this.id } } : {}),
@@ -169,8 +169,11 @@ export class Tried implements IntentRecord {
   }
 
   /** Calls with limits that nothing comes to, however busy the machine is: what is not cut has to succeed. */
-  settle(db: Domain<PostgresTransaction<pg.PoolClient>>): Promise<CallVerdict> {
-    return this.call(db, '120s', { bodyLimit: '60s', connectionWait: '30s', lockWait: '30s' })
+  settle(
+    db: Domain<PostgresTransaction<pg.PoolClient>>,
+    body?: (tx: PostgresTransaction<pg.PoolClient>) => Promise<string>,
+  ): Promise<CallVerdict> {
+    return this.call(db, '120s', { bodyLimit: '60s', connectionWait: '30s', lockWait: '30s' }, body)
   }
 }
 

@@ -13,7 +13,12 @@ import type { MessageDraft } from './message.js'
 import type { MessageSchema, SchemaIssue, SchemaResult } from './standard-schema.js'
 
 /** What keys begin with that a message has to itself. */
-export const ownKeyPrefix = 'reprise:'
+const ownKeyPrefix = 'reprise:'
+
+/** The key of a message that is in order with no other. */
+export function ownKeyOf(id: string): string {
+  return ownKeyPrefix + id
+}
 
 /** The parts of a draft that need no other to be sound; its id, where it has none, is not minted yet. */
 export interface CheckedDraft {

@@ -5,7 +5,7 @@ import { currentIntent, derive } from '../../identity/index.js'
 import { demandKnown, demandWhole, eventLoopTurn, RepriseError, uuidv7 } from '../../kernel/index.js'
 import { afterCommitFailed } from '../../telemetry/index.js'
 import { type EncodedText, type MessageCodec, MessageCodecs, type MessageIdentity } from './codec.js'
-import { checkBySchema, checkDraft, jsonOfData, ownKeyPrefix } from './draft.js'
+import { checkBySchema, checkDraft, jsonOfData, ownKeyOf } from './draft.js'
 import type { Emission, MessageDraft, StoredMessage } from './message.js'
 import type { MessageSchema } from './standard-schema.js'
 
@@ -147,7 +147,7 @@ export class Outbox {
 
   // Its data is printed now: what the caller does to it later is not emitted.
   #emission(draft: MessageDraft, waits: Promise<void>[]): Emission {
-    const { id = uuidv7(), key = ownKeyPrefix + id, ...checked } = checkDraft(draft)
+    const { id = uuidv7(), key = ownKeyOf(id), ...checked } = checkDraft(draft)
     const { type, subject } = checked
     const schema = this.#schemas.get(type)
     const wait = schema === undefined ? undefined : checkBySchema(schema, draft.data)

@@ -4,7 +4,7 @@ import { property } from '../../../test/property.js'
 import { type Key, mintKey, type StoredKey, scope } from '../../identity/index.js'
 import { memory } from '../../stores/memory/index.js'
 import { fail, operationId, type ValueCodec } from '../index.js'
-import { encrypted } from './encrypted.js'
+import { encrypted, encryptedMessages } from './encrypted.js'
 import { parseJson, printJson } from './json.js'
 
 interface Order {
@@ -160,6 +160,62 @@ describe('encrypted outcomes', () => {
     { keys: undefined as never, current: 'k1' },
   ])('refuse keys that are none, case %#', (options) => {
     expect(() => encrypted(options)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+  })
+})
+
+describe('encrypted messages', () => {
+  const message = (id: string, key = 'customer/7') => ({ source: '/shop', id, type: 'placed', subject: 'order/1', key })
+  const secrets = new Map([
+    ['customer/7', keyOf(1)],
+    ['customer/8', keyOf(2)],
+    ['order/1', keyOf(3)],
+  ])
+  const codec = encryptedMessages({ keyFor: (key) => secrets.get(key) })
+
+  it('are read by whoever has the secret of their key, and erased where it is deleted', () => {
+    const db = memory({ name: 'shop', messages: { codec } })
+    const gone = new Map(secrets)
+    const reader = encryptedMessages({ keyFor: (key) => gone.get(key) })
+    const [seven, eight] = [message('a'), message('b', 'customer/8')]
+    const texts = [seven, eight].map((one) => codec.encode('{"card":4242}', one))
+    expect(texts.join()).not.toContain('4242')
+    gone.delete('customer/7')
+    expect([seven, eight].map((one, place) => reader.decode(texts[place] ?? '', one))).toEqual([
+      undefined,
+      '{"card":4242}',
+    ])
+    return expect(db.transact((tx) => tx.emit({ type: 'placed', key: 'customer/9', data: 1 }))).rejects.toMatchObject({
+      code: 'MESSAGE_INVALID',
+      details: { field: 'key' },
+    })
+  })
+
+  it('are bound to their message', () => {
+    const text = codec.encode('1', message('a'))
+    expect(codec.decode(text, message('a'))).toBe('1')
+    expect(() => codec.decode(text, message('b'))).toThrow()
+    expect(() => codec.decode(text, { ...message('a'), source: '/other' })).toThrow()
+    expect(() => codec.decode(text, message('a', 'customer/8'))).toThrow()
+  })
+
+  it('that are delayed have the secret of their subject', () => {
+    const asked: string[] = []
+    const noted = encryptedMessages({
+      keyFor: (key) => {
+        asked.push(key)
+        return keyOf(1)
+      },
+    })
+    noted.encode('1', message('a', 'reprise:a'))
+    noted.encode('1', { ...message('a', 'reprise:a'), subject: undefined })
+    noted.encode('1', message('a', 'reprise:b'))
+    expect(asked).toEqual(['order/1', 'reprise:a', 'reprise:b'])
+  })
+
+  it('need secrets of 32 bytes, and a function', () => {
+    const short = encryptedMessages({ keyFor: () => new Uint8Array(16) })
+    expect(() => short.encode('1', message('a'))).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+    expect(() => encryptedMessages({} as never)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
   })
 })
 

@@ -1,5 +1,6 @@
-// Outcomes that only holders of a key can read, bound to the record they belong to.
+// Outcomes and messages that only holders of a key can read, bound to the record or the message they belong to.
 
+import { type MessageCodec, type MessageIdentity, ownKeyOf } from '../../atomicity/index.js'
 import { encodeTuple, type Random, RepriseError, seal, sealKeyBytes, systemRandom, unseal } from '../../kernel/index.js'
 import type { CodecContext, ValueCodec } from '../outcome.js'
 import { parseJson, printJson } from './json.js'
@@ -51,6 +52,66 @@ export function encrypted<Result = unknown>(options: EncryptionOptions): ValueCo
       return parseJson(unseal(keyOf(keys, id), text.slice(dot + 1), associated(context, id))) as Result
     },
   }
+}
+
+/** The secrets of {@link encryptedMessages}. */
+export interface MessageEncryptionOptions {
+  /**
+   * The secret of 32 bytes for the messages of a key, and always the same one for the same key. Undefined: it was
+   * deleted; what was written with it is erased, and nothing more can be emitted under that key. Called for each
+   * message, so look it up in memory.
+   *
+   * @param key The key of the message. A message that was delayed has its subject here, where it has one: its own key
+   *   is shared with no other.
+   */
+  readonly keyFor: (key: string, message: MessageIdentity) => Uint8Array | undefined
+  /** Chance for the nonces. Default the system's. */
+  readonly random?: Random
+}
+
+/**
+ * A codec for messages that stores their data under AES-256-GCM, with a secret for each key: deleting the secret erases
+ * the data of its messages wherever they are stored, in outbox, inbox, dead letters and backups alike. They are
+ * delivered as discarded then. Source and id of the message are associated data, so that a text that is moved to
+ * another message cannot be decoded. One secret is good for 2^32 messages.
+ *
+ * @example
+ * ```ts
+ * import { randomBytes } from 'node:crypto'
+ * import { encryptedMessages } from 'reprise/messaging'
+ * import { sqlite } from 'reprise/stores/sqlite'
+ *
+ * const secrets = new Map([['customer/7', randomBytes(32)]])
+ * const codec = encryptedMessages({ keyFor: (key) => secrets.get(key) })
+ * const db = sqlite({ name: 'shop', file: 'shop.db', messages: { codec } })
+ * ```
+ */
+export function encryptedMessages({ keyFor, random = systemRandom }: MessageEncryptionOptions): MessageCodec {
+  if (typeof keyFor !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'keyFor is a function.')
+  const secretOf = (message: MessageIdentity): Uint8Array | undefined => {
+    const { key, subject, id } = message
+    const secret = keyFor(key === ownKeyOf(id) ? (subject ?? key) : key, message)
+    if (secret === undefined || (secret instanceof Uint8Array && secret.length === sealKeyBytes)) return secret
+    throw new RepriseError('ARGUMENT_INVALID', 'The secret of a key of messages has 32 bytes.')
+  }
+  return {
+    name: 'aes-256-gcm-key-1',
+    encode(json, message) {
+      const secret = secretOf(message)
+      if (secret !== undefined) return seal(secret, json, boundTo(message), random)
+      throw new RepriseError('MESSAGE_INVALID', 'There is no secret for the key of a message.', {
+        details: { field: 'key' },
+      })
+    },
+    decode(text, message) {
+      const secret = secretOf(message)
+      return secret === undefined ? undefined : unseal(secret, text, boundTo(message))
+    },
+  }
+}
+
+function boundTo({ source, id }: MessageIdentity): string {
+  return encodeTuple(['reprise-message-1', source, id])
 }
 
 function checkedKeys({ keys, current }: EncryptionOptions): ReadonlyMap<string, Uint8Array> {

@@ -8,6 +8,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { mintKey, scope } from '../../../src/identity/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { gate } from '../../../src/testing/conformance/gate.js'
+import { writesOf } from './counted-writes.js'
 import { codeOf, postgresWorld, until, type World } from './world.js'
 
 let world: World
@@ -25,20 +26,8 @@ async function lone(config: pg.PoolConfig = {}, known = true) {
   opened.push(pool)
   const db = postgres({ pool, name: 'held' })
   if (known) for (let time = 0; time < 2; time++) await db.transact((tx) => tx.query('select 1'))
-  const client = (await pool.connect()) as pg.PoolClient & { connection: { stream: Socket } }
-  const writes: Buffer[] = []
-  const { stream } = client.connection
-  // Corked writes go out by `_writev`, others by `_write`: one call of either is one write to the socket.
-  const inner = stream as unknown as Record<'_write' | '_writev', (first: unknown, ...rest: unknown[]) => void>
-  const { _write, _writev } = inner
-  inner._write = (chunk, ...rest) => {
-    writes.push(chunk as Buffer)
-    return _write.call(stream, chunk, ...rest)
-  }
-  inner._writev = (chunks, ...rest) => {
-    writes.push(Buffer.concat((chunks as { chunk: Buffer }[]).map(({ chunk }) => chunk)))
-    return _writev.call(stream, chunks, ...rest)
-  }
+  const client = await pool.connect()
+  const writes = writesOf(client)
   client.release()
   return { pool, db, client, writes }
 }

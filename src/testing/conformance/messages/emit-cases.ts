@@ -2,7 +2,7 @@
 // numbered without a gap for each key, and everybody who reads is told.
 
 import type { MessageDraft } from '../../../atomicity/index.js'
-import { derive, type Key, scope } from '../../../identity/index.js'
+import { currentIntent, derive, type Key, scope } from '../../../identity/index.js'
 import { eventLoopTurn, isRepriseError } from '../../../kernel/index.js'
 import type { ConformanceCase, ConformanceHandle } from '../conformance-case.js'
 import { failing, holds, same } from '../expectations.js'
@@ -299,16 +299,21 @@ export const emitCases: readonly EmitCase[] = [
     title: 'MUST emit once for an operation that is called again, with a name derived from its key',
     async run(world) {
       const key = 'emit-once' as Key
+      let inside: Key | undefined
       const place = world.db.operation('place', {
         scope: () => scope('conformance'),
         key: () => key,
         window: '1h',
-        run: async (tx, number: number) => tx.emit({ type: 'placed', subject: 's', data: number }),
+        run: async (tx, number: number) => {
+          inside = currentIntent()?.key
+          return tx.emit({ type: 'placed', subject: 's', data: number })
+        },
       })
       const ids = [await place(1), await place(1)]
       const rows = await world.outboxRows('message')
       const stored = rows.map(({ id, intent }) => [id, intent])
-      same([ids, stored], [[ids[0], ids[0]], [[ids[0], derive(key, 'emit')]]], 'ids and intents')
+      holds(inside !== undefined, 'an intent with a key is in flight')
+      same([ids, stored], [[ids[0], ids[0]], [[ids[0], derive(inside ?? key, 'emit')]]], 'ids and intents')
     },
   },
   {

@@ -1,6 +1,6 @@
 // What every store must do with transactions that emit at the same time.
 
-import type { ConformanceCase } from '../conformance-case.js'
+import type { ConformanceCase, ConformanceHandle } from '../conformance-case.js'
 import { failing, holds, same } from '../expectations.js'
 import { overlapOf, race } from '../race.js'
 import type { OutboxWorld } from './outbox-world.js'
@@ -26,22 +26,19 @@ export const emitRaceCases: readonly ConformanceCase<OutboxWorld>[] = [
           async ({ number, call, body, meet }) => {
             const domain = domains[number % 2 === 0 ? 0 : 1]
             const own = new Error('of the body')
-            for (let round = 0; round < rounds; round += 1) {
-              const work = call(() =>
-                domain.transact(
-                  (tx) =>
-                    body(async () => {
-                      await world.effect(tx, isolation)
-                      // In another order each time: the store has to lock them in one.
-                      const turned = [...keys.slice(number % 3), ...keys.slice(0, number % 3)]
-                      await tx.emit(turned.map((key) => ({ type: 'raced', key, data: [isolation, number, round] })))
-                      await tx.emit({ type: 'raced', key: 'a', data: null })
-                      await meet()
-                      if (round % 2 === 1) throw own
-                    }),
-                  { isolation, ...patient },
-                ),
-              )
+            const emitting = async (tx: ConformanceHandle, round: number): Promise<void> => {
+              await world.effect(tx, isolation)
+              // In another order each time: the store has to lock them in one.
+              const turned = [...keys.slice(number % 3), ...keys.slice(0, number % 3)]
+              await tx.emit(turned.map((key) => ({ type: 'raced', key, data: [isolation, number, round] })))
+              await tx.emit({ type: 'raced', key: 'a', data: null })
+              if (round === 0) await meet()
+              if (round % 2 === 1) throw own
+            }
+            const settings = { isolation, ...patient }
+            await call(() => domain.transact((tx) => body(() => emitting(tx, 0)), settings))
+            for (let round = 1; round < rounds; round += 1) {
+              const work = domain.transact((tx) => emitting(tx, round), settings)
               if (round % 2 === 1) holds((await failing(work)) === own, 'the error is the one that the body threw')
               else await work
             }
