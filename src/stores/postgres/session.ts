@@ -376,7 +376,9 @@ export class PostgresSession<Bound>
     try {
       // Where the outcome cannot be written, the server does not come to COMMIT. In a transaction that has failed
       // nothing can be written any more, and COMMIT alone says so by its tag.
-      let end = status === 'E' ? undefined : this.#ending()
+      let end = this.#end
+      if (status === 'E') end = undefined
+      else if (life.emissions !== undefined) end = this.#emitting(life.emissions)
       // What a body has set for its own statements must not change what is stored.
       if (end !== undefined && !this.#connection.isUtf8) end = [utf8Step, ...end]
       let command: string
@@ -398,13 +400,7 @@ export class PostgresSession<Bound>
     }
   }
 
-  // What leaves with COMMIT; undefined: nothing.
-  #ending(): readonly Step[] | undefined {
-    const { emissions } = this.life
-    return emissions === undefined ? this.#end : this.#emitting(emissions)
-  }
-
-  // Behind the outcome, so that the heads of keys, which others wait for, are locked as late as can be. Their wait ends
+  // What leaves with COMMIT. Behind the outcome, so that the heads of keys, which others wait for, are locked as late as can be. Their wait ends
   // as one for a lock, which is certain, before that for COMMIT does, which is not.
   #emitting(emissions: readonly Emission[]): readonly Step[] {
     const { clock, emits } = this.#context

@@ -5,6 +5,7 @@ import { otherPepper, type Pepper } from '../../../identity/index.js'
 import type { Clock } from '../../../kernel/index.js'
 import type { SqlDialect } from '../dialect.js'
 import type { SchemaState } from '../migrations.js'
+import { messageIndexNames, messageTableNames } from '../messages/migration.js'
 import { addedColumns, auditColumns, hasDue } from '../records/migration.js'
 import { markerName } from '../records/statements.js'
 import { sequenceColumns } from '../sequences.js'
@@ -42,8 +43,16 @@ const tablesUnder = (pepper: Pepper | undefined): Readonly<Record<string, readon
   sequence: namesOf(sequenceColumns(types)).filter((name) => name !== 'PRIMARY'),
   window: namesOf(windowColumns(types)),
   seen: namesOf(seenColumns(types)),
+  ...Object.fromEntries(messageTableNames.map((name) => [name, []])),
 })
-const indexes: readonly string[] = ['marker_due', 'marker_expires', 'audit_id', 'audit_at', 'seen_order']
+const indexes: readonly string[] = [
+  'marker_due',
+  'marker_expires',
+  'audit_id',
+  'audit_at',
+  'seen_order',
+  ...messageIndexNames,
+]
 
 /** The names of all that the migrations make for records, to look for. */
 export function partNames({ prefix, pepper }: Pick<Patient, 'prefix' | 'pepper'>): readonly string[] {
@@ -96,13 +105,15 @@ export function migrationFindings(state: SchemaState | undefined, known: number,
 
 /**
  * Whether the fence has given out a number that it is below of now: somebody made it anew. `current` is the last one,
- * as an expression. Only claims that are not over are compared, which an index finds, and epochs of producers.
+ * as an expression. Only claims that are not over are compared, which an index finds, and epochs of producers and of
+ * keys of messages.
  */
 export async function fenceFindings(patient: Patient, current: string): Promise<readonly Finding[]> {
   const inUse = `SELECT max(fence) AS taken FROM ${patient.named(markerName(patient.pepper?.id))} WHERE ${hasDue}`
   const opened = `SELECT max(epoch) AS taken FROM ${patient.named('sequence')}`
+  const numbered = `SELECT max(epoch) AS taken FROM ${patient.named('head')}`
   const [row] = await patient.ask(
-    `SELECT max(taken) AS highest, ${current} AS current FROM (${inUse} UNION ALL ${opened}) AS numbers`,
+    `SELECT max(taken) AS highest, ${current} AS current FROM (${inUse} UNION ALL ${opened} UNION ALL ${numbered}) AS numbers`,
   )
   const [highest, last] = [Number(row?.['highest'] ?? 0), Number(row?.['current'] ?? 0)]
   return highest > last ? [found(sharedFindings, 'FENCE_BEHIND', `It is at ${last}, and ${highest} is in use.`)] : []

@@ -9,6 +9,17 @@ export const messageMigrationName = 'messages'
 /** The tables, by what follows the prefix. */
 export const messageTableNames = ['head', 'message', 'reader', 'lane', 'processed', 'inbox', 'dead_letter'] as const
 
+/** The indexes beside the primary keys, by what follows the prefix. */
+export const messageIndexNames = [
+  'message_identity',
+  'message_version',
+  'message_at',
+  'lane_due',
+  'processed_at',
+  'inbox_identity',
+  'dead_letter_open',
+] as const
+
 /** The quoted names of the tables. */
 export type MessageTables = Readonly<Record<(typeof messageTableNames)[number] | 'fence', string>>
 
