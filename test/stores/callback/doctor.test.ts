@@ -60,7 +60,7 @@ it('on PostgreSQL: settings, clocks, tables, timeline and room, as far as statem
   await world.raw.query('drop index reprise_audit_at')
   expect(await beside(onPostgres())).toEqual(['TABLES_INCOMPLETE', 'TABLES_UNLOGGED'])
   await world.raw.query(
-    'drop table reprise_marker, reprise_audit, reprise_window, reprise_seen, reprise_sequence; drop sequence reprise_fence',
+    'drop table reprise_marker, reprise_audit, reprise_window, reprise_seen, reprise_sequence, reprise_head, reprise_message, reprise_reader, reprise_lane, reprise_processed, reprise_inbox, reprise_dead_letter; drop sequence reprise_fence',
   )
   expect(await beside(onPostgres())).toEqual(['MIGRATIONS_MISSING'])
 })
