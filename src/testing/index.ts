@@ -14,6 +14,9 @@ export {
   type LedgerEffect,
 } from './checker.js'
 export {
+  type BrokerCase,
+  type BrokerWorld,
+  brokerCases,
   type CaseOutcome,
   type ConformanceCase,
   type ConformanceDomain,
@@ -47,6 +50,7 @@ export {
   type RecordWorld,
   recordCases,
   rowCases,
+  runBrokerCase,
   runConformanceCase,
   type StoreWorld,
   type SubjectAnswer,

@@ -75,6 +75,8 @@ export interface MemoryBroker {
   published(topic: string): readonly Message[]
   /** How many messages a group has before it, those with subscribers included. */
   waiting(topic: string, group?: string): number
+  /** Puts a text on a topic as it is, such as one that is no event. For tests. */
+  putRaw(topic: string, text: string): void
   readonly faults: BrokerFaults
 }
 
@@ -145,6 +147,12 @@ class Broker implements MemoryBroker {
 
   waiting(topic: string, group: string = 'default'): number {
     return this.#topic(topic).group(group).size
+  }
+
+  putRaw(topic: string, text: string): void {
+    const to = this.#topic(topic)
+    to.publish(text, text)
+    to.deliver()
   }
 
   #topic(name: string): Topic {

@@ -1,5 +1,7 @@
 // The conformance suites, of stores and of servers: the cases as data, for our own and for those that others write.
 
+export { type BrokerCase, type BrokerWorld, runBrokerCase } from './brokers/broker-case.js'
+export { brokerCases } from './brokers/broker-cases.js'
 export {
   type CaseOutcome,
   type ConformanceCase,
