@@ -32,6 +32,8 @@ export interface TopicRules {
   readonly keepMs: number
 }
 
+const leastDelayMs = 1
+
 /** The subscribers of one name, who share what is delivered. */
 export class Group {
   readonly #rules: TopicRules
@@ -84,7 +86,8 @@ export class Group {
   /** A message is to come again. */
   giveBack(entry: Entry, delayMs: number): void {
     entry.holder = undefined
-    entry.dueMs = this.#rules.clock.monotonicMs() + delayMs
+    // Never at once: one that is given back each time would leave no room for anything else.
+    entry.dueMs = this.#rules.clock.monotonicMs() + Math.max(leastDelayMs, delayMs)
     this.deliver()
   }
 

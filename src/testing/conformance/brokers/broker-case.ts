@@ -1,11 +1,14 @@
 // Conformance cases of brokers as data, in the manner of those of stores.
 
+import type { Clock } from '../../../kernel/index.js'
 import type { BrokerManifest, Delivery, Message, Publisher, Source, Subscription } from '../../../messaging/index.js'
 import { ConformanceFailure } from '../expectations.js'
 
 /** One broker under test, with a topic of its own, empty for each case. */
 export interface BrokerWorld {
   readonly publisher: Publisher
+  /** The clock that the publisher measures deadlines by. */
+  readonly clock: Clock
   /**
    * Where the messages of the topic come from. Each group gets all of them from its first call on, and subscriptions to
    * the same one share them.
