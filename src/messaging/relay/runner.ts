@@ -16,7 +16,7 @@ import type { Published } from '../broker.js'
 import { reasonOf } from '../consumer/failure.js'
 import { suspected } from '../consumer/machine.js'
 import { isMessage, readStored } from '../consumer/readable.js'
-import { Wake } from '../consumer/wake.js'
+import { Wake } from '../wake.js'
 import type { ClaimedLane, LaneEnd } from '../lanes.js'
 import { reach } from './fault-points.js'
 import {

@@ -14,7 +14,6 @@ export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
 export { EmitStatements, emitError } from './messages/emit.js'
 export {
-  type MessageTables,
   messageMigrationName,
   messageStatements,
   messageTables,

@@ -21,7 +21,7 @@ import { afterHandling, type Ending, type KnownFailures, type Next } from '../ma
 import type { ConsumerDomain, ConsumerSettings } from '../options.js'
 import { Pause } from './pause.js'
 import { Slots } from './slots.js'
-import { Wake } from './wake.js'
+import { Wake } from '../../wake.js'
 
 /** What a consumer did so far, in this process. */
 export interface ConsumerCounts {

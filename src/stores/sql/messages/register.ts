@@ -6,7 +6,7 @@ import type { Procedure } from '../records/procedures.js'
 import { asking, counting, laneStates, type MessageSql, once } from './statements.js'
 
 /** As many keys a reader is told of with one call. */
-export const keysToldOf = 2_000
+const keysToldOf = 2_000
 
 /** Registers a reader; whether it has been told of all that was there. */
 export function* registering(sql: MessageSql, reader: Reader): Procedure<boolean> {

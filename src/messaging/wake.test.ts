@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { manualClock } from '../../../testing/index.js'
+import { manualClock } from '../testing/index.js'
 import { Wake } from './wake.js'
 
 const never = new AbortController().signal

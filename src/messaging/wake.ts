@@ -1,6 +1,6 @@
 // A loop that sleeps until there may be something to do. What wakes it while it is awake counts for its next sleep.
 
-import { type Clock, waitFor } from '../../../kernel/index.js'
+import { type Clock, waitFor } from '../kernel/index.js'
 
 /** Wakes one loop. */
 export class Wake {
