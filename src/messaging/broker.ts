@@ -35,6 +35,7 @@ export interface Publisher {
   publish(messages: readonly Message[], limits: PublishLimits): Promise<readonly Published[]>
 }
 
+/** How long a call of `publish` may take. */
 export interface PublishLimits {
   readonly deadline: Deadline
   readonly signal?: AbortSignal | undefined
@@ -60,6 +61,7 @@ export interface Source {
   open(receive: (delivery: Delivery) => Promise<void>, limits: SourceLimits): Promise<Subscription>
 }
 
+/** How much is delivered at a time. */
 export interface SourceLimits {
   readonly inFlight: number
   readonly signal?: AbortSignal | undefined

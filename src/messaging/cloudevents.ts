@@ -1,5 +1,5 @@
-// Messages as events of CloudEvents 1.0, and back: as one JSON text (structured mode), and as attributes beside the data
-// (binary mode), which each broker spells in its own way. What cannot be read is told in words, never thrown.
+// Messages as events of CloudEvents 1.0, and back: as one JSON text (structured mode), and as attributes beside the
+// data (binary mode), which each broker spells in its own way. What cannot be read is told in words, never thrown.
 //
 // Extensions: `partitionkey` is the key, `traceparent` the trace context. Ours begin with `reprise`. An Integer of
 // CloudEvents has 32 bits, so that our numbers travel as text; its `sequence` is ordered as text, and per source.

@@ -136,10 +136,10 @@ export interface Arrival {
 
 /**
  * What a message that arrived is. `new`: its processed row is written by this transaction, and its effect belongs into
- * it. `duplicate`: a processed row is there. `mismatch`: one is there, of other content. `stored`: its lane is not idle,
- * and it was put behind what waits there, or is there already. `late`: a lower number than what is done, without a
- * processed row. `gap`: numbers before it are missing; it was stored, and its lane rests. `outdated`: of an epoch that is
- * over.
+ * it. `duplicate`: a processed row is there. `mismatch`: one is there, of other content. `stored`: its lane is not
+ * idle, and it was put behind what waits there, or is there already. `late`: a lower number than what is done, without
+ * a processed row. `gap`: numbers before it are missing; it was stored, and its lane rests. `outdated`: of an epoch
+ * that is over.
  */
 export type Arrived =
   | { readonly is: 'new' | 'duplicate' | 'mismatch' | 'stored' | 'late' }

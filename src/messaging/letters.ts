@@ -62,7 +62,9 @@ export interface MessagePurgeQuery {
   readonly sentAfterMs: number | undefined
   /** Processed rows that are older. */
   readonly processedAfterMs: number | undefined
-  /** Heads of keys without a message, without a version to remember, and without an emit for longer; at least a minute. */
+  /**
+   * Heads of keys without a message, without a version to remember, and without an emit for longer; at least a minute.
+   */
   readonly headsAfterMs: number | undefined
   /** Letters that were closed longer ago. */
   readonly lettersAfterMs: number | undefined
@@ -70,6 +72,7 @@ export interface MessagePurgeQuery {
   readonly limit: number
 }
 
+/** How many rows a purge has removed. */
 export interface MessagesPurged {
   readonly messages: number
   readonly processed: number

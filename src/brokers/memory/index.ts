@@ -1,4 +1,4 @@
-// A broker in memory: for tests, and for programs of one process. Events travel as JSON text of CloudEvents, as they do
+// Memory, as a broker: for tests, and for programs of one process. Events travel as JSON text of CloudEvents, as they do
 // elsewhere, and it can fail in the ways in which brokers fail.
 
 import {

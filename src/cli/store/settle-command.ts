@@ -6,8 +6,7 @@ import type { Io } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
 import { commandLimits, storeOptions, withStore } from './open-store.js'
 import { jsonOption, writeAnswer } from './output.js'
-import { actorOf } from './which-letter.js'
-import { idIn, recordNamed, recordOptions } from './which-record.js'
+import { actorOf, idIn, recordNamed, recordOptions } from './which-record.js'
 
 /** The command `reprise settle`. */
 export const settleCommand: Command = {

@@ -4,6 +4,7 @@
 import type { RecordLimits } from '../../atomicity/index.js'
 import { operationId, type RecordStore } from '../../idempotency/index.js'
 import { isStoredKey, type Key, mintKey, parseKey, type Scope, type StoredKey, scope } from '../../identity/index.js'
+import type { Io } from '../io.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 
 /** The options that name a record. */
@@ -100,4 +101,9 @@ export function idIn({ records: { pepper } }: Pick<RecordStore, 'records'>, id: 
 export async function storeNowMs(store: Pick<RecordStore, 'records'>, limits: RecordLimits): Promise<number> {
   const nobody = operationId('reprise', scope('the command line asks for the time'), mintKey())
   return (await store.records.read(idIn(store, nobody), limits)).nowMs
+}
+
+/** Who decides, by the options and the environment. */
+export function actorOf(given: GivenOptions, io: Pick<Io, 'environment'>): string {
+  return given.text('actor') ?? (io.environment?.('USER') || 'command line')
 }

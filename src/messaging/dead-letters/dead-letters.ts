@@ -153,12 +153,8 @@ export function deadLetters(db: LetterDomain): DeadLetters {
       demandKnown(options, names, 'options of redrive')
       const decider = deciderOf(options, 'redriven')
       if ('id' in Object(which)) {
-        const refusal = await writeDecision(callOf(options), checkedWhich(which as WhichLetter), {
-          decision: redriveDecision,
-          ...decider,
-          inMs: 0,
-        })
-        demandDecided(refusal)
+        const decided = { decision: redriveDecision, ...decider, inMs: 0 }
+        demandDecided(await writeDecision(callOf(options), checkedWhich(which as WhichLetter), decided))
         return { redriven: 1, elsewhere: 0, left: 0, interrupted: false }
       }
       const { most = largestPage, over = '1m', signal, onProgress } = options

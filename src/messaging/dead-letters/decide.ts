@@ -1,5 +1,5 @@
-// A person's decision about one dead letter: checked, written once, and told apart from somebody else's where the answer
-// of the store was lost.
+// A person's decision about one dead letter: checked, written once, and told apart from somebody else's where the
+// answer of the store was lost.
 
 import { persistently, provesUnwritten } from '../../idempotency/index.js'
 import {

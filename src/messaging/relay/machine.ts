@@ -55,8 +55,8 @@ export function companyOf(lane: Pick<ClaimedLane, 'claims' | 'history'>, rules: 
 }
 
 /**
- * The lanes of a claim that are kept. Where one of them goes alone, all others are given back, since a process that ends
- * with it must not count against them; but not those that end without being published.
+ * The lanes of a claim that are kept. Where one of them goes alone, all others are given back, since a process that
+ * ends with it must not count against them; but not those that end without being published.
  */
 export function keptOf(lanes: readonly ClaimedLane[], rules: Pick<RelayRules, 'crashes'>): readonly ClaimedLane[] {
   const alone = lanes.find((lane) => companyOf(lane, rules) === 'alone')
@@ -75,7 +75,8 @@ const mostAway = 2
 
 /**
  * The messages of the next call of `publish`; none: all were tried that may be. Those that go singly are first, each in
- * a call of its own; then the others, in one call. Where the broker keeps no order, each call has one message of a lane.
+ * a call of its own; then the others, in one call. Where the broker keeps no order, each call has one message of a
+ * lane.
  *
  * @param awayInRow How many calls in a row had no answer. After two the others are tried in place of further single
  * ones: if they are confirmed, the broker is there, and the single ones were to blame.
@@ -98,8 +99,8 @@ export function nextCall(
 }
 
 /**
- * Whether a message that went singly and is not confirmed is itself to blame: the broker confirmed another one after it,
- * or after the last time that it went singly and was not confirmed. All are numbers of calls.
+ * Whether a message that went singly and is not confirmed is itself to blame: the broker confirmed another one after
+ * it, or after the last time that it went singly and was not confirmed. All are numbers of calls.
  */
 export function isToBlame(call: number, lastConfirmed: number, doubtedAt: number | undefined): boolean {
   return lastConfirmed > call || (doubtedAt !== undefined && lastConfirmed > doubtedAt)

@@ -35,8 +35,8 @@ export interface RelayDomain extends MessageDomain<never> {
 /** How a relay works. */
 export interface RelayOptions {
   /**
-   * Its name: 1 to 255 characters. Relays of the same name share the work, in any number of processes; those of different
-   * names each get every message.
+   * Its name: 1 to 255 characters. Relays of the same name share the work, in any number of processes; those of
+   * different names each get every message.
    */
   readonly name: string
   /** Where messages are published. */
@@ -55,7 +55,10 @@ export interface RelayOptions {
    * letter and its key is parked. 1 to 100. Default 5.
    */
   readonly attempts?: number
-  /** How many processes may end while they have a message, before it is a dead letter with MESSAGE_KILLS; 1 to 100. Default 3. */
+  /**
+   * How many processes may end while they have a message, before it is a dead letter with MESSAGE_KILLS; 1 to 100.
+   * Default 3.
+   */
   readonly crashes?: number
   /** The wait before a refused message is published again. Default `fullJitter({ baseMs: 1_000, capMs: 60_000 })`. */
   readonly backoff?: Backoff

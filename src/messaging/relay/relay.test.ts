@@ -5,7 +5,7 @@ import { deadlineAfter, eventLoopTurn, seededRandom, systemClock } from '../../k
 import { type MemoryDomain, memory } from '../../stores/memory/index.js'
 import { type ManualClock, manualClock } from '../../testing/index.js'
 import type { Message, Published, Publisher, RelayOptions } from '../index.js'
-import { type Relay, relay } from '../index.js'
+import { type Relay, relay } from './relay.js'
 
 interface World {
   readonly clock: ManualClock

@@ -23,9 +23,9 @@ export interface Relay {
 }
 
 /**
- * Publishes the messages of a domain. Each leaves at least once, under the id it was emitted with, and those of a key in
- * their order; one that the broker refuses for good is a dead letter and parks its key, and no other. Refuses options
- * that cannot hold with ARGUMENT_INVALID, which names the option.
+ * Publishes the messages of a domain. Each leaves at least once, under the id it was emitted with, and those of a key
+ * in their order; one that the broker refuses for good is a dead letter and parks its key, and no other. Refuses
+ * options that cannot hold with ARGUMENT_INVALID, which names the option.
  *
  * @example
  * ```ts

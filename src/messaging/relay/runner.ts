@@ -16,8 +16,8 @@ import type { Published } from '../broker.js'
 import { reasonOf } from '../consumer/failure.js'
 import { suspected } from '../consumer/machine.js'
 import { isMessage, readStored } from '../consumer/readable.js'
-import { Wake } from '../wake.js'
 import type { ClaimedLane, LaneEnd } from '../lanes.js'
+import { Wake } from '../wake.js'
 import { reach } from './fault-points.js'
 import {
   afterPublish,

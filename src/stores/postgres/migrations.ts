@@ -61,7 +61,6 @@ export function postgresSchema(
 ): PostgresSchema {
   const table = (name: string): string => `${quoteName(checkSchema(schema))}.${quoteName(checkPrefix(prefix) + name)}`
   const index = (name: string): string => quoteName(checkPrefix(prefix) + name)
-  const { marker, audit } = recordTables(postgresDialect, table)
   const versionTable = table('migration')
   return {
     schema,
@@ -77,54 +76,59 @@ export function postgresSchema(
         `DO $$ BEGIN IF to_regnamespace('${schema}') IS NULL THEN CREATE SCHEMA ${quoteName(schema)}; END IF; END $$`,
         `CREATE TABLE IF NOT EXISTS ${versionTable} (number integer PRIMARY KEY, name text NOT NULL, applied_at_ms bigint NOT NULL, works_with integer)`,
       ],
-      migrations: [
-        {
-          number: 1,
-          name: 'markers of keys',
-          worksWith: 1,
-          statements: [
-            `CREATE TABLE ${marker} (id text PRIMARY KEY, format integer NOT NULL DEFAULT 1, value text, claimed_at_ms bigint NOT NULL)`,
-          ],
-        },
-        {
-          number: 2,
-          name: recordMigrationName,
-          worksWith: 1,
-          statements: [
-            `ALTER TABLE ${marker} ${addedColumns(types)
-              .map((column) => `ADD COLUMN ${column}`)
-              .join(', ')}`,
-            `CREATE INDEX ${index('marker_due')} ON ${marker} (due_at_ms) WHERE ${hasDue}`,
-            `CREATE INDEX ${index('marker_expires')} ON ${marker} (expires_at_ms) WHERE ${hasEnd}`,
-            `CREATE TABLE ${audit} (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ${auditColumns(types).join(', ')})`,
-            `CREATE INDEX ${index('audit_id')} ON ${audit} (id, number)`,
-            `CREATE INDEX ${index('audit_at')} ON ${audit} (at_ms)`,
-            // Never restarts: its numbers fence off claims that are long gone. Without a cache they grow in the order
-            // in which they are taken.
-            `CREATE SEQUENCE ${table('fence')} AS bigint NO CYCLE CACHE 1`,
-          ],
-        },
-        {
-          number: 3,
-          name: windowMigrationName,
-          worksWith: 1,
-          statements: windowStatements(types, { window: table('window'), seen: table('seen') }, index('seen_order')),
-        },
-        {
-          number: 4,
-          name: sequenceMigrationName,
-          worksWith: 1,
-          statements: [`CREATE TABLE ${table('sequence')} (${sequenceColumns(types).join(', ')})`],
-        },
-        {
-          number: 5,
-          name: messageMigrationName,
-          worksWith: 1,
-          statements: messageStatements(types, messageTables(table), index),
-        },
-      ],
+      migrations: migrationsOf(table, index),
     },
   }
+}
+
+function migrationsOf(table: (name: string) => string, index: (name: string) => string): MigrationPlan['migrations'] {
+  const { marker, audit } = recordTables(postgresDialect, table)
+  return [
+    {
+      number: 1,
+      name: 'markers of keys',
+      worksWith: 1,
+      statements: [
+        `CREATE TABLE ${marker} (id text PRIMARY KEY, format integer NOT NULL DEFAULT 1, value text, claimed_at_ms bigint NOT NULL)`,
+      ],
+    },
+    {
+      number: 2,
+      name: recordMigrationName,
+      worksWith: 1,
+      statements: [
+        `ALTER TABLE ${marker} ${addedColumns(types)
+          .map((column) => `ADD COLUMN ${column}`)
+          .join(', ')}`,
+        `CREATE INDEX ${index('marker_due')} ON ${marker} (due_at_ms) WHERE ${hasDue}`,
+        `CREATE INDEX ${index('marker_expires')} ON ${marker} (expires_at_ms) WHERE ${hasEnd}`,
+        `CREATE TABLE ${audit} (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ${auditColumns(types).join(', ')})`,
+        `CREATE INDEX ${index('audit_id')} ON ${audit} (id, number)`,
+        `CREATE INDEX ${index('audit_at')} ON ${audit} (at_ms)`,
+        // Never restarts: its numbers fence off claims that are long gone. Without a cache they grow in the order
+        // in which they are taken.
+        `CREATE SEQUENCE ${table('fence')} AS bigint NO CYCLE CACHE 1`,
+      ],
+    },
+    {
+      number: 3,
+      name: windowMigrationName,
+      worksWith: 1,
+      statements: windowStatements(types, { window: table('window'), seen: table('seen') }, index('seen_order')),
+    },
+    {
+      number: 4,
+      name: sequenceMigrationName,
+      worksWith: 1,
+      statements: [`CREATE TABLE ${table('sequence')} (${sequenceColumns(types).join(', ')})`],
+    },
+    {
+      number: 5,
+      name: messageMigrationName,
+      worksWith: 1,
+      statements: messageStatements(types, messageTables(table), index),
+    },
+  ]
 }
 
 /** How long a migration waits, and for what; and what it may do. */

@@ -39,10 +39,13 @@ function freshSink() {
   return { file, accepted: () => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').length : 0) }
 }
 
+// Node 22 calls its own SQLite experimental, and says so.
+const quiet = ['--disable-warning=ExperimentalWarning']
+
 /** A process that passes one id. */
 function begin(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   const env = { ...process.env, REPRISE_FAULT: '', ...environment }
-  const child = spawn(process.execPath, [script, bundle, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [...quiet, script, bundle, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'] })
   running.add(child)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   let stderr = ''

@@ -16,12 +16,12 @@ import {
   consumerPaused,
   type EventChannel,
 } from '../../../telemetry/index.js'
+import { Wake } from '../../wake.js'
 import { endingOf, type HandlerProgress, Judged } from '../failure.js'
 import { afterHandling, type Ending, type KnownFailures, type Next } from '../machine.js'
 import type { ConsumerDomain, ConsumerSettings } from '../options.js'
 import { Pause } from './pause.js'
 import { Slots } from './slots.js'
-import { Wake } from '../../wake.js'
 
 /** What a consumer did so far, in this process. */
 export interface ConsumerCounts {

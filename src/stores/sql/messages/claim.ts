@@ -1,9 +1,9 @@
 // Claims lanes that are due.
 //
 // The messages of a lane are handed out without a hole, though nobody waits for transactions that are still open:
-// whoever emits under a key has the lock of its head until the commit, so that a number is visible only where all before
-// it are. And each of them has told the lanes of its readers in the same commit, so that a lane is ready from the moment
-// on in which its message can be seen.
+// whoever emits under a key has the lock of its head until the commit, so that a number is visible only where all
+// before it are. And each of them has told the lanes of its readers in the same commit, so that a lane is ready from
+// the moment on in which its message can be seen.
 
 import type { MessagePlace } from '../../../atomicity/index.js'
 import type { ClaimedLane, ClaimedLanes, LaneQuery, LetterDecision } from '../../../messaging/index.js'
@@ -44,8 +44,8 @@ export function* claiming(sql: MessageSql, query: LaneQuery): Procedure<ClaimedL
 // All parts see the rows as they were when the statement began, but a lane that was written meanwhile is locked, and
 // given, as it is now. So there may be less behind it than it knows of, and never more than what comes next.
 //
-// The messages are a range of numbers behind the first one, all of one epoch: a plan that reads and sorts all that waits
-// under a key cannot be chosen for it, however wrong the statistics are.
+// The messages are a range of numbers behind the first one, all of one epoch: a plan that reads and sorts all that
+// waits under a key cannot be chosen for it, however wrong the statistics are.
 function* claimedAtOnce(sql: MessageSql, query: LaneQuery): Procedure<readonly Row[]> {
   const { dialect, tables } = sql
   const { reader, perLane } = query

@@ -136,8 +136,8 @@ export class EmitStatements {
     if (rows.length > 0) throw versionTaken(undefined)
   }
 
-  // Tells everybody who reads the outbox. A lane that is idle is due now, or after the delay of its message; of one that
-  // is not, only what it knows changes.
+  // Tells everybody who reads the outbox. A lane that is idle is due now, or after the delay of its message; of one
+  // that is not, only what it knows changes.
   #tell(heads: string, keys: string, nowMs: string, clock: string): string {
     const { lane, reader } = this.#tables
     return `INSERT INTO ${lane} AS l (reader, key, known_epoch, known_number, state, due_at_ms)

@@ -59,10 +59,19 @@ export function messageStatements(
   tables: MessageTables,
   index: (name: string) => string,
 ): readonly string[] {
-  const { text, integer, bigint } = types
-  const { head, message, reader, lane, processed, inbox, dead_letter } = tables
+  return [...outboxStatements(types, tables, index), ...readerStatements(types, tables, index)]
+}
+
+const table = (name: string, columns: readonly string[]): string => `CREATE TABLE ${name} (${columns.join(', ')})`
+
+// What transactions emit.
+function outboxStatements(
+  types: ColumnTypes,
+  { head, message }: MessageTables,
+  index: (name: string) => string,
+): readonly string[] {
+  const { text, bigint } = types
   const content = contentColumns(types)
-  const table = (name: string, columns: readonly string[]): string => `CREATE TABLE ${name} (${columns.join(', ')})`
   return [
     // The last number of a key, and the highest version that was purged.
     table(head, [
@@ -77,6 +86,18 @@ export function messageStatements(
     `CREATE UNIQUE INDEX ${index('message_identity')} ON ${message} (source, id)`,
     `CREATE UNIQUE INDEX ${index('message_version')} ON ${message} (subject, version) WHERE version IS NOT NULL`,
     `CREATE INDEX ${index('message_at')} ON ${message} (at_ms)`,
+  ]
+}
+
+// Who reads it, how far they are, what came from brokers, and what they could not do.
+function readerStatements(
+  types: ColumnTypes,
+  { reader, lane, processed, inbox, dead_letter }: MessageTables,
+  index: (name: string) => string,
+): readonly string[] {
+  const { text, integer, bigint } = types
+  const content = contentColumns(types)
+  return [
     table(reader, [
       `name ${text} NOT NULL PRIMARY KEY`,
       `kind ${text} NOT NULL`,

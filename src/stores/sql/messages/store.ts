@@ -1,4 +1,5 @@
-// The messages of an SQL store: the ports of readers and of upkeep, on statements that all of them share and the runner of their records.
+// The messages of an SQL store: the ports of readers and of upkeep, on statements that all of them share and the runner
+// of their records.
 
 import type { RecordLimits } from '../../../atomicity/index.js'
 import type { LaneStore, LetterStore } from '../../../messaging/index.js'

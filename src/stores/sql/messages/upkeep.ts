@@ -168,8 +168,8 @@ function* forgettingMessages(sql: MessageSql, afterMs: number, limit: number): P
   return rows.length
 }
 
-// The heads of keys that are drained, with their lanes. What is emitted under such a key later begins a new epoch, which
-// is higher than all that readers have seen.
+// The heads of keys that are drained, with their lanes. What is emitted under such a key later begins a new epoch,
+// which is higher than all that readers have seen.
 function* forgettingHeads({ dialect, tables }: MessageSql, afterMs: number, limit: number): Procedure<number> {
   const { head, message, reader, lane } = tables
   const readers = `SELECT r.name FROM ${reader} AS r WHERE r.reads = 'outbox'`

@@ -49,7 +49,7 @@ const refusedDrafts: readonly (readonly [code: string, draft: unknown])[] = [
   ['MESSAGE_INVALID', { type: 'a', subject: 's', data: 1, version: 1, after: '1s' }],
   ['MESSAGE_INVALID', { type: 'a', data: 1, deliverAt: 5 }],
   ['MESSAGE_TOO_LARGE', { type: 'a', data: 'x'.repeat(262_143) }],
-  ['JSON_VALUE_UNSUPPORTED', { type: 'a', data: { at: new Date(0) } }],
+  ['JSON_VALUE_UNSUPPORTED', { type: 'a', data: { of: new Map() } }],
   ['JSON_VALUE_UNSUPPORTED', { type: 'a', data: 1n }],
 ]
 

@@ -17,10 +17,13 @@ import type { ConformanceCase, ConformanceDomain, ConformanceHandle, StoreWorld 
 import { ConformanceFailure, holds, same } from '../expectations.js'
 import { limits } from '../record-world.js'
 
-/** Relays and consumers of all cases. */
+/** A relay. */
 export const relay: Reader = { name: 'relay', kind: 'relay', reads: 'outbox' }
+/** A second relay. */
 export const other: Reader = { name: 'other', kind: 'relay', reads: 'outbox' }
+/** A consumer of the outbox. */
 export const local: Reader = { name: 'local', kind: 'consumer', reads: 'outbox' }
+/** A consumer of what came from a broker. */
 export const inbox: Reader = { name: 'inbox', kind: 'consumer', reads: 'inbox' }
 
 /** Time enough for transactions that wait for each other. */

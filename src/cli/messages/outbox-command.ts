@@ -3,8 +3,8 @@
 import { gauges, type ReaderGauges } from '../../messaging/index.js'
 import { type Io, printable } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
-import { commandLimits, storeOptions, withStore } from './open-store.js'
-import { inWords, jsonOption, writeAnswer } from './output.js'
+import { commandLimits, storeOptions, withStore } from '../store/open-store.js'
+import { inWords, jsonOption, writeAnswer } from '../store/output.js'
 
 /** The command `reprise outbox`. */
 export const outboxCommand: Command = {

@@ -2,9 +2,8 @@
 
 import { RepriseError } from '../../kernel/index.js'
 import { deadLetters, type ListedLetter, type WhichLetter } from '../../messaging/index.js'
-import type { Io } from '../io.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
-import type { CommandStore } from './open-store.js'
+import type { CommandStore } from '../store/open-store.js'
 
 /** The options that name dead letters. */
 export const letterOptions: OptionGroup = {
@@ -72,11 +71,6 @@ export async function letterNamed(store: CommandStore, given: GivenOptions): Pro
   const [one, another] = found
   if (another !== undefined) throw new UsageError(`--source is missing: one of ${[...found].join(', ')}`)
   return one === undefined ? undefined : { reader, source: one, id }
-}
-
-/** Who decides, by the options and the environment. */
-export function actorOf(given: GivenOptions, io: Pick<Io, 'environment'>): string {
-  return given.text('actor') ?? (io.environment?.('USER') || 'command line')
 }
 
 /** What a command fails with that has no letter to decide on. */

@@ -4,9 +4,10 @@ import { type Duration, defined } from '../../kernel/index.js'
 import { deadLetters, type RedriveReport, type WhichLetter } from '../../messaging/index.js'
 import type { Io } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
-import { type CommandStore, storeOptions, withStore } from './open-store.js'
-import { jsonOption, writeAnswer } from './output.js'
-import { actorOf, isOneLetter, letterNamed, letterOptions, lettersNamed, noSuchLetter } from './which-letter.js'
+import { type CommandStore, storeOptions, withStore } from '../store/open-store.js'
+import { jsonOption, writeAnswer } from '../store/output.js'
+import { actorOf } from '../store/which-record.js'
+import { isOneLetter, letterNamed, letterOptions, lettersNamed, noSuchLetter } from './which-letter.js'
 
 /** The command `reprise redrive`. */
 export const redriveCommand: Command = {

@@ -3,9 +3,10 @@
 import { deadLetters } from '../../messaging/index.js'
 import type { Io } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
-import { storeOptions, withStore } from './open-store.js'
-import { jsonOption, writeAnswer } from './output.js'
-import { actorOf, isOneLetter, letterNamed, letterOptions, noSuchLetter } from './which-letter.js'
+import { storeOptions, withStore } from '../store/open-store.js'
+import { jsonOption, writeAnswer } from '../store/output.js'
+import { actorOf } from '../store/which-record.js'
+import { isOneLetter, letterNamed, letterOptions, noSuchLetter } from './which-letter.js'
 
 /** The command `reprise discard`. */
 export const discardCommand: Command = {

@@ -3,10 +3,10 @@
 import { deadLetters, type ListedLetter, type ShownLetter } from '../../messaging/index.js'
 import { type Io, printable } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
-import { type CommandStore, commandLimits, storeOptions, withStore } from './open-store.js'
-import { age, jsonOption, moment, writeAnswer } from './output.js'
+import { type CommandStore, commandLimits, storeOptions, withStore } from '../store/open-store.js'
+import { age, jsonOption, moment, writeAnswer } from '../store/output.js'
+import { storeNowMs } from '../store/which-record.js'
 import { isOneLetter, letterNamed, letterOptions, lettersNamed } from './which-letter.js'
-import { storeNowMs } from './which-record.js'
 
 const states = ['open', 'redriving', 'discarding', 'closed'] as const
 const call = { deadline: '30s' } as const
