@@ -1,0 +1,151 @@
+// Relays in processes of their own: killed with SIGKILL at every fault point, and two of them at once beside those who
+// emit. Nothing is lost, each key is in order, and what is on the wire twice is counted.
+
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { deadlineAfter } from '../../../src/kernel/index.js'
+import { type RelayCounts, type RelayFaultPoint, relayFaultPoints } from '../../../src/messaging/index.js'
+import type { SqliteDomain, SqliteTransaction } from '../../../src/stores/sqlite/index.js'
+import { killAt } from '../../../src/testing/index.js'
+import { bundleInto } from '../../bundle.js'
+import { worlds } from '../windows/worlds.js'
+
+const script = fileURLToPath(new URL('./processes/relays.mjs', import.meta.url))
+const bundle = fileURLToPath(new URL(`../../../.cache/relay-processes-${process.pid}`, import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'reprise-relay-broker-'))
+const running = new Set<ReturnType<typeof spawn>>()
+let files = 0
+
+beforeAll(async () => {
+  const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}/index.ts`, import.meta.url))
+  await bundleInto(bundle, {
+    messaging: source('messaging'),
+    broker: source('brokers/memory'),
+    testing: source('testing'),
+    postgres: source('stores/postgres'),
+    sqlite: source('stores/sqlite'),
+  })
+})
+afterAll(() => {
+  for (const child of running) child.kill('SIGKILL')
+  for (const path of [bundle, folder]) rmSync(path, { recursive: true, force: true })
+})
+
+/** A broker in a file: what is on the wire, as key, number and id. */
+function freshBroker() {
+  files += 1
+  const file = join(folder, `${files}.txt`)
+  const lines = (): readonly string[] => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [])
+  return { file, lines }
+}
+
+interface Ended {
+  readonly signal: string | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A relay, until it ends. */
+function relaying(place: string, file: string, environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  const env = { ...process.env, REPRISE_FAULT: '', ...environment }
+  const child = spawn(process.execPath, [script, bundle, place, file], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  running.add(child)
+  let [stdout, stderr] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    stdout += chunk
+  })
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    stderr += chunk
+  })
+  return new Promise((resolve) => {
+    child.on('close', (_, signal) => {
+      running.delete(child)
+      resolve({ signal, stdout, stderr })
+    })
+  })
+}
+
+const keys = ['a', 'b', 'c', 'd', 'e']
+const each = 8
+
+/** How often something is on the wire that was there before; the first of each has to be in order, and all there. */
+function duplicatesOn(lines: readonly string[], numbers: number): number {
+  for (const key of keys) {
+    const all = lines.filter((line) => line.startsWith(`${key} `)).map((line) => Number(line.split(' ')[1]))
+    expect([...new Set(all)], `the order of ${key}`).toEqual(Array.from({ length: numbers }, (_, index) => index + 1))
+  }
+  const ids = lines.map((line) => line.split(' ')[2])
+  expect(new Set(ids).size).toBe(keys.length * numbers)
+  return lines.length - new Set(lines).size
+}
+
+/** What the tests need of either domain. */
+interface Domain {
+  readonly messages: Pick<SqliteDomain['messages'], 'register'>
+  transact(body: (tx: Pick<SqliteTransaction, 'emit'>) => Promise<unknown>): Promise<unknown>
+}
+
+/** The domain on a database of its own, with its tables. */
+async function migrated(maker: () => Promise<{ migrate(): Promise<unknown> }>): Promise<Domain> {
+  const db = await maker()
+  await db.migrate()
+  return db as unknown as Domain
+}
+
+/** Emits the next number of each key, each in a transaction of its own. */
+async function emit(db: Domain, from: number, to: number): Promise<void> {
+  for (let number = from; number <= to; number += 1) {
+    for (const key of keys) await db.transact((tx) => tx.emit({ type: 'counted', key, data: number }))
+  }
+}
+
+// PostgreSQL and SQLite.
+describe.each(worlds.slice(0, 2))('relays in processes of their own, on %s', (_name, inWorld) => {
+  /** Whether messages are on the wire and not marked when the process is dead. */
+  const isTwice: Readonly<Record<RelayFaultPoint, boolean>> = {
+    'relay.claimed': false,
+    'relay.published': true,
+    'relay.marked': false,
+  }
+
+  it.each(relayFaultPoints)('killed at %s: nothing is lost, and each key is in order', (point) =>
+    inWorld(async ({ maker, place }) => {
+      const db = await migrated(maker)
+      await db.messages.register({ name: 'out', kind: 'relay', reads: 'outbox' }, { deadline: deadlineAfter('1m') })
+      await emit(db, 1, each)
+      const { file, lines } = freshBroker()
+      expect(await relaying(place, file, killAt(point))).toMatchObject({
+        signal: 'SIGKILL',
+        stderr: `reprise-fault ${point}:1=kill\n`,
+      })
+      const before = lines().length
+      expect(before > 0).toBe(point !== 'relay.claimed')
+      const ended = await relaying(place, file)
+      expect(ended).toMatchObject({ signal: null, stderr: '' })
+      const duplicates = duplicatesOn(lines(), each)
+      console.log(`${point}: ${before} published before the kill, ${duplicates} on the wire twice`)
+      expect(duplicates > 0).toBe(isTwice[point])
+      expect(JSON.parse(ended.stdout) as RelayCounts).toMatchObject({ parked: 0, refused: 0 })
+    }),
+  )
+
+  it('two at once, beside those who emit: each message once, in order', () =>
+    inWorld(async ({ maker, place }) => {
+      const db = await migrated(maker)
+      await db.messages.register({ name: 'out', kind: 'relay', reads: 'outbox' }, { deadline: deadlineAfter('1m') })
+      const { file, lines } = freshBroker()
+      await emit(db, 1, 1)
+      const relays = [relaying(place, file), relaying(place, file)]
+      await emit(db, 2, each)
+      const counts = (await Promise.all(relays)).map(({ stdout }) => JSON.parse(stdout) as RelayCounts)
+      // Both may have ended before the last were emitted.
+      await relaying(place, file)
+      const fenced = counts.reduce((sum, count) => sum + count.fenced, 0)
+      const duplicates = duplicatesOn(lines(), each)
+      if (fenced === 0) expect(duplicates).toBe(0)
+    }))
+})
