@@ -23,6 +23,7 @@ let files = 0
 beforeAll(async () => {
   const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}/index.ts`, import.meta.url))
   await bundleInto(bundle, {
+    kernel: source('kernel'),
     messaging: source('messaging'),
     broker: source('brokers/memory'),
     testing: source('testing'),

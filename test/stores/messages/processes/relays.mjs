@@ -10,6 +10,7 @@ const load = (/** @type {string} */ name) => import(pathToFileURL(`${bundle}/${n
 const { relay } = await load('messaging')
 const { memoryBroker } = await load('broker')
 const { armFromEnvironment } = await load('testing')
+const { deadlineAfter } = await load('kernel')
 
 armFromEnvironment()
 const pool = place.startsWith('postgres') ? new pg.Pool({ connectionString: place, max: 3 }) : undefined
@@ -37,8 +38,7 @@ const running = out.run({ signal: stop.signal })
 // Until every message is done, by whichever relay.
 for (let isDone = false; !isDone; ) {
   await new Promise((resolve) => setTimeout(resolve, 100))
-  const deadline = { atMs: performance.now() + 60_000 }
-  const readers = await db.messages.readers({ deadline }).catch(() => [])
+  const readers = await db.messages.readers({ deadline: deadlineAfter('60s') })
   isDone = readers.some(
     (/** @type {{ name: string, depth: number }} */ { name, depth }) => name === 'out' && depth === 0,
   )
