@@ -155,10 +155,31 @@ describe('blocks in the documentation', () => {
   })
 })
 
+describe('pieces of examples in the documentation', () => {
+  const pieces = blocks.filter(({ info }) => / examples\//.test(info))
+
+  it('exist', () => {
+    expect(pieces.length).toBeGreaterThan(10)
+  })
+
+  it.each(pieces.map((piece) => [`${piece.page}:${piece.line}`, piece] as const))(
+    '%s is as it stands in its file, which is run',
+    (_place, { info, text }) => {
+      const source = readFileSync(`${root}/${info.split(' ')[1]}`, 'utf8')
+      expect(`\n${source}`).toContain(`\n${text}`)
+    },
+  )
+})
+
 describe('commands in the documentation', () => {
   // Each command that a page shows, and what runs it: words of a test or of .ci/run, or a check by its name.
   const ranBy: Record<string, { in: string; words: string } | { check: string }> = {
     'npm start': { in: 'test/tools/run.test.ts', words: "spawn('npm', ['start']" },
+    'npm run examples -- enforcement': { in: 'test/e2e/enforcement.test.ts', words: "['examples', 'enforcement']" },
+    'npm run examples -- enforcement --drill --json': {
+      in: 'test/e2e/enforcement.test.ts',
+      words: "['examples', 'enforcement', '--drill', '--json', ",
+    },
     'npm run examples': { in: 'test/examples.test.ts', words: "['tools/run.mjs', 'examples']" },
     'npm test': { in: '.ci/run', words: '\nnpm test -- ' },
     'npm run check': { in: '.ci/run', words: '\nnpm run check <' },

@@ -1,11 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { root } from './markdown.js'
 
-const examples = readdirSync(`${root}/examples`)
-  .filter((name) => name.endsWith('.ts'))
-  .map((name) => name.slice(0, -'.ts'.length))
+// Programs, and folders with a story.
+const examples = readdirSync(`${root}/examples`).flatMap((name) => {
+  if (name.endsWith('.ts')) return [name.slice(0, -'.ts'.length)]
+  return existsSync(`${root}/examples/${name}/story.ts`) ? [`${name}/story`] : []
+})
 
 describe('npm run examples', () => {
   let output = ''

@@ -25,7 +25,7 @@ export function fences(page: string): Fence[] {
 }
 
 /** What may stand behind the opening of a block: nothing that looks like code escapes the tests by its spelling. */
-const anyPage = /^(ts|text|sh)$/
+const anyPage = /^(ts|text|sh|(ts|text) examples\/[\w./-]+)$/
 const recipes = /^(ts|text|sh|(ts|diff) [\w./-]+)$/
 
 /** The blocks of a text, in order. Refuses a block that is spelled in any but the one way, or is of an unknown kind. */

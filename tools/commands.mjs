@@ -1,6 +1,6 @@
 // The commands behind npm's scripts. Each names what must be ready before it runs; then it does its work.
 
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ensureBuilt, ensureExamplesBuilt } from './build.mjs'
@@ -16,17 +16,33 @@ async function start() {
   return (await import('./serve.mjs')).serve(compiled)
 }
 
-/** Runs every example that is one program, in the order of its name, and shows what it prints. */
-async function examples() {
-  const compiled = await ensureExamplesBuilt(root)
-  const names = readdirSync(join(root, 'examples'))
-    .filter((name) => /\.(ts|mjs)$/.test(name))
+/**
+ * Runs every example that tells a story, in the order of its name, and shows what it prints: programs, and folders with a
+ * `story.ts`. With a name it runs that one alone, with the arguments behind it.
+ * @type {(args: readonly string[]) => Promise<number>}
+ */
+async function examples([wanted, ...rest]) {
+  const names = readdirSync(join(root, 'examples'), { withFileTypes: true })
+    .filter((entry) =>
+      entry.isFile() ? /\.(ts|mjs)$/.test(entry.name) : existsSync(join(root, 'examples', entry.name, 'story.ts')),
+    )
+    .map((entry) => entry.name)
     .sort()
+  const bare = (/** @type {string} */ name) => name.replace(/\.(ts|mjs)$/, '')
+  const named = names.find((name) => bare(name) === wanted)
+  if (wanted !== undefined && named === undefined) {
+    throw new Refusal(`There is no example named ${wanted}; there are ${names.map(bare).join(', ')}.`, 2)
+  }
+  const compiled = await ensureExamplesBuilt(root)
+  const scriptOf = (/** @type {string} */ name) => {
+    if (name.endsWith('.mjs')) return join(root, 'examples', name)
+    return join(compiled, name.endsWith('.ts') ? name.replace(/\.ts$/, '.js') : join(name, 'story.js'))
+  }
+  if (named !== undefined) return (await runNode(scriptOf(named), rest, { cwd: root })).code
   const failed = []
   for (const name of names) {
     console.log(`\n── examples/${name} ${'─'.repeat(Math.max(3, 60 - name.length))}\n`)
-    const script = name.endsWith('.ts') ? join(compiled, name.replace(/\.ts$/, '.js')) : join(root, 'examples', name)
-    const { code, signal } = await runNode(script, [], { cwd: root })
+    const { code, signal } = await runNode(scriptOf(name), [], { cwd: root })
     if (signal !== null) return code
     if (code !== 0) failed.push(name)
   }
@@ -87,7 +103,7 @@ async function format(args) {
 /** @type {Record<string, Command>} */
 const commands = {
   start: { does: 'runs the sample service, examples/payments', build: true, alone: true, run: start },
-  examples: { does: 'runs the other examples and shows their output', build: true, alone: true, run: examples },
+  examples: { does: 'runs the other examples and shows their output; a name chooses one', build: true, run: examples },
   test: {
     does: 'runs the tests of the library; arguments go to vitest',
     build: true,

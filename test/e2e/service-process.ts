@@ -1,4 +1,4 @@
-// The sample service as a real process, started by the command that `npm start` runs.
+// The sample service as a real process, started by the command that `npm start` runs; other commands in the same way.
 
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -28,10 +28,14 @@ export interface Command {
   signal(name: NodeJS.Signals): void
 }
 
-/** Starts the command with settings of its own; those of the tests' own environment are not passed on. */
-export function startCommand(settings: Readonly<Record<string, string>>): Command {
+/**
+ * Starts the command with settings of its own; those of the tests' own environment are not passed on.
+ *
+ * @param args The command and what it is given. Default: that of `npm start`.
+ */
+export function startCommand(settings: Readonly<Record<string, string>>, args: readonly string[] = ['start']): Command {
   const { PORT: _p, HOST: _h, DATABASE_URL: _d, REPRISE_DRILL: _r, ...rest } = process.env
-  const child = spawn(process.execPath, [join(root, 'tools', 'run.mjs'), 'start'], {
+  const child = spawn(process.execPath, [join(root, 'tools', 'run.mjs'), ...args], {
     cwd: root,
     env: { ...rest, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],

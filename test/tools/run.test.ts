@@ -290,7 +290,7 @@ describe('a command', () => {
 
   it.each([
     [['start', '--nope'], 'The command start takes no arguments, and was given --nope.'],
-    [['examples', '--nope'], 'The command examples takes no arguments, and was given --nope.'],
+    [['examples', '--nope'], 'There is no example named --nope; there are 01-one-intent-one-key, '],
     [['build', 'now'], 'The command build takes no arguments, and was given now.'],
     [['docs', '--nope'], 'The command docs takes no arguments, and was given --nope.'],
     [['bench', '--node', '19'], '--node takes one of 22, 24, 26.'],
