@@ -9,8 +9,8 @@ import { sqliteClassification, sqliteManifest } from '../src/stores/sqlite/index
 import {
   type ConformanceCase,
   controlledHttpCases,
-  httpCases,
   emitCases,
+  httpCases,
   keyCases,
   operationCases,
   recordCases,
