@@ -76,8 +76,8 @@ export type Next =
    * is over.
    */
   | { readonly is: 'again'; readonly forMs: number; readonly pause: PauseCause | undefined }
-  /** It belongs to somebody else now. */
-  | { readonly is: 'leave' }
+  /** It belongs to somebody else now. Where it does not after all, it is tried again after `forMs`. */
+  | { readonly is: 'leave'; readonly forMs: number }
 
 const mostReason = 1_000
 
@@ -97,7 +97,7 @@ export function afterHandling(
     case 'committed':
       return { is: 'done' }
     case 'fenced':
-      return { is: 'leave' }
+      return { is: 'leave', forMs: rules.backoff.delayMs(1, 0, chance) }
     case 'away':
       return { is: 'again', forMs: 0, pause: 'store' }
     case 'stopped':

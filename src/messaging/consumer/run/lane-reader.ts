@@ -255,8 +255,7 @@ export class LaneReader<Handle extends TransactionControls> {
     }
     const { failures, history } = next.is === 'rest' ? next : known
     // Where we took a lane for lost that nobody else has, this says that no process died with it; else it says nothing.
-    const forMs = next.is === 'leave' ? 0 : next.forMs
-    const end = this.#endOf(lane, { is: 'rest', forMs, failures, history })
+    const end = this.#endOf(lane, { is: 'rest', forMs: next.forMs, failures, history })
     await this.#write({ end, written: () => undefined })
   }
 
