@@ -94,7 +94,7 @@ describe.each(engines)('consumers on %s', (engine, open) => {
     const key = `source at ${point}`
     const message = messageOf(`${key}-1`, key)
     const environment = { CONSUMER: `killed at ${point}`, ...fails }
-    const first = await consumer(engine, world.place, 'source', { ...environment, ...killAt(point) })
+    const first = await consumer(engine, world.place, 'source', { ...environment, ...killAt(point) }, '500ms')
     first.deliver(message, 1)
     expect(await first.ended).toBe('SIGKILL')
     expect(first.of('begun')).toHaveLength(begun)
@@ -105,7 +105,9 @@ describe.each(engines)('consumers on %s', (engine, open) => {
     await expect.poll(() => effects(key)).toEqual({ [`${key}/${key}-1`]: 1, [`${key}/${key}-2`]: 1 })
     await expect.poll(() => second.of('acked').length).toBe(first.of('acked').length === 0 ? 2 : 1)
     const counts = await second.end()
-    expect(counts.duplicates).toBe(point === 'consumer.committed' ? 1 : 0)
+    // What was kept may be handled from the inbox before it is delivered again.
+    const possible = point === 'consumer.committed' ? [1] : point === 'consumer.kept' ? [0, 1] : [0]
+    expect(possible).toContain(counts.duplicates)
   })
 
   it.each<ConsumerFaultPoint>(['consumer.claimed', 'consumer.handled', 'consumer.committed'])(
