@@ -10,8 +10,6 @@ import { needsSavepoints } from '../savepoint-cases.js'
 import { emitRaceCases } from './emit-race-cases.js'
 import type { OutboxRow, OutboxWorld } from './outbox-world.js'
 
-type EmitCase = ConformanceCase<OutboxWorld>
-
 const order = (number: number): MessageDraft => ({ type: 'order.placed', subject: `order/${number}`, data: { number } })
 
 /** The numbers of the messages of a key, with their types. */
@@ -49,7 +47,7 @@ const refusedDrafts: readonly (readonly [code: string, draft: unknown])[] = [
   ['MESSAGE_INVALID', { type: 'a', subject: 's', data: 1, version: 1, after: '1s' }],
   ['MESSAGE_INVALID', { type: 'a', data: 1, deliverAt: 5 }],
   ['MESSAGE_TOO_LARGE', { type: 'a', data: 'x'.repeat(262_143) }],
-  ['JSON_VALUE_UNSUPPORTED', { type: 'a', data: { of: new Map() } }],
+  ['JSON_VALUE_UNSUPPORTED', { type: 'a', data: { at: new Map() } }],
   ['JSON_VALUE_UNSUPPORTED', { type: 'a', data: 1n }],
 ]
 
@@ -60,7 +58,7 @@ async function emitsNothing(world: OutboxWorld): Promise<void> {
 }
 
 /** Cases of the group `store.emit`. */
-export const emitCases: readonly EmitCase[] = [
+export const emitCases: readonly ConformanceCase<OutboxWorld>[] = [
   {
     id: 'store.emit.01',
     title: 'MUST store what a transaction emits with its effect, and answer with the ids',
