@@ -22,10 +22,17 @@ describe('migrations', () => {
     ])
     expect(rowsIn(file, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").flat()).toEqual([
       'mine_audit',
+      'mine_dead_letter',
       'mine_fence',
+      'mine_head',
+      'mine_inbox',
+      'mine_lane',
       'mine_marker',
+      'mine_message',
       'mine_meta',
       'mine_migration',
+      'mine_processed',
+      'mine_reader',
       'mine_seen',
       'mine_sequence',
       'mine_window',

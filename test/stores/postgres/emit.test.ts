@@ -161,6 +161,26 @@ describe('the head of a key that somebody else holds', () => {
     ])
   })
 
+  it('lets two transactions that want it and others wait in one order, whatever order they emitted in', async () => {
+    // Of the three keys the held one is in the middle: who had locked what comes after it would wait in a circle.
+    const first = world.db.transact((tx) => tx.emit(['early', 'held', 'late'].map((key) => placed(key))))
+    await untilWaiting(world.raw, 1)
+    const second = world.db.transact((tx) => tx.emit(['late', 'held', 'early'].map((key) => placed(key))))
+    await untilWaiting(world.raw, 2)
+    await holder.query('rollback')
+    await Promise.all([first, second])
+    expect(attempts).toEqual([])
+    expect((await messages()).map(({ key, number }) => `${key} ${number}`)).toEqual([
+      'early 1',
+      'early 2',
+      'held 1',
+      'held 2',
+      'held 3',
+      'late 1',
+      'late 2',
+    ])
+  })
+
   it('waits no longer than the lock wait of the call, and is repeated', async () => {
     const let_go = async (event: unknown): Promise<void> => {
       if ((event as TransactionAttemptEvent).sqlState === '55P03') await holder.query('rollback')
