@@ -86,8 +86,8 @@ function duplicatesOn(lines: readonly string[], numbers: number): number {
 
 /** What the tests need of either domain. */
 interface Domain {
-  readonly messages: Pick<SqliteDomain['messages'], 'register'>
-  transact(body: (tx: Pick<SqliteTransaction, 'emit'>) => Promise<unknown>): Promise<unknown>
+  readonly messages: Pick<SqliteDomain<unknown>['messages'], 'register'>
+  transact(body: (tx: Pick<SqliteTransaction<unknown>, 'emit'>) => Promise<unknown>): Promise<unknown>
 }
 
 /** The domain on a database of its own, with its tables. */
