@@ -1,5 +1,5 @@
-// Memory, as a broker: for tests, and for programs of one process. Events travel as JSON text of CloudEvents, as they do
-// elsewhere, and it can fail in the ways in which brokers fail.
+// Memory, as a broker: for tests, and for programs of one process. Events travel as JSON text of CloudEvents, as they
+// do elsewhere, and it can fail in the ways in which brokers fail.
 
 import {
   type Clock,
