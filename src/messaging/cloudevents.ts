@@ -15,10 +15,8 @@ export interface Unreadable {
 /** The media type of an event as one JSON text. */
 export const eventMediaType = 'application/cloudevents+json'
 
-type Attributes = Readonly<Record<string, string>>
-
 /** The attributes of a message, extensions included, by their names in CloudEvents. */
-export function eventAttributes(message: Message): Attributes {
+export function eventAttributes(message: Message): Readonly<Record<string, string>> {
   const { source, id, type, subject, key, place, version, atMs, intent, traceparent, schema, discarded } = message
   const given: Readonly<Record<string, string | undefined>> = {
     specversion: '1.0',

@@ -400,8 +400,8 @@ export class PostgresSession<Bound>
     }
   }
 
-  // What leaves with COMMIT. Behind the outcome, so that the heads of keys, which others wait for, are locked as late as
-  // can be. Their wait ends as one for a lock, which is certain, before that for COMMIT does, which is not.
+  // What leaves with COMMIT. Behind the outcome, so that the heads of keys, which others wait for, are locked as late
+  // as can be. Their wait ends as one for a lock, which is certain, before that for COMMIT does, which is not.
   #emitting(emissions: readonly Emission[]): readonly Step[] {
     const { clock, emits } = this.#context
     const leftMs = this.#endsAtMs === undefined ? Number.POSITIVE_INFINITY : this.#endsAtMs - clock.monotonicMs()

@@ -126,10 +126,7 @@ function readerStatements(
     ]),
     `CREATE INDEX ${index('lane_due')} ON ${lane} (reader, due_at_ms) WHERE state = 1`,
     table(processed, [
-      `reader ${text} NOT NULL`,
-      `source ${text} NOT NULL`,
-      `id ${text} NOT NULL`,
-      `fingerprint ${text} NOT NULL`,
+      ...['reader', 'source', 'id', 'fingerprint'].map((name) => `${name} ${text} NOT NULL`),
       `at_ms ${bigint} NOT NULL`,
       'PRIMARY KEY (reader, source, id)',
     ]),
