@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { falseBytes, goneBytes, oddBytes } from '../../test/odd-bytes.js'
 import { property } from '../../test/property.js'
-import { byteCount, isBytes, isStoreName, isWellFormed, utf8Length } from './text.js'
+import { byteCount, isBytes, isStoreName, isWellFormed, keepableText, utf8Length } from './text.js'
 
 const prototype = String.prototype as { isWellFormed?: (() => boolean) | undefined }
 const native = prototype.isWellFormed
@@ -106,4 +106,10 @@ describe('isStoreName', () => {
       expect(isStoreName(name, 15)).toBe(false)
     },
   )
+})
+
+it('keeps of a text what every store can hold', () => {
+  expect(keepableText('a\0b\ud800c\udc00', 9)).toBe('a\ufffdb\ufffdc\ufffd')
+  expect(keepableText('ab😀', 3)).toBe('ab\ufffd')
+  expect(keepableText('ab😀', 4)).toBe('ab😀')
 })

@@ -10,6 +10,15 @@ export function isWellFormed(text: string): boolean {
   return typeof native === 'function' ? native.call(text) : !/\p{Surrogate}/u.test(text)
 }
 
+/**
+ * The beginning of a text, as every store can keep it. NUL and halves of surrogate pairs, which were there or which the
+ * cut has made, are replaced by U+FFFD.
+ */
+export function keepableText(text: string, most: number): string {
+  const unkeepable = /\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
+  return text.slice(0, most).replace(unkeepable, '\ufffd')
+}
+
 /** The length of a text in bytes of UTF-8, or undefined where it has none: half of a surrogate pair stands alone. */
 export function utf8Length(text: string): number | undefined {
   let bytes = text.length

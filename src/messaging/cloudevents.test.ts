@@ -5,7 +5,9 @@ import type { Message } from '../atomicity/index.js'
 import { isWellFormed } from '../kernel/index.js'
 import { eventAttributes, eventText, isReadable, readAttributes, readEvent } from './cloudevents.js'
 
-const text = fc.string({ minLength: 1, maxLength: 40, unit: 'binary' }).filter(isWellFormed)
+const text = fc
+  .string({ minLength: 1, maxLength: 40, unit: 'binary' })
+  .filter((value) => isWellFormed(value) && !value.includes('\0'))
 const maybe = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value | undefined> =>
   fc.option(value, { nil: undefined })
 const whole = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER })

@@ -5,7 +5,7 @@
 // CloudEvents has 32 bits, so that our numbers travel as text; its `sequence` is ordered as text, and per source.
 
 import type { Message, MessagePlace } from '../atomicity/index.js'
-import { dayStartMs, isoTime } from '../kernel/index.js'
+import { dayStartMs, isoTime, isWellFormed } from '../kernel/index.js'
 
 /** What is no event that this version can read, and why, in a sentence. */
 export interface Unreadable {
@@ -93,6 +93,9 @@ function isJson(mediaType: unknown): boolean {
 }
 
 const leastText = ['id', 'source', 'type']
+// What a store has to find again: an index holds no longer ones.
+const names = ['id', 'source', 'type', 'subject', 'partitionkey']
+const mostNameBytes = 700
 const texts = ['subject', 'time', 'dataschema', 'partitionkey', 'traceparent', 'repriseintent', 'reprisediscarded']
 const numbers = ['repriseepoch', 'reprisenumber', 'repriseversion']
 
@@ -134,6 +137,12 @@ function whatIsWrong(attributes: Readonly<Record<string, unknown>>): string | un
     const value = attributes[name] ?? undefined
     if (value !== undefined && typeof value !== 'string') return `Its attribute ${name} is no text.`
     if (value === '' && name !== 'reprisediscarded') return `Its attribute ${name} is empty.`
+  }
+  for (const name of names) {
+    const value = attributes[name]
+    if (typeof value !== 'string') continue
+    if (value.includes('\0') || !isWellFormed(value)) return `Its attribute ${name} is no text that can be stored.`
+    if (Buffer.byteLength(value) > mostNameBytes) return `Its attribute ${name} has more than ${mostNameBytes} bytes.`
   }
   for (const name of numbers) {
     const value = attributes[name] ?? undefined

@@ -1,6 +1,8 @@
 // What happened to a message so far, as it is stored with its lane and shown with its dead letter: a JSON array, the
 // oldest first.
 
+import { keepableText } from '../../kernel/index.js'
+
 /** One thing that happened to a message. */
 export interface AttemptNote {
   /** When, in ms since 1970, by the clock of the process. */
@@ -32,7 +34,7 @@ export function notesIn(history: string): readonly AttemptNote[] {
 
 /** The history with one note more. The first note is kept, and the last ones: at most 20. */
 export function withNote(history: string, note: AttemptNote): string {
-  const notes = [...notesIn(history), { ...note, reason: note.reason.slice(0, mostReason) }]
+  const notes = [...notesIn(history), { ...note, reason: keepableText(note.reason, mostReason) }]
   if (notes.length > mostNotes) notes.splice(1, notes.length - mostNotes)
   return JSON.stringify(notes)
 }

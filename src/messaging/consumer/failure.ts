@@ -1,6 +1,6 @@
 // What it means that the transaction of a handler failed: whether it is the message's fault, the store's, or nobody's.
 
-import { isRepriseError } from '../../kernel/index.js'
+import { isRepriseError, keepableText } from '../../kernel/index.js'
 import { type Classifier, unclassified, type Verdict } from '../../retry/index.js'
 import { transactionHistoryOf, UnknownCommitError } from '../../transaction/index.js'
 import type { Ending } from './machine.js'
@@ -87,8 +87,8 @@ function wordOf(sign: string, error: unknown): string {
 /** What an error says, for people. */
 export function reasonOf(error: unknown): string {
   try {
-    if (error instanceof Error) return `${error.name}: ${error.message}`.slice(0, 1_000)
-    return String(error).slice(0, 1_000)
+    if (error instanceof Error) return keepableText(`${error.name}: ${error.message}`, 1_000)
+    return keepableText(String(error), 1_000)
   } catch {
     return 'It cannot be read.'
   }

@@ -2,7 +2,7 @@
 // how its handler ended. The runner performs what they say, and decides nothing itself.
 
 import type { Message, MessagePlace } from '../../atomicity/index.js'
-import type { Chance } from '../../kernel/index.js'
+import { type Chance, keepableText } from '../../kernel/index.js'
 import type { Backoff, Verdict } from '../../retry/index.js'
 import type { Arrived, ClaimedLane } from '../lanes.js'
 import { type AttemptNote, hasNote, withNote } from './attempt-history.js'
@@ -153,7 +153,7 @@ function noted(known: KnownFailures, { code, reason }: Pick<AttemptNote, 'code' 
 }
 
 function shown(reason: string): string {
-  return reason.slice(0, mostReason)
+  return keepableText(reason, mostReason)
 }
 
 /** What becomes of a message that arrived from a broker. */

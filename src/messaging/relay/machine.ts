@@ -2,7 +2,7 @@
 // a lane from the answers. The runner performs what they say, and decides nothing itself.
 
 import type { Message, MessagePlace, StoredMessage } from '../../atomicity/index.js'
-import type { Chance } from '../../kernel/index.js'
+import { type Chance, keepableText } from '../../kernel/index.js'
 import type { Backoff } from '../../retry/index.js'
 import type { BrokerManifest, Published } from '../broker.js'
 import { hasNote, withNote } from '../consumer/attempt-history.js'
@@ -227,7 +227,7 @@ function failedAgain(
 }
 
 function parked(message: StoredMessage, code: string, reason: string, history: string): LaneEnd['then'] {
-  const shown = reason.slice(0, 1_000)
+  const shown = keepableText(reason, 1_000)
   return { is: 'park', letter: { message, code, reason: shown, history: history === '' ? '[]' : history } }
 }
 

@@ -311,6 +311,8 @@ export class RelayRunner {
     const discarded = decision?.is === 'discard' ? { discarded: decision.reason } : {}
     const message = readStored(this.#db.messages as never, { ...stored, id, codec, data, ...discarded })
     if (!isMessage(message)) return { is: 'dead', code: message.code, reason: message.reason }
+    // It has no data that could be asked about, and its id and place are to arrive.
+    if (message.discarded !== undefined) return { is: 'send', message }
     try {
       const wanted: unknown = this.#settings.where(message)
       if (typeof wanted === 'boolean') return wanted ? { is: 'send', message } : { is: 'skip' }

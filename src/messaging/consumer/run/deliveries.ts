@@ -3,7 +3,7 @@
 
 import type { Message, StoredMessage, TransactionControls } from '../../../atomicity/index.js'
 import { fingerprint } from '../../../identity/index.js'
-import { type CancelTimer, detached, isRepriseError, sha256 } from '../../../kernel/index.js'
+import { type CancelTimer, detached, isRepriseError, keepableText, sha256 } from '../../../kernel/index.js'
 import type { Delivery, Subscription } from '../../broker.js'
 import type { Arrival } from '../../lanes.js'
 import { type Ending, type Next, nothingKnown, onArrival, suspected } from '../machine.js'
@@ -106,7 +106,7 @@ export class Deliveries<Handle extends TransactionControls> {
       arrival = this.#arrivalOf(content)
     } catch (error) {
       if (isRepriseError(error) && error.code.startsWith('JSON_')) {
-        return this.#bury({ unreadable: `Its data is no JSON: ${error.message}`, raw: content.id })
+        return this.#bury({ unreadable: `Its data is no JSON: ${error.message}`, raw: JSON.stringify(content) })
       }
       // A codec that fails says nothing about the message.
       this.#work.pause.begin('store', 0, error)
@@ -202,7 +202,7 @@ export class Deliveries<Handle extends TransactionControls> {
   async #bury({ unreadable, raw }: Unreadable): Promise<Answer> {
     const { db, settings } = this.#work
     // The same for every delivery of the same text, so that it is one letter.
-    const id = sha256(raw)
+    const id = sha256(keepableText(raw, mostBytes))
     const message: StoredMessage = {
       source: settings.source?.manifest.broker ?? '',
       id,
@@ -216,9 +216,14 @@ export class Deliveries<Handle extends TransactionControls> {
       traceparent: undefined,
       schema: undefined,
       codec: undefined,
-      data: raw,
+      data: keepableText(raw, mostBytes),
     }
-    const letter = letterOf(message, { is: 'park', code: 'MESSAGE_UNREADABLE', reason: unreadable, history: '' })
+    const letter = letterOf(message, {
+      is: 'park',
+      code: 'MESSAGE_UNREADABLE',
+      reason: keepableText(unreadable, 1_000),
+      history: '',
+    })
     const buried = await this.#work.transact(message, (tx) => db.messages.bury(tx, settings.reader, letter), undefined)
     if ('ending' in buried) return this.#notWritten(buried.error)
     this.#work.count('unreadable', message)
