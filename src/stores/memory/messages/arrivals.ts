@@ -37,7 +37,7 @@ export function arrive(views: Views, arrival: Arrival, gapMs: number, nowMs: num
     views.view(processed).insert({ reader: reader.name, source, id, fingerprint, at_ms: nowMs })
     if (step.done !== undefined) advance(views, arrival, lane, step.done, nowMs)
   } else if (step.is === 'gap' || (step.is === 'stored' && step.place !== undefined)) {
-    store(views, arrival, step.place as MessagePlace)
+    store(views, arrival, step.place as MessagePlace, nowMs)
     if (lane === undefined || lane.state === laneState.idle) {
       setLane(views, arrival, { state: laneState.waiting, due_at_ms: nowMs + gapMs })
     }
@@ -61,7 +61,7 @@ export function keep(
   const own = ownPlace(arrival)
   const place = own ?? placeBehind(lane?.known)
   const { first } = laneFacts(views, arrival, lane)
-  store(views, arrival, place)
+  store(views, arrival, place, nowMs)
   // Behind another one it waits for its turn, and fails then.
   if (first !== undefined && comparePlaces(first, place) < 0) return
   if (then.is === 'park') {
@@ -91,13 +91,17 @@ function advance(views: Views, arrival: Arrival, lane: LaneRow | undefined, done
   })
 }
 
-function store(views: Views, arrival: Arrival, place: MessagePlace): void {
+function store(views: Views, arrival: Arrival, place: MessagePlace, nowMs: number): void {
   const { reader, message, stored, fingerprint } = arrival
   const content = contentOf({ ...message, ...stored, place })
   views.view(inbox).insert({ reader: reader.name, fingerprint, ...content })
-  const known = laneOf(views, reader.name, message.key)?.known
-  if (known !== undefined && comparePlaces(known, place) >= 0) return
-  setLane(views, arrival, { known_epoch: place.epoch, known_number: place.number })
+  const lane = laneOf(views, reader.name, message.key)
+  const fillsHole = lane?.known !== undefined && comparePlaces(lane.known, place) >= 0
+  if (!fillsHole) setLane(views, arrival, { known_epoch: place.epoch, known_number: place.number })
+  // Whoever has claimed the lane does not know of it, and would wait for what is there: the claim is over.
+  else if (lane.owner !== undefined) {
+    setLane(views, arrival, { owner: null, attempt: lane.attempt + 1, due_at_ms: nowMs })
+  }
 }
 
 function setLane(views: Views, { reader, message }: Arrival, set: Match): void {

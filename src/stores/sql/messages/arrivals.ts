@@ -181,7 +181,15 @@ function* storing(sql: MessageSql, arrival: Arrival, lane: LockedLane, place: Me
   })
   if (lane.known === undefined || isBehind(lane.known, place)) {
     yield laneWrite(sql, arrival, (values) => [knows(values, place)])
+    return
   }
+  // It fills a hole. Whoever has claimed the lane does not know of it, and would wait for what is there: the claim is
+  // over, and the lane is due.
+  yield counting(dialect, (values) => {
+    const due = `due_at_ms = ${once(dialect)}`
+    const mine = `reader = ${values.text(reader.name)} AND key = ${values.text(message.key)} AND owner IS NOT NULL`
+    return `UPDATE ${tables.lane} SET owner = NULL, attempt = attempt + 1, ${due} WHERE ${mine}`
+  })
 }
 
 function advancing(sql: MessageSql, arrival: Arrival, lane: LockedLane, done: MessagePlace): Query {

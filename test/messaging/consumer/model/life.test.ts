@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { Life, type Setting } from './life.js'
 import { plantedBugs } from './planted-bugs.js'
 
-const seed = Number(process.env['REPRISE_SEED'] ?? 1) % 1_000_000
+// The same lives in every run; others by REPRISE_LIVES.
+const seed = Number(process.env['REPRISE_LIVES'] ?? 1) % 1_000_000
 const settings: readonly Setting[] = [
   { from: 'source', order: 'key' },
   { from: 'source', order: 'gapless' },
