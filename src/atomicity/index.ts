@@ -43,7 +43,6 @@ export {
   Outbox,
   type OutboxReading,
 } from './outbox/outbox.js'
-export type { MessageSchema, SchemaIssue, SchemaResult } from './outbox/standard-schema.js'
 export {
   type ClassificationRow,
   type Evidence,

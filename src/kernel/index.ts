@@ -10,6 +10,7 @@ export * from './live-scope.js'
 export { type Defined, defined, demandKnown, demandWhole, nearestName, pick } from './options.js'
 export * from './random.js'
 export * from './seal.js'
+export * from './standard-schema.js'
 export { encodeTuple, isBytes, isStoreName, isWellFormed, keepableText } from './text.js'
 export {
   afterMicrotasks,

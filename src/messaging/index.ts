@@ -1,5 +1,5 @@
-// Messaging: messages between processes, recognised when they come again. It begins with the dedupe window, for streams
-// without transactions; outbox, relays, consumers and dead letters will be here too.
+// Messaging: messages between processes, each taking effect once however often it arrives: relays, consumers, dead
+// letters, and a dedupe window for streams without transactions.
 
 export type {
   Emission,
@@ -11,10 +11,7 @@ export type {
   MessageIdentity,
   MessageOptions,
   MessagePlace,
-  MessageSchema,
   OutboxReading,
-  SchemaIssue,
-  SchemaResult,
   StoredMessage,
 } from '../atomicity/index.js'
 export { encryptedMessages, type MessageEncryptionOptions } from '../idempotency/index.js'

@@ -5,12 +5,14 @@ import {
   demandKnown,
   durationMs,
   isRepriseError,
+  issuePointer,
   isWellFormed,
   RepriseError,
   readableJsonOf,
+  type SchemaResult,
+  type StandardSchema,
 } from '../../kernel/index.js'
 import type { MessageDraft } from './message.js'
-import type { MessageSchema, SchemaIssue, SchemaResult } from './standard-schema.js'
 
 /** What keys begin with that a message has to itself. */
 const ownKeyPrefix = 'reprise:'
@@ -77,7 +79,7 @@ export function jsonOfData(data: unknown, largestBytes: number): string {
 }
 
 /** Has the schema look at the data: undefined where it is sound, or a promise of that. Refuses with MESSAGE_INVALID. */
-export function checkBySchema(schema: MessageSchema, data: unknown): Promise<void> | undefined {
+export function checkBySchema(schema: StandardSchema, data: unknown): Promise<void> | undefined {
   let result: SchemaResult | PromiseLike<SchemaResult>
   try {
     result = schema['~standard'].validate(data)
@@ -95,7 +97,10 @@ export function checkBySchema(schema: MessageSchema, data: unknown): Promise<voi
 
 function demandSound({ issues }: SchemaResult): void {
   if (issues === undefined || issues.length === 0) return
-  const at = issues.slice(0, mostIssues).map(pointerOf).join(', ')
+  const at = issues
+    .slice(0, mostIssues)
+    .map((issue) => issuePointer(issue) || 'its root')
+    .join(', ')
   const message = `The data does not fit the schema of its type, at ${at}.`
   throw new RepriseError('MESSAGE_INVALID', message, {
     // What a schema says may hold the data: it is kept where it is not printed.
@@ -107,13 +112,6 @@ function demandSound({ issues }: SchemaResult): void {
 const mostIssues = 10
 /** What is larger is not printed to learn how large it is. */
 const mostBytes = 67_108_864
-
-// As a JSON Pointer (RFC 6901).
-function pointerOf({ path = [] }: SchemaIssue): string {
-  if (path.length === 0) return 'its root'
-  const parts = path.map((part) => String(typeof part === 'object' ? part.key : part))
-  return parts.map((part) => `/${part.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
-}
 
 function schemaFailed(cause: unknown): RepriseError {
   return new RepriseError('MESSAGE_INVALID', 'The schema of a type failed.', { cause, details: { field: 'data' } })

@@ -1,10 +1,9 @@
 import { describe, expect, it, vi } from 'vitest'
 import { type Key, withIntent } from '../../identity/index.js'
-import { eventLoopTurn } from '../../kernel/index.js'
+import { eventLoopTurn, type SchemaResult, type StandardSchema } from '../../kernel/index.js'
 import type { MessageCodec } from './codec.js'
 import type { Emission, MessageDraft, StoredMessage } from './message.js'
 import { type EmissionSink, type MessageOptions, Outbox } from './outbox.js'
-import type { MessageSchema, SchemaResult } from './standard-schema.js'
 
 /** An outbox whose emissions are kept in a list. */
 function world(options: MessageOptions = {}) {
@@ -24,7 +23,7 @@ const storedAs = (emission: Emission, source = '/shop'): StoredMessage => ({
   atMs: 0,
 })
 
-const schema = (validate: (value: unknown) => SchemaResult | Promise<SchemaResult>): MessageSchema => ({
+const schema = (validate: (value: unknown) => SchemaResult | Promise<SchemaResult>): StandardSchema => ({
   '~standard': { version: 1, vendor: 'test', validate },
 })
 

@@ -2,12 +2,19 @@
 // store at the end, in the same commit as everything else.
 
 import { currentIntent, derive } from '../../identity/index.js'
-import { demandKnown, demandWhole, eventLoopTurn, RepriseError, uuidv7 } from '../../kernel/index.js'
+import {
+  demandKnown,
+  demandWhole,
+  eventLoopTurn,
+  isStandardSchema,
+  RepriseError,
+  type StandardSchema,
+  uuidv7,
+} from '../../kernel/index.js'
 import { afterCommitFailed } from '../../telemetry/index.js'
 import { type EncodedText, type MessageCodec, MessageCodecs, type MessageIdentity } from './codec.js'
 import { checkBySchema, checkDraft, jsonOfData, ownKeyOf } from './draft.js'
 import type { Emission, MessageDraft, StoredMessage } from './message.js'
-import type { MessageSchema } from './standard-schema.js'
 
 /** What a transaction can emit. */
 export interface Emits {
@@ -62,7 +69,7 @@ export interface MessageOptions {
   /** The most bytes that the data of one message has as JSON, from 1 to 16 MiB. Default 262,144 (256 KiB). */
   readonly largestBytes?: number
   /** What checks the data of a type when it is emitted. It is stored as it was given. Default: nothing. */
-  readonly schemas?: Readonly<Record<string, MessageSchema>>
+  readonly schemas?: Readonly<Record<string, StandardSchema>>
   /** Gives the W3C trace context of the code that emits, such as that of OpenTelemetry. Default: none. */
   readonly traceparent?: () => string | undefined
 }
@@ -100,7 +107,7 @@ export class Outbox {
   readonly #domain: string
   readonly #codecs: MessageCodecs
   readonly #largestBytes: number
-  readonly #schemas: ReadonlyMap<string, MessageSchema>
+  readonly #schemas: ReadonlyMap<string, StandardSchema>
   readonly #traceparent: (() => string | undefined) | undefined
   readonly #listeners = new Set<() => void>()
   #waking = false
@@ -202,11 +209,11 @@ export class Outbox {
   }
 }
 
-function checkedSchemas(schemas: NonNullable<MessageOptions['schemas']>): ReadonlyMap<string, MessageSchema> {
+function checkedSchemas(schemas: NonNullable<MessageOptions['schemas']>): ReadonlyMap<string, StandardSchema> {
   if (Object(schemas) !== schemas) throw invalid('schemas', 'schemas has a schema for each type of message.')
   const checked = new Map(Object.entries(schemas))
   for (const schema of checked.values()) {
-    if (typeof Object(Object(schema)['~standard']).validate === 'function') continue
+    if (isStandardSchema(schema)) continue
     throw invalid('schemas', 'A schema of messages has the ~standard interface (standardschema.dev).')
   }
   return checked

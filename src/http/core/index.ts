@@ -13,6 +13,7 @@ export {
   finish,
   isAnswered,
   isBodiless,
+  type ProblemError,
   reply,
 } from './answer/answer.js'
 export { type AnswerJson, replayedFields, storesStatus } from './answer/stored.js'
@@ -34,6 +35,6 @@ export { type AtomicHandler, type AtomicHandlerCall, atomicRoute, type RouteDoma
 export type { CauseLog, RefusalCause } from './route/causes.js'
 export { Arrival, type ArrivalParts, type HandlerCall } from './route/handler.js'
 export { type LeasedHandler, type LeasedHandlerCall, leasedRoute } from './route/leased.js'
-export type { AtomicRouteOptions, LeasedRouteOptions, RouteOptions } from './route/options.js'
+export type { AtomicRouteOptions, LeasedRouteOptions, Parse, RouteOptions } from './route/options.js'
 export type { Principal, PrincipalNames } from './route/principal.js'
 export type { Route } from './route/route.js'

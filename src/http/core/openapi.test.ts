@@ -77,7 +77,7 @@ it('describes the problems as they are answered', async () => {
   const { required, properties } = components.schemas['Problem'] as { required: string[]; properties: Node }
   // Only a key that somebody holds has one more.
   const members = Object.keys(JSON.parse((await send(charges, { key: undefined })).text) as Node)
-  expect([...members, 'heldSinceMs']).toEqual(Object.keys(properties))
+  expect([...members, 'heldSinceMs', 'errors']).toEqual(Object.keys(properties))
   expect(required.every((name) => name in properties)).toBe(true)
 })
 

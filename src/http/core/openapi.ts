@@ -129,6 +129,15 @@ function schemaOf(problems: string): OpenApiNode {
         type: 'integer',
         description: 'Of in-flight: since when the request that has the key is at work, in ms since 1970, where known.',
       },
+      errors: {
+        type: 'array',
+        description: 'Of request-invalid: what is wrong with the parts of the body, where a schema says so.',
+        items: {
+          type: 'object',
+          required: ['detail', 'pointer'],
+          properties: { detail: { type: 'string' }, pointer: { type: 'string' } },
+        },
+      },
     },
   }
 }

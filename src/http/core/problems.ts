@@ -2,7 +2,7 @@
 // help.
 
 import { defined } from '../../kernel/index.js'
-import { type Answer, reply } from './answer/answer.js'
+import { type Answer, type ProblemError, reply } from './answer/answer.js'
 
 /** A kind of problem. */
 export interface ProblemKind {
@@ -188,6 +188,8 @@ export interface ProblemOptions {
   readonly retryAfterSeconds?: number
   /** Since when the holder of the key works, in ms since 1970. Default: it is not said. */
   readonly heldSinceMs?: number
+  /** What is wrong with the parts of the request. Default: it is not said. */
+  readonly errors?: readonly ProblemError[]
   /** More fields. */
   readonly headers?: Readonly<Record<string, string>>
   /** What the type begins with, up to the name. Default {@link problemBase}. */
@@ -205,14 +207,17 @@ export interface Problem extends ProblemKind {
   readonly retryAfterSeconds?: number
   /** Of `in-flight`: since when the holder of the key works, in ms since 1970; absent where that is not known. */
   readonly heldSinceMs?: number
+  /** Of `request-invalid`: what is wrong with the parts of the request, where a schema says so. */
+  readonly errors?: readonly ProblemError[]
 }
 
 /** What is refused, with what differs from the usual. */
 export function problemOf(name: ProblemName, options: ProblemOptions = {}): Problem {
   const kind: ProblemKind = problemKinds[name]
   const { status = kind.status, detail = kind.detail, retryable = kind.retryable, base = problemBase } = options
-  const { heldSinceMs } = options
-  const facts = { name, type: base + name, title: kind.title, status, detail, retryable, ...defined({ heldSinceMs }) }
+  const { heldSinceMs, errors } = options
+  const more = defined({ heldSinceMs, errors })
+  const facts = { name, type: base + name, title: kind.title, status, detail, retryable, ...more }
   return retryable ? { ...facts, retryAfterSeconds: options.retryAfterSeconds ?? 1 } : facts
 }
 

@@ -1,6 +1,6 @@
 // Options of a consumer, checked once, with every default filled in.
 
-import type { Message, MessageSchema, TransactionControls } from '../../atomicity/index.js'
+import type { Message, TransactionControls } from '../../atomicity/index.js'
 import { timeOfRecords } from '../../idempotency/index.js'
 import {
   type Clock,
@@ -9,9 +9,11 @@ import {
   demandWhole,
   durationMs,
   formatDuration,
+  isStandardSchema,
   isWellFormed,
   type Random,
   RepriseError,
+  type StandardSchema,
 } from '../../kernel/index.js'
 import {
   type Backoff,
@@ -129,7 +131,7 @@ export interface ConsumeOptions<Handle> {
    */
   readonly redelivered?: Duration
   /** Schemas of the data by the type of the message, in the form of Standard Schema. Default: none. */
-  readonly schemas?: Readonly<Record<string, MessageSchema>>
+  readonly schemas?: Readonly<Record<string, StandardSchema>>
   /** Takes a message that was discarded before it was delivered. Default: it is passed over. */
   readonly discarded?: MessageHandler<Handle>
   /** Default the domain's. */
@@ -186,7 +188,7 @@ export interface ConsumerSettings<Handle> {
   readonly pollMs: number
   readonly storeLimitMs: number
   readonly memoryMs: number
-  readonly schemas: Readonly<Record<string, MessageSchema>>
+  readonly schemas: Readonly<Record<string, StandardSchema>>
   readonly clock: Clock
   readonly random: Random
 }
@@ -221,7 +223,7 @@ export function consumerSettings<Handle extends TransactionControls>(
     throw invalid('budget', 'A budget is made by tokenBudget or ratioBudget, or is false.')
   }
   for (const schema of Object.values(schemas)) {
-    if (typeof Object(Object(schema)['~standard']).validate === 'function') continue
+    if (isStandardSchema(schema)) continue
     throw invalid('schemas', 'Each schema is one of Standard Schema.')
   }
   const concurrency = whole('concurrency', options.concurrency ?? 16, 1, 1_000)

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { messageOf } from '../../../test/messaging/consumer/scripted-source.js'
+import type { SchemaResult } from '../../kernel/index.js'
 import { memory } from '../../stores/memory/index.js'
 import { fitted, isMessage, readStored, storable } from './readable.js'
 
@@ -29,7 +30,7 @@ describe('a message that was stored', () => {
 })
 
 describe('a schema', () => {
-  const schema = (validate: (value: unknown) => object) => ({
+  const schema = (validate: (value: unknown) => SchemaResult) => ({
     'order.placed': { '~standard': { version: 1 as const, vendor: 'test', validate } },
   })
 
@@ -38,7 +39,7 @@ describe('a schema', () => {
     expect(
       await fitted(
         message,
-        schema(() => ({})),
+        schema((value) => ({ value })),
       ),
     ).toEqual(message)
     expect(

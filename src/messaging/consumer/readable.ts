@@ -1,6 +1,7 @@
 // The message as its handler gets it: its data read by the codec that wrote it, and checked by the schema of its type.
 
-import type { Message, MessageSchema, StoredMessage } from '../../atomicity/index.js'
+import type { Message, StoredMessage } from '../../atomicity/index.js'
+import type { StandardSchema } from '../../kernel/index.js'
 import type { MessageStore } from '../store.js'
 import { reasonOf } from './failure.js'
 import type { Ending } from './machine.js'
@@ -39,14 +40,14 @@ export function readStored<Handle>(
 /** The message with its data as the schema gives it back, or why it does not fit. */
 export async function fitted(
   message: Message,
-  schemas: Readonly<Record<string, MessageSchema>>,
+  schemas: Readonly<Record<string, StandardSchema>>,
 ): Promise<Message | Unfit> {
   const schema = Object.hasOwn(schemas, message.type) ? schemas[message.type] : undefined
   if (schema === undefined || message.discarded !== undefined) return message
   try {
     const checked = await schema['~standard'].validate(message.data)
-    // A schema may also change what it has checked: its answer then has the value.
-    if (checked.issues === undefined) return { ...message, data: 'value' in checked ? checked.value : message.data }
+    // A schema may also change what it has checked.
+    if (checked.issues === undefined) return { ...message, data: checked.value }
     const first = checked.issues[0]?.message ?? 'it says nothing more'
     return unfit(`Its data is not as the schema of its type says: ${first}`)
   } catch (error) {

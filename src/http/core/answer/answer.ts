@@ -81,6 +81,16 @@ export interface AnswerProblem {
   readonly name: 'request-invalid'
   readonly status: number
   readonly detail: string
+  /** What is wrong with the parts of the request, where that is known. */
+  readonly errors?: readonly ProblemError[]
+}
+
+/** What is wrong with one part of a request, as in the example of RFC 9457, 3. */
+export interface ProblemError {
+  /** What is wrong. */
+  readonly detail: string
+  /** Where, as a JSON Pointer in a fragment, such as `#/amount`; `#` is the whole body. */
+  readonly pointer: string
 }
 
 /**

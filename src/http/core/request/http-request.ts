@@ -1,8 +1,8 @@
 // Requests: what an adapter tells about one, and what a handler sees of it. Every run of a handler gets a fresh one, so
 // that what an earlier run did to it changes nothing.
 
-import { RepriseError } from '../../../kernel/index.js'
-import { AnswerError } from '../answer/answer.js'
+import { defined, RepriseError } from '../../../kernel/index.js'
+import { AnswerError, type ProblemError } from '../answer/answer.js'
 import { problem } from '../problems.js'
 
 /** The facts of a request, as they arrived, whatever its framework calls them. */
@@ -132,6 +132,7 @@ const strict = new TextDecoder('utf-8', { fatal: true })
  * The refusal of a request whose shape is wrong, to be thrown by `parse` or a handler: an answer that is never stored.
  *
  * @param status From 400 to 499.
+ * @param errors What is wrong with the parts of the request: `errors` of the problem. Default: it is not said.
  * @example
  * ```ts
  * import { type HttpRequest, invalid } from 'reprise/http/core'
@@ -143,9 +144,9 @@ const strict = new TextDecoder('utf-8', { fatal: true })
  * }
  * ```
  */
-export function invalid(status: number, detail: string): AnswerError {
+export function invalid(status: number, detail: string, errors?: readonly ProblemError[]): AnswerError {
   if (!(status >= 400 && status < 500))
     throw new RepriseError('ARGUMENT_INVALID', 'A refusal has a status from 400 to 499.')
-  const refused = { name: 'request-invalid', status, detail } as const
+  const refused = { name: 'request-invalid', status, detail, ...defined({ errors }) } as const
   return new AnswerError(problem('request-invalid', refused), { kept: false, problem: refused })
 }

@@ -2,7 +2,7 @@
 
 import type { CallOptions, LeasedOptions, OperationOptions, Recover, Recoverable } from '../../../idempotency/index.js'
 import type { FieldRule, KeyFieldOptions } from '../../../identity/index.js'
-import type { Duration } from '../../../kernel/index.js'
+import type { Duration, StandardSchema } from '../../../kernel/index.js'
 import type { TransactionOptions } from '../../../transaction/index.js'
 import type { Answer, Answered } from '../answer/answer.js'
 import type { AnswerJson, storesStatus } from '../answer/stored.js'
@@ -27,6 +27,15 @@ export const operationNames = [
 // What a route restates has another default, or is about answers; its type is the operation's own.
 type OperationTypes = Required<OperationOptions<never, AnswerJson> & CallOptions>
 
+/** Makes the input of a handler of a request. */
+export type Parse<Native, Input> = (request: HttpRequest, native: Native) => Weaker<Input> | Promise<Weaker<Input>>
+
+// The same type. The compiler looks at it last when it infers `Input`, so that a schema that can also be called, as
+// those of ArkType can, tells the input by its schema and not by what a call returns.
+// biome-ignore lint/complexity/noBannedTypes: every value but null and undefined.
+// biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is a parse, too.
+type Weaker<Input> = Input & ({} | null | undefined | void)
+
 /**
  * Options of all routes. `Native` is the framework's own request, `Input` what `parse` makes of one, `Who` what
  * `principal` returns.
@@ -45,10 +54,11 @@ export interface RouteOptions<Native, Input, Who extends Principal = Principal>
   readonly principal: (native: Native, request: HttpRequest) => Who | Promise<Who>
   /**
    * Reads what the handler needs from the request, before anything is claimed, so that the refusal of a wrong shape is
-   * never stored: throw `invalid(400, …)`. Called again for every further run of the handler. Default: the handler
-   * reads the request by itself.
+   * never stored: throw `invalid(400, …)`. Called again for every further run of the handler. Or a schema of Standard
+   * Schema (Zod, Valibot, ArkType) for a JSON body: the input is what it gives back, and what it finds wrong becomes
+   * `errors` of the 400. Default: the handler reads the request by itself.
    */
-  readonly parse?: (request: HttpRequest, native: Native) => Input | Promise<Input>
+  readonly parse?: Parse<Native, Input> | StandardSchema<Input>
   /**
    * Whether a key is required. Default true. Where it is not, a request without one is carried out as if there were no
    * layer.

@@ -9,6 +9,7 @@ import {
   durationMs,
   isPromiseLike,
   isRepriseError,
+  isStandardSchema,
   pick,
   RepriseError,
 } from '../../../kernel/index.js'
@@ -23,6 +24,7 @@ import {
 } from '../answer/stored.js'
 import { problemBase } from '../problems.js'
 import { contentRule } from '../request/content.js'
+import { bodyBySchema } from '../request/schema.js'
 import { type Arrival, arrivalIdentity, type HandlerSettings, thrownBy } from './handler.js'
 import { operationNames, type RouteOptions } from './options.js'
 import type { RefusalSettings } from './refusal.js'
@@ -94,7 +96,7 @@ export function routeSettings<Native, Input>(
       'A route says on whose behalf a request is made: without it a stranger with the same key gets somebody else’s answer.'
     throw new RepriseError('SCOPE_MISSING', message)
   }
-  for (const name of ['parse', 'stores', 'trusts', 'answerOf', 'refusal', 'log'] as const) {
+  for (const name of ['stores', 'trusts', 'answerOf', 'refusal', 'log'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function')
       throw invalidOption(name, 'It is a function.')
   }
@@ -106,7 +108,8 @@ export function routeSettings<Native, Input>(
   const { header = 'Idempotency-Key', ...keyOptions } = key
   if (liveKeys !== undefined) whole('liveKeys', liveKeys, 1_000_000, 1)
   return {
-    ...pick(options, ['name', 'principal', 'parse', 'trusts', 'answerOf', 'liveKeys', 'refusal', 'log']),
+    ...pick(options, ['name', 'principal', 'trusts', 'answerOf', 'liveKeys', 'refusal', 'log']),
+    ...defined({ parse: parseOf(options.parse) }),
     storedRefusals: storedRefusals(options.stores ?? storesStatus),
     required,
     problems,
@@ -120,6 +123,15 @@ export function routeSettings<Native, Input>(
     deadlineMs: deadline === undefined ? undefined : durationMs(deadline, { minMs: 1, option: 'deadline' }),
     wayBackMs: options.wayBack === undefined ? usual.wayBackMs : durationMs(options.wayBack, { option: 'wayBack' }),
   }
+}
+
+// A schema may be a function, too.
+function parseOf<Native, Input>(
+  parse: RouteOptions<Native, Input>['parse'],
+): HandlerSettings<Native, Input>['parse'] | undefined {
+  if (isStandardSchema(parse)) return (request) => bodyBySchema(request, parse)
+  if (parse === undefined || typeof parse === 'function') return parse
+  throw invalidOption('parse', 'It is a function, or a schema with the ~standard interface (standardschema.dev).')
 }
 
 /** Refuses a first argument that is not a store, or a handler that is not a function, when the route is defined. */
