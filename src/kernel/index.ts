@@ -5,12 +5,11 @@ export * from './digest.js'
 export * from './errors.js'
 export { armFaultPoints, type FaultAction, faultPoint } from './fault-points.js'
 export { type IdSource, type IdSourceOptions, uuidv4, uuidv7, uuidv7Source, uuidv7TimeMs } from './ids.js'
-export { canonicalJson, canonicalJsonOf, type JsonLimits, readableJsonOf } from './json/index.js'
+export * from './json/index.js'
 export * from './live-scope.js'
 export { type Defined, defined, demandKnown, demandWhole, nearestName, pick } from './options.js'
 export * from './random.js'
 export * from './seal.js'
-export * from './standard-schema.js'
 export { encodeTuple, isBytes, isStoreName, isWellFormed, keepableText } from './text.js'
 export {
   afterMicrotasks,
