@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { messageOf, ScriptedSource } from '../../../../test/messaging/consumer/scripted-source.js'
 import { aSecond, busy, Says, settled, until, world } from '../../../../test/messaging/consumer/world.js'
 import { currentIntent, deriveKey, mintKey, withIntent } from '../../../identity/index.js'
-import { deadlineAfter, RepriseError } from '../../../kernel/index.js'
+import { type Clock, deadlineAfter, RepriseError } from '../../../kernel/index.js'
 import { discard, failedBecause, permanent, transient } from '../../../retry/index.js'
 import { memory } from '../../../stores/memory/index.js'
 import { manualClock } from '../../../testing/index.js'
@@ -426,4 +426,27 @@ it('a verdict of no repeat makes a dead letter of what could be repeated', async
   source.send(messageOf('1', 'a'), messageOf('2', 'b'))
   await drain()
   expect((await letters()).map(({ code }) => code).sort()).toEqual(['gone', 'pushback'])
+})
+
+it('a delivery that has every slot goes on while the loop over the lanes has nothing to do', async () => {
+  const time = manualClock()
+  let asked = 0
+  const clock: Clock = {
+    wallMs: () => time.wallMs(),
+    setTimer: (...given) => time.setTimer(...given),
+    monotonicMs() {
+      asked += 1
+      // A loop that never sleeps would keep this process from everything else, this test included.
+      if (asked > 10_000) throw new Error('The loop over the lanes goes round without end.')
+      return time.monotonicMs()
+    },
+  }
+  const handle = () => new Promise((resolve) => setImmediate(resolve))
+  const { source, consumer } = world({ concurrency: 1, clock, handle })
+  const stop = new AbortController()
+  const running = consumer.run({ signal: stop.signal })
+  source.send(messageOf('1', 'a'), messageOf('2', 'b'))
+  await until(time, () => consumer.counts.handled === 2)
+  stop.abort()
+  expect(await settled(time, running)).toMatchObject({ handled: 2, failed: 0 })
 })

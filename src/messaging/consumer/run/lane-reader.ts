@@ -86,7 +86,8 @@ export class LaneReader<Handle extends TransactionControls> {
     const { settings, slots, pause, stop } = this.#work
     if (stop.aborted) return 0
     const few = slots.free < Math.ceil(settings.concurrency / 4)
-    if (few && this.#running.size > 0) {
+    // Deliveries may have all slots while no lane is under way: without a sleep they would never get to an end.
+    if (slots.free === 0 || (few && this.#running.size > 0)) {
       await this.#work.lanesWake.sleep(slots.free === 0 ? settings.pollMs : gatherMs, settings.clock, stop)
     }
     const most = this.#oneByOne ? 1 : slots.free
