@@ -9,7 +9,7 @@ import { Refusal, runNode } from './process.mjs'
 import { ensureServers, serversNamed } from './servers.mjs'
 
 /** Each part, and the source of its worker. @type {Readonly<Record<string, string>>} */
-const parts = { operations: 'operations/worker.ts' }
+const parts = { operations: 'operations/worker.ts', messaging: 'messaging/worker.ts' }
 
 /** Each engine, and the servers it needs. @type {Readonly<Record<string, readonly string[]>>} */
 const engines = { postgres: ['PostgreSQL'], pgbouncer: ['PostgreSQL', 'PgBouncer'], sqlite: [] }
@@ -17,6 +17,8 @@ const engines = { postgres: ['PostgreSQL'], pgbouncer: ['PostgreSQL', 'PgBouncer
 const usage = `usage: npm run torture -- <${Object.keys(parts).join(', ')}> [options]
   --engine NAME  one of ${Object.keys(engines).join(', ')}; may be given several times (default: all)
   --seconds N    how long each engine is worked on (default 60)
+  --messages N   of messaging: until so many messages were emitted, in place of the seconds; whole load: 1000000
+  --keys N       of messaging: over how many keys (default 300; with --messages 10000)
   --seed TEXT    draw the same faults again (default: drawn, and told)
   --json         nothing but one JSON line for each engine
   --plant NAME   plant a bug, to see that it is found`
@@ -35,6 +37,8 @@ function read(args) {
       options: {
         engine: { type: 'string', multiple: true, default: Object.keys(engines) },
         seconds: { type: 'string', default: '60' },
+        messages: { type: 'string' },
+        keys: { type: 'string' },
         seed: { type: 'string', default: String(randomInt(1e9)) },
         json: { type: 'boolean', default: false },
         plant: { type: 'string' },
@@ -43,6 +47,14 @@ function read(args) {
   } catch (error) {
     return refuse(/** @type {Error} */ (error).message)
   }
+}
+
+/** @param {string} option @param {string | undefined} given */
+function wholeOf(option, given) {
+  if (given === undefined) return undefined
+  const value = Number(given)
+  if (!(Number.isInteger(value) && value >= 1 && value <= 1e9)) refuse(`--${option} takes a whole number from 1.`)
+  return value
 }
 
 /**
@@ -59,6 +71,9 @@ export async function torture(root, args) {
   if (unknown.length > 0) refuse(`There is no engine ${unknown.join(', ')}.`)
   const seconds = Number(values.seconds)
   if (!(seconds >= 1 && seconds <= 86_400)) refuse('--seconds takes a number from 1 to 86400.')
+  const messages = wholeOf('messages', values.messages)
+  const keys = wholeOf('keys', values.keys) ?? (messages === undefined ? undefined : 10_000)
+  if (part !== 'messaging' && keys !== undefined) refuse('--messages and --keys are for messaging.')
   await ensureServers(root, serversNamed(values.engine.flatMap((name) => engines[name] ?? [])))
   const folder = join(root, '.cache', `torture-${randomUUID()}`)
   const sources = join(root, 'test', 'torture')
@@ -77,7 +92,7 @@ export async function torture(root, args) {
       logLevel: 'error',
     })
     const { seed, json, plant } = values
-    const asked = JSON.stringify({ part, engines: values.engine, seconds, seed, json, plant })
+    const asked = JSON.stringify({ part, engines: values.engine, seconds, messages, keys, seed, json, plant })
     return (await runNode(join(folder, 'run.js'), [asked], { cwd: root })).code
   } finally {
     rmSync(folder, { recursive: true, force: true })

@@ -17,11 +17,15 @@ export interface Ended {
 export const isLong: boolean = process.env['REPRISE_LONG'] !== undefined
 
 /** Runs the command on some engines. */
-export async function torture(engines: readonly string[], ...options: readonly string[]): Promise<Ended> {
+export async function torture(
+  part: 'operations' | 'messaging',
+  engines: readonly string[],
+  ...options: readonly string[]
+): Promise<Ended> {
   if (engines.some((engine) => engine !== 'sqlite')) demandServer('PostgreSQL')
   if (engines.includes('pgbouncer')) demandServer('PgBouncer')
   const chosen = engines.flatMap((engine) => ['--engine', engine])
-  const args = ['tools/run.mjs', 'torture', 'operations', '--json', ...chosen, ...options]
+  const args = ['tools/run.mjs', 'torture', part, '--json', ...chosen, ...options]
   const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
   let [stdout, stderr] = ['', '']
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {

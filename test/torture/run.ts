@@ -2,6 +2,7 @@
 
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { messagingPart } from './messaging/part.js'
 import { operationsPart } from './operations/part.js'
 import type { Part } from './part.js'
 import { torture } from './torture.js'
@@ -11,6 +12,9 @@ interface Asked {
   readonly part: string
   readonly engines: readonly string[]
   readonly seconds: number
+  /** Present: until so many messages were wanted, in place of the seconds. */
+  readonly messages?: number
+  readonly keys?: number
   readonly seed: string
   readonly json: boolean
   readonly plant?: string
@@ -19,9 +23,9 @@ interface Asked {
 /** How many violations are told one by one. */
 const mostTold = 10
 
-const parts: readonly Part[] = [operationsPart]
+const parts: readonly Part[] = [operationsPart, messagingPart]
 
-async function main({ part: name, engines, seconds, seed, json, plant }: Asked): Promise<number> {
+async function main({ part: name, engines, seconds, messages, keys, seed, json, plant }: Asked): Promise<number> {
   const part = parts.find((known) => known.name === name)
   if (part === undefined)
     throw new Error(`There is no part ${name}; there are ${parts.map((one) => one.name).join(', ')}.`)
@@ -33,13 +37,17 @@ async function main({ part: name, engines, seconds, seed, json, plant }: Asked):
   const folder = dirname(fileURLToPath(import.meta.url))
   let code = 0
   for (const engine of engines) {
-    say(`${part.name} on ${engine} for ${seconds} s, seed ${seed}`)
-    const { report, violations } = await torture({ part, engine, seconds, seed, folder, plant, onProgress: say })
+    const much = messages === undefined ? `${seconds} s` : `${messages} messages`
+    say(`${part.name} on ${engine} for ${much}, seed ${seed}`)
+    const options = { part, engine, seconds, intents: messages, keys, seed, folder, plant, onProgress: say }
+    const { report, violations } = await torture(options)
     for (const { kind, intent, says } of violations.slice(0, mostTold)) console.error(`${kind}: ${intent}: ${says}`)
     if (violations.length > 0) {
       code = 1
       const planted = plant === undefined ? '' : ` --plant ${plant}`
-      const again = `npm run torture -- ${part.name} --engine ${engine} --seconds ${seconds} --seed ${seed}${planted}`
+      const load = messages === undefined ? `--seconds ${seconds}` : `--messages ${messages}`
+      const wide = keys === undefined ? '' : ` --keys ${keys}`
+      const again = `npm run torture -- ${part.name} --engine ${engine} ${load}${wide} --seed ${seed}${planted}`
       console.error(`${engine}: ${violations.length} violations with the seed ${seed}; run it again: ${again}`)
     }
     console.log(JSON.stringify(report))

@@ -23,6 +23,10 @@ export interface TortureOptions {
   readonly engine: string
   /** How long it works, in seconds; the last judgement comes after that. */
   readonly seconds: number
+  /** Works until there were as many intents instead. Default: by time. */
+  readonly intents?: number | undefined
+  /** How many keys messages have. Default: the part's. */
+  readonly keys?: number | undefined
   readonly seed: string
   /** The folder with the bundled workers. */
   readonly folder: string
@@ -45,19 +49,18 @@ const leastFaults = 4
 /** How much longer it may take for that, on a machine that has no time, in ms. */
 const mostExtraMs = 60_000
 const progressMs = 5_000
-/** How long a claim of a worker lives, in ms. */
-const leaseMs = 1_000
 
 /** Runs a part on an engine. */
 export async function torture(options: TortureOptions): Promise<Tortured> {
   const { part, engine: name, seconds, seed, folder, plant, onProgress } = options
+  const { leaseMs } = part
   const random = seededRandom(`${seed}/${part.name}/${name}`)
   const engine = await (engines[name] as (typeof engines)[string])(part.tables)
   const faults = new Map<string, number>()
   const onFault = (kind: string): void => void faults.set(kind, (faults.get(kind) ?? 0) + 1)
   const points = [...part.points, ...engine.points]
   const workers = new Workers({ script: `${folder}/${part.worker}.js`, random, points, leaseMs, onFault })
-  const run = await part.open({ engine, workers, random })
+  const run = await part.open({ engine, workers, random, keys: options.keys })
   const startedMs = performance.now()
   const passedMs = (): number => performance.now() - startedMs
   const tell = (): void => {
@@ -67,15 +70,21 @@ export async function torture(options: TortureOptions): Promise<Tortured> {
   const progress = setInterval(tell, progressMs)
   const violations: Violation[] = []
   try {
-    const told = { ...run.told, address: engine.address, leaseMs, seed, plant }
-    while (violations.length === 0 && passedMs() < seconds * 1_000) {
+    const told = { ...run.told, address: engine.address, leaseMs, seed, plant, calm: false }
+    const struck = [...workerFaults(workers), ...engine.faults, ...(run.faults ?? [])]
+    const wanted = options.intents
+    const leftMs = (): number => {
+      if (wanted === undefined) return seconds * 1_000 - passedMs()
+      return run.intents < wanted ? roundMs : 0
+    }
+    while (violations.length === 0 && leftMs() > 0) {
       workers.fateful = true
       workers.start(workerCount, told)
-      const limitMs = Math.min(roundMs, seconds * 1_000 - passedMs())
-      await underFaults(run, [...workerFaults(workers), ...engine.faults], { random, limitMs, onFault })
+      await underFaults(run, struck, { random, limitMs: Math.min(roundMs, leftMs()), onFault })
       // Fresh processes judge: what a worker remembers cannot hide what the store has forgotten.
       await engine.heal()
       workers.fateful = false
+      workers.start(workerCount, { ...told, calm: true })
       await workers.killAll()
       violations.push(...(await run.judge()))
     }
@@ -86,6 +95,7 @@ export async function torture(options: TortureOptions): Promise<Tortured> {
     await run.close()
     await engine.dispose()
   }
+  for (const [what, count] of Object.entries(run.counted ?? {})) if (count > 0) faults.set(what, count)
   const missed = points.filter((point) => !workers.reached.has(point))
   return {
     report: reportOf({ part: part.name, engine: name, intents: run.intents, faults, violations, missed, seed }),

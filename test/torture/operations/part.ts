@@ -162,6 +162,7 @@ const orderOf = (
 export const operationsPart: Part = {
   name: 'operations',
   worker: 'operations-worker',
+  leaseMs: 1_000,
   tables: [ledgerTable],
   points: [...transactionFaultPoints, ...operationFaultPoints, ...leasedFaultPoints],
   bugs: bugNames,

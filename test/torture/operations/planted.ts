@@ -18,6 +18,7 @@ import { postgresSchema } from '../../../src/stores/postgres/migrations.js'
 import { SqliteEngine } from '../../../src/stores/sqlite/engine.js'
 import type { SqliteHandle } from '../../../src/stores/sqlite/index.js'
 import type { TransactionDefaults } from '../../../src/transaction/index.js'
+import { replaced } from '../replaced.js'
 
 type AnySession = Session<TransactionControls>
 type AnyEngine = Engine<TransactionControls> & { readonly records: Records }
@@ -160,16 +161,6 @@ const bugs: Readonly<Record<string, () => Bug>> = {
 
 /** The names of the bugs. */
 export const bugNames: readonly string[] = Object.keys(bugs)
-
-/** An object with some of its methods replaced; the others stay its own. */
-function replaced<Whole extends object>(whole: Whole, methods: Partial<Whole>): Whole {
-  return new Proxy(whole, {
-    get(target, name) {
-      const value = Reflect.get(Object.hasOwn(methods, name) ? methods : target, name) as unknown
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
-}
 
 function plantedStore(name: string, engine: AnyEngine, defaults: TransactionDefaults): object {
   const bug = (bugs[name] as () => Bug)()
