@@ -16,6 +16,7 @@ const benches = {
   transaction: './transaction.mjs',
   operation: './operation.mjs',
   http: './http.mjs',
+  messaging: './messaging.mjs',
 }
 
 const usage = `usage: npm run bench -- [bench ...] [--json] [--gate] [--smoke] [--curve] [--node 24]
@@ -23,7 +24,7 @@ const usage = `usage: npm run bench -- [bench ...] [--json] [--gate] [--smoke] [
   --gate   exit 1 when a target is missed
   --smoke  a short run that shows that everything works and agrees; nothing is judged
   --node   measures on another Node, from npm, with the newest peers that it allows
-  --curve  also what takes many minutes: ten million old records (operation)
+  --curve  also what takes many minutes: ten million old records (operation), a backlog of a million (messaging)
 benches: ${Object.keys(benches).join(', ')} (default: all)`
 
 const options = ['json', 'gate', 'smoke', 'curve']

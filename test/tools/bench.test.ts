@@ -57,6 +57,14 @@ describe('npm run bench', () => {
     expect(status).toBe(0)
   })
 
+  it('runs every subject of messaging once and finds that all agree', () => {
+    const { status, stdout, stderr } = bench('messaging', '--smoke')
+    expect(stdout, stderr).toContain('all subjects ran and agreed')
+    expect(stdout).toContain('round trips of transact with an emit: 2')
+    expect(stdout).toMatch(/graphile-worker.*not run: it needs Node 22\.18/)
+    expect(status).toBe(0)
+  })
+
   it('writes nothing but JSON when asked to', () => {
     const { stdout } = bench('identity', '--smoke', '--json')
     expect(JSON.parse(stdout)).toBeTypeOf('object')

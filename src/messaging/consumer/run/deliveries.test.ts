@@ -54,6 +54,30 @@ describe('a handler that fails', () => {
     expect(effects()).toEqual(['3', '1', '2', '4'])
   })
 
+  it('has its turn beside deliveries that take all slots all the time', async () => {
+    const clock = manualClock()
+    const db = memory({ name: 'shop', clock })
+    const calls: string[] = []
+    const handle = async (_tx: unknown, { id }: { readonly id: string }): Promise<void> => {
+      calls.push(id)
+      if (id === '1' && calls.length === 1) throw busy
+      await new Promise<void>((resolve) => clock.setTimer(100, resolve))
+    }
+    const slow = { handle, concurrency: 1, inFlight: 4, clock }
+    const { source, consumer } = world(slow, { db })
+    const stop = new AbortController()
+    const running = consumer.run({ signal: stop.signal })
+    source.send(messageOf('1', 'a'))
+    // When its repeat is due, two others are in line for the slot, and so it stays.
+    for (let sent = 0; !calls.includes('1', 1); sent += 1) {
+      if (sent === 100) throw new Error('It never has its turn.')
+      source.send(messageOf(`other-${sent}`, `key-${sent}`))
+      await until(clock, () => calls.length > sent - 1)
+    }
+    stop.abort()
+    await settled(clock, running)
+  })
+
   it('is a dead letter after so many attempts, and only its key waits for it', async () => {
     const { consumer, source, effects, drain, later, failing, letters, calls } = world({ attempts: 3 })
     failing.set('1', busy)

@@ -90,7 +90,8 @@ export class LaneReader<Handle extends TransactionControls> {
     if (slots.free === 0 || (few && this.#running.size > 0)) {
       await this.#work.lanesWake.sleep(slots.free === 0 ? settings.pollMs : gatherMs, settings.clock, stop)
     }
-    const most = this.#oneByOne ? 1 : slots.free
+    // Where deliveries have all slots, one lane stands in line with them: else its messages would never have a turn.
+    const most = this.#oneByOne ? 1 : Math.max(slots.free, this.#running.size === 0 ? 1 : 0)
     if (most === 0 || stop.aborted) return 0
     let found: number
     let nextDueMs: number | undefined
