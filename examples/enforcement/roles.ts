@@ -102,5 +102,6 @@ function asked(): Promise<void> {
     }
     process.once('SIGTERM', end)
     process.once('disconnect', end)
+    if (process.connected === false) end() // whoever it was is gone already
   })
 }

@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, AnswerError, reply } from 'reprise/http/core'
 import type { Payment, Transaction } from './ledger.js'
+import type { ReceiptTrouble } from './receipts/receipts.js'
 
 /** An error that was asked for. */
 export class DrillError extends Error {}
@@ -30,10 +31,13 @@ export interface Drill {
   readonly cookie: boolean
   /** Answer with this many bytes. */
   readonly large: number | undefined
+  /** What happens to the event of the payment on its way to the receipt. */
+  readonly receipt: ReceiptTrouble | undefined
 }
 
 const longestMs = 60_000
 const largestBytes = 10_000_000
+const receiptTroubles = ['kill-relay', 'twice', 'poison'] as const
 
 /** Reads the field. Words that are not known, or make no sense, ask for nothing. */
 export function drillFrom(field: string | undefined): Drill {
@@ -58,6 +62,7 @@ export function drillFrom(field: string | undefined): Drill {
     binary: words.has('binary'),
     cookie: words.has('cookie'),
     large: number('large', 1, largestBytes),
+    receipt: receiptTroubles.find((trouble) => words.has(trouble)),
   }
 }
 

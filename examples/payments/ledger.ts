@@ -4,11 +4,14 @@
 import { mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import pg from 'pg'
+import type { Emits, TransactionControls } from 'reprise/atomicity'
 import type { RouteDomain } from 'reprise/http/core'
 import { purge, type RecordStore } from 'reprise/idempotency'
 import { sha256 } from 'reprise/kernel'
+import type { ConsumerDomain, LetterDomain, RelayDomain } from 'reprise/messaging'
 import { postgres } from 'reprise/stores/postgres'
 import { sqlite } from 'reprise/stores/sqlite'
+
 import { type Settings, SettingsError } from './settings.js'
 
 /** A payment, as the service shows it. */
@@ -24,7 +27,10 @@ export interface Payment {
 /** What the service needs of a store; both have it. */
 interface Store {
   readonly db: RouteDomain<Transaction> &
-    RecordStore & {
+    RecordStore &
+    RelayDomain &
+    ConsumerDomain<Transaction> &
+    LetterDomain & {
       migrate(): Promise<unknown>
       transact<Result>(body: (tx: Transaction) => Promise<Result>, options: { readOnly: boolean }): Promise<Result>
     }
@@ -32,10 +38,8 @@ interface Store {
 }
 
 /** An open transaction, of either store. */
-export interface Transaction {
-  readonly signal: AbortSignal
+export interface Transaction extends TransactionControls, Emits {
   query<Row>(text: string, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }>
-  afterCommit(work: () => unknown): void
 }
 
 type Row = {
@@ -57,8 +61,12 @@ const table = `create table if not exists payment (
   created_at text not null
 )`
 const index = 'create index if not exists payment_owner on payment (owner, account, created_at)'
+// No constraint would stop a second receipt of a payment: what keeps it out is the consumer.
+const receiptTable = 'create table if not exists receipt (payment text not null, content text not null)'
+const receiptIndex = 'create index if not exists receipt_payment on receipt (payment)'
 const columns = 'id, account, amount_minor, currency, note, created_at'
 const mostItems = 1_000
+const mostReceipts = 100
 
 /** The ledger in its store. */
 export class Ledger {
@@ -79,8 +87,7 @@ export class Ledger {
     await this.#transact(async (tx) => {
       // PostgreSQL lets two of them try, and one fails.
       if (this.#isPostgres) await tx.query(`select pg_advisory_xact_lock(hashtext('payment'))`)
-      await tx.query(table)
-      await tx.query(index)
+      for (const statement of [table, index, receiptTable, receiptIndex]) await tx.query(statement)
     })
   }
 
@@ -105,6 +112,23 @@ export class Ledger {
       id,
     ])
     return payment
+  }
+
+  /** Adds the receipt of a payment, inside a transaction. */
+  async addReceipt(tx: Transaction, payment: string, content: string): Promise<void> {
+    await tx.query(this.#sql('insert into receipt values (?, ?)'), [payment, content])
+  }
+
+  /** How many receipts each of the last payments of an account has, the newest first. */
+  receipts(principal: string, account: string): Promise<{ payment: string; receipts: number }[]> {
+    const written = '(select count(*) from receipt where receipt.payment = payment.id)'
+    const text =
+      `select id, ${written} as written from payment where owner = ? and account = ? ` +
+      `order by created_at desc, id desc limit ${mostReceipts}`
+    return this.#transact(async (tx) => {
+      const { rows } = await tx.query<{ id: string; written: unknown }>(this.#sql(text), [ownerOf(principal), account])
+      return rows.map(({ id, written: count }) => ({ payment: id, receipts: Number(count) }))
+    }, true)
   }
 
   /** How many payments there are, of everybody. */
@@ -147,8 +171,8 @@ function paymentOf({ id, account, amount_minor, currency, note, created_at }: Ro
   return note === null ? payment : { ...payment, note }
 }
 
-// A bearer's token is a credential: the ledger knows its digest only.
-function ownerOf(principal: string): string {
+/** Whose a payment is. A bearer's token is a credential: the ledger knows its digest only. */
+export function ownerOf(principal: string): string {
   return sha256(principal)
 }
 

@@ -4,11 +4,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
 import type { ServerResponse } from 'node:http'
+import { ownerOf } from './ledger.js'
 
 /** The request that is being served where a decision is told. */
 interface Served {
   readonly number: number
-  readonly principal: string
+  readonly owner: string
+  /** What the Drill field said. Words in it that ask for nothing are the caller's own: it sees them again. */
+  readonly drill: string | undefined
 }
 
 /** The channels, and what is told of their messages. No message holds a key. */
@@ -41,18 +44,24 @@ export class Live {
   }
 
   /** Serves a request; what is decided meanwhile is told to its principal. */
-  serve<Result>(principal: string, work: () => Result): Result {
+  serve<Result>(principal: string, drill: string | undefined, work: () => Result): Result {
     this.#requests += 1
-    return this.#serving.run({ number: this.#requests, principal }, work)
+    return this.#serving.run({ number: this.#requests, owner: ownerOf(principal), drill }, work)
   }
 
   /** Tells something about the request that is being served. */
   tell(what: string, more: object = {}): void {
     const served = this.#serving.getStore()
     if (served === undefined) return
-    const line = `data: ${JSON.stringify({ request: served.number, what, ...more })}\n\n`
-    for (const [watcher, principal] of this.#watchers) {
-      if (principal !== served.principal) continue
+    const { number, owner, drill } = served
+    this.tellOwner(owner, { request: number, drill, what, ...more })
+  }
+
+  /** Tells something to one whose payments it is about. */
+  tellOwner(owner: string, event: object): void {
+    const line = `data: ${JSON.stringify(event)}\n\n`
+    for (const [watcher, watching] of this.#watchers) {
+      if (watching !== owner) continue
       if (watcher.writableLength > mostUnreadBytes) watcher.destroy()
       else watcher.write(line)
     }
@@ -70,7 +79,7 @@ export class Live {
     const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', connection: 'close' }
     response.writeHead(200, headers)
     response.write(': watching\n\n')
-    this.#watchers.set(response, principal)
+    this.#watchers.set(response, ownerOf(principal))
     const heartbeat = setInterval(() => response.write(': still here\n\n'), heartbeatMs)
     response.on('close', () => {
       clearInterval(heartbeat)

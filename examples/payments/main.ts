@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   server.on('request', (request, response) => void service.handle(request, response))
   server.on('clientError', refuseUnreadable)
   const ending = new AbortController()
-  const upkeep = ledger.forgetOld(ending.signal)
+  const upkeep = Promise.all([ledger.forgetOld(ending.signal), service.runReceipts(ending.signal).catch(fail)])
   endOn(['SIGTERM', 'SIGINT', 'disconnect'], () => {
     ending.abort()
     return drain(server, service, ledger, upkeep)
@@ -99,6 +99,8 @@ function endOn(events: readonly ('SIGTERM' | 'SIGINT' | 'disconnect')[], drain: 
       drain().then(() => process.exit(0), fail)
     })
   }
+  // Whoever it was may have gone before we listened. Without a channel it is undefined.
+  if (process.connected === false) process.emit('disconnect')
 }
 
 // What is no HTTP, or has fields beyond the limit, never becomes a request: it is answered here, and the connection
@@ -113,7 +115,7 @@ function refuseUnreadable(error: Error, socket: Socket): void {
   socket.end(`HTTP/1.1 ${line}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
 }
 
-async function drain(server: Server, service: Service, ledger: Ledger, upkeep: Promise<void>): Promise<void> {
+async function drain(server: Server, service: Service, ledger: Ledger, upkeep: Promise<unknown>): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   service.drain()
   const late = setTimeout(() => server.closeAllConnections(), longestDrainMs)

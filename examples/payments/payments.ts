@@ -1,4 +1,4 @@
-// POST /payments, safe to repeat: claim, payment and answer are in one commit.
+// POST /payments, safe to repeat: claim, payment, event and answer are in one commit.
 
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
@@ -6,6 +6,7 @@ import { type HttpRequest, idempotent, invalid, type NodeListener, type NodeOpti
 import { afterEffect, answerTo, beforeEffect, drillFrom, type Surroundings } from './drill.js'
 import type { Ledger, Payment, Transaction } from './ledger.js'
 import type { OwnProblems } from './problems.js'
+import type { Receipts } from './receipts/receipts.js'
 
 /** What somebody wants to pay. */
 type Order = Pick<Payment, 'account' | 'amountMinor' | 'currency' | 'note'>
@@ -13,6 +14,7 @@ type Order = Pick<Payment, 'account' | 'amountMinor' | 'currency' | 'note'>
 /** What the route needs of the service around it. */
 export interface RouteParts {
   readonly ledger: Ledger
+  readonly receipts: Receipts
   /** What types of problems begin with. */
   readonly problemBase: string
   readonly problems: OwnProblems
@@ -40,7 +42,8 @@ export function isAccount(text: string): boolean {
 }
 
 /** The route. */
-export function paymentRoute({ ledger, problemBase, problems, drill, around, onError }: RouteParts): NodeListener {
+export function paymentRoute(parts: RouteParts): NodeListener {
+  const { ledger, receipts, problemBase, problems, drill, around, onError } = parts
   return idempotent<Transaction, Order>(
     ledger.db,
     {
@@ -58,6 +61,7 @@ export function paymentRoute({ ledger, problemBase, problems, drill, around, onE
       await beforeEffect(trouble, tx)
       const payment = { id: randomUUID(), ...input, createdAt: new Date().toISOString() }
       await ledger.add(tx, principal, payment)
+      await receipts.emit(tx, principal, payment, trouble.receipt)
       await afterEffect(trouble, tx, around(native))
       return answerTo(payment, trouble)
     },

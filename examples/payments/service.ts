@@ -1,4 +1,5 @@
-// The service: which request goes where. Everything but POST /payments is plain HTTP, without a key.
+// The service: which request goes where. Everything but POST /payments is plain HTTP, without a key: a redrive that is
+// repeated finds nothing left to decide.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Answer, answerOf, finish, problem } from 'reprise/http/core'
@@ -9,6 +10,7 @@ import type { Ledger } from './ledger.js'
 import { Live } from './live.js'
 import { accountRule, isAccount, paymentRoute, principalOf } from './payments.js'
 import { type OwnProblems, ownProblems, problemPage, problemPath } from './problems.js'
+import { Receipts } from './receipts/receipts.js'
 
 /** What the service is made of. */
 export interface ServiceParts {
@@ -25,6 +27,7 @@ export interface ServiceParts {
 export class Service {
   readonly #parts: ServiceParts
   readonly #live = new Live()
+  readonly #receipts: Receipts
   readonly #files = pageFiles()
   readonly #problems: OwnProblems
   readonly #problemBase: string
@@ -36,8 +39,12 @@ export class Service {
     this.#parts = parts
     this.#problemBase = (parts.origin ?? '') + problemPath
     this.#problems = ownProblems(this.#problemBase)
+    this.#receipts = new Receipts(parts.ledger, ({ owner, account, payment }, what) =>
+      this.#live.tellOwner(owner, { account, payment, what }),
+    )
     this.#pay = paymentRoute({
       ledger: parts.ledger,
+      receipts: this.#receipts,
       problemBase: this.#problemBase,
       problems: this.#problems,
       drill: parts.drill,
@@ -51,6 +58,11 @@ export class Service {
       }),
       onError: (error, request, response) => void this.#failed(error, request, response),
     })
+  }
+
+  /** Works on receipts until the signal ends it. Rejects where it cannot go on. */
+  runReceipts(signal: AbortSignal): Promise<void> {
+    return this.#receipts.run(signal)
   }
 
   /** Answers a request. Never rejects. */
@@ -83,7 +95,8 @@ export class Service {
     if (pathname === '/payments' && request.method === 'POST') {
       // Who calls is asked before the layer is, and on every request.
       if (principal === undefined) return send(this.#nobody(), request, response)
-      return this.#live.serve(principal, () => this.#pay(request, response))
+      const drill = String(request.headers['drill'] ?? '') || undefined
+      return this.#live.serve(principal, drill, () => this.#pay(request, response))
     }
     if (pathname === '/drill/events' && this.#parts.drill && principal !== undefined && request.method === 'GET') {
       return this.#live.watch(principal, response)
@@ -105,13 +118,15 @@ export class Service {
   ): Promise<Answer | Response> {
     const isPayments = path === '/payments'
     const id = /^\/payments\/(?<id>[^/]+)$/.exec(path)?.groups?.['id']
+    const redriven = /^\/receipts\/(?<id>[^/]+)\/redrive$/.exec(path)?.groups?.['id']
     const page = this.#files.get(path) ?? (path.startsWith(problemPath) ? problemPage(path) : undefined)
     const isDrill = this.#parts.drill && (path === '/drill/effects' || path === '/drill/events')
-    if (!isPayments && id === undefined && page === undefined && !isDrill && path !== '/healthz') {
+    const isOther = path === '/healthz' || path === '/receipts'
+    if (!isPayments && (id ?? redriven ?? page) === undefined && !isDrill && !isOther) {
       return this.#problems('not-found')
     }
-    if (method !== 'GET' && method !== 'HEAD') {
-      const allow = isPayments ? 'GET, HEAD, POST' : 'GET, HEAD'
+    if (redriven === undefined ? method !== 'GET' && method !== 'HEAD' : method !== 'POST') {
+      const allow = redriven === undefined ? `GET, HEAD${isPayments ? ', POST' : ''}` : 'POST'
       const detail = 'The Allow field says which methods are allowed here.'
       return problem('method-not-allowed', { base: this.#problemBase, detail, headers: { allow } })
     }
@@ -120,13 +135,23 @@ export class Service {
     const { ledger } = this.#parts
     if (path === '/drill/effects') return this.#read(async () => fresh({ payments: await ledger.count() }))
     if (principal === undefined) return this.#nobody()
+    if (redriven !== undefined) return this.#read(() => this.#redrive(principal, redriven))
     const account = query.get('account') ?? undefined
     if (account !== undefined && !isAccount(account)) return this.#invalid(accountRule)
     return this.#read(async () => {
+      if (path === '/receipts') {
+        return account === undefined ? this.#invalid(accountRule) : fresh(await this.#receipts.look(principal, account))
+      }
       if (id === undefined) return fresh({ items: await ledger.list(principal, account) })
       const payment = await ledger.find(principal, id)
       return payment === undefined ? this.#problems('not-found') : fresh(payment)
     })
+  }
+
+  async #redrive(principal: string, id: string): Promise<Answer | Response> {
+    const payment = await this.#parts.ledger.find(principal, id)
+    const isRedriven = payment !== undefined && (await this.#receipts.redrive(principal, payment))
+    return isRedriven ? fresh({ redriven: id }) : this.#problems('not-found')
   }
 
   #nobody(): Answer {

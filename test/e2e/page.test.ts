@@ -133,6 +133,100 @@ describe('one payment', () => {
   })
 })
 
+describe('one receipt', () => {
+  /** Waits until what a button asked for is over, and reads the four counts. */
+  const counts = async (page: Page) => {
+    await page.locator('#receipt[aria-busy="false"]').waitFor()
+    const read = (id: string) => page.locator(`#receipt-${id}`).textContent()
+    const [payments, wire, dropped, receipts] = await Promise.all(['payments', 'wire', 'dropped', 'receipts'].map(read))
+    return { payments, wire: Number(wire), dropped: Number(dropped), receipts }
+  }
+  /** The chips of the events' lines. */
+  const way = (page: Page) =>
+    page
+      .locator('#way li')
+      .evaluateAll((lines) => lines.map((line) => [...line.children].map(({ textContent }) => textContent)))
+
+  it('is written for a payment, and one more for one more', async () => {
+    const { page, errors } = await open()
+    expect(await page.getByRole('button', { name: 'Redrive' }).isDisabled()).toBe(true)
+    for (const payments of ['1', '2']) {
+      await press(page, 'Pay')
+      await reads(page, 'receipt-payments', payments)
+      await reads(page, 'receipt-verdict', 'One event, one receipt.')
+      expect(await counts(page)).toMatchObject({ payments, receipts: payments })
+    }
+    await expect.poll(() => way(page), slow).toContainEqual(['payment 2', 'on the wire', 'receipt'])
+    // The other story is not told of it.
+    expect([await trail(page), await page.locator('#ledger tr').count()]).toEqual([[], 0])
+    expect(errors).toEqual([])
+  })
+
+  it('is one where the relay is killed after it published: the next one publishes again', async () => {
+    const { page, errors } = await open()
+    await press(page, 'Kill the relay')
+    await reads(page, 'receipt-verdict', 'was killed before it told the store')
+    const { wire, dropped, ...rest } = await counts(page)
+    expect(rest).toEqual({ payments: '1', receipts: '1' })
+    expect([wire > dropped, dropped > 0]).toEqual([true, true])
+    const [line = []] = await way(page)
+    expect(line).toEqual(expect.arrayContaining(['relay killed', 'next relay']))
+    expect(line.indexOf('receipt')).toBeLessThan(line.indexOf('relay killed'))
+    expect(line.indexOf('relay killed')).toBeLessThan(line.indexOf('duplicate dropped'))
+    await page.screenshot({ path: `${screenshots}relay-killed.png`, fullPage: true })
+    expect(errors).toEqual([])
+  })
+
+  it('is one where the event is delivered twice', async () => {
+    const { page } = await open()
+    await press(page, 'Deliver twice')
+    await reads(page, 'receipt-verdict', 'The second was recognised and dropped')
+    const { wire, dropped, ...rest } = await counts(page)
+    expect([rest, wire > dropped, dropped > 0]).toEqual([{ payments: '1', receipts: '1' }, true, true])
+  })
+
+  it('waits behind a poison message, whose letter says why, and is written after the redrive', async () => {
+    const { page, errors } = await open({ colorScheme: 'dark' })
+    await press(page, 'Poison')
+    await reads(page, 'receipt-verdict', 'It is a dead letter')
+    await reads(page, 'letter', 'Currency code is required')
+    await reads(page, 'letter', 'The till is parked: nothing is behind it yet.')
+    await counts(page)
+    await press(page, 'Pay')
+    await reads(page, 'receipt-verdict', 'waits behind the dead letter')
+    await reads(page, 'letter', 'The till is parked: 1 behind it.')
+    expect(await counts(page)).toMatchObject({ payments: '2', receipts: '0' })
+    await page.screenshot({ path: `${screenshots}parked-dark.png`, fullPage: true })
+    await press(page, 'Redrive')
+    await reads(page, 'receipt-verdict', 'Mended, and sent again')
+    expect(await counts(page)).toMatchObject({ payments: '2', receipts: '2' })
+    expect(await page.locator('#letter').isVisible()).toBe(false)
+    expect(await page.getByRole('button', { name: 'Redrive' }).isDisabled()).toBe(true)
+    // In their order: the one that was poison first.
+    const lines = await expect
+      .poll(() => way(page), slow)
+      .toHaveLength(2)
+      .then(() => way(page))
+    expect(lines.map((line) => [line[0], line.at(-1)])).toEqual([
+      ['payment 1', 'receipt'],
+      ['payment 2', 'receipt'],
+    ])
+    expect(errors).toEqual([])
+  })
+
+  it('is asked for with the keyboard alone', async () => {
+    const { page } = await open()
+    await page.getByRole('button', { name: 'Pay', exact: true }).focus()
+    await page.keyboard.press('Enter')
+    await reads(page, 'receipt-verdict', 'One event, one receipt.')
+    for (let tab = 0; tab < 2; tab += 1) await page.keyboard.press('Tab')
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Deliver twice')
+    await page.keyboard.press('Space')
+    await reads(page, 'receipt-verdict', 'recognised and dropped')
+    expect(await counts(page)).toMatchObject({ payments: '2', receipts: '2' })
+  })
+})
+
 describe('the storm', () => {
   const set = (page: Page, id: string, value: number) => page.locator(`#${id}`).fill(String(value))
   const attribute = (page: Page, id: string, name: string) => page.locator(`#${id}`).getAttribute(name)
@@ -189,6 +283,8 @@ describe('the page', () => {
     const { page } = await open({ viewport: { width: 360, height: 740 }, hasTouch: true })
     await press(page, 'Ten at once')
     await isMade(page, 1)
+    await press(page, 'Poison')
+    await reads(page, 'letter', 'Dead letter')
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
     const heights = await page
       .getByRole('button')
@@ -201,9 +297,13 @@ describe('the page', () => {
     const calm = await startService({ DATABASE_URL: freshFile(), REPRISE_DRILL: '0' })
     const { page } = await open({}, calm.url)
     await reads(page, 'notice', 'Drills are off here')
-    expect(await page.getByRole('button', { name: 'Drop the answer' }).isVisible()).toBe(false)
+    for (const name of ['Drop the answer', 'Kill the relay', 'Deliver twice', 'Poison', 'Redrive']) {
+      expect(await page.getByRole('button', { name }).isVisible()).toBe(false)
+    }
     await press(page, 'Send')
     await isMade(page, 1)
+    await press(page, 'Pay')
+    await reads(page, 'receipt-verdict', 'One event, one receipt.')
     expect((await stop(calm)).code).toBe(0)
   })
 

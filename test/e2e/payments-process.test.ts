@@ -18,6 +18,13 @@ const isServing = (url: string): Promise<boolean> =>
     () => false,
   )
 
+/** How many receipts each of the payments has, the newest first. */
+async function receipts(url: string): Promise<number[]> {
+  const response = await fetch(`${url}/receipts?account=shop`, { headers: { authorization: 'Bearer me' } })
+  const { items } = (await response.json()) as { items: { receipts: number }[] }
+  return items.map((item) => item.receipts)
+}
+
 describe('keeping house', () => {
   it('forgets keys past their window, and no payment', async () => {
     const database = freshFile()
@@ -31,6 +38,23 @@ describe('keeping house', () => {
     const again = await startService({ DATABASE_URL: database })
     await until(() => keys() === 1, 'the old key to be forgotten')
     expect(await effects(again.url)).toBe(2)
+    expect((await stop(again)).code).toBe(0)
+    file.close()
+  })
+
+  it('forgets events that everybody has, and no receipt', async () => {
+    const database = freshFile()
+    const first = await startService({ DATABASE_URL: database })
+    await pay(first.url)
+    await until(async () => (await receipts(first.url)).join() === '1', 'the receipt to be written')
+    expect((await stop(first)).code).toBe(0)
+    const file = new Database(database.slice('sqlite:'.length))
+    const events = (): number => (file.prepare('select count(*) as n from reprise_message').get() as { n: number }).n
+    expect(events()).toBe(1)
+    file.exec('update reprise_message set at_ms = 1')
+    const again = await startService({ DATABASE_URL: database })
+    await until(() => events() === 0, 'the event to be forgotten')
+    expect(await receipts(again.url)).toEqual([1])
     expect((await stop(again)).code).toBe(0)
     file.close()
   })
@@ -174,6 +198,8 @@ describe.each(['sqlite', 'postgres'])('a crash that was asked for, on %s', (stor
     await expect(pay(url, { key, drill: 'exit=after-commit, restart' })).rejects.toThrow('fetch failed')
     await until(() => isServing(url), 'the service is back once more')
     expect([isReplay(await pay(url, { key })), await effects(url)]).toEqual([true, 1])
+    // The event was committed with the payment. Nobody was left to relay it, and then somebody was.
+    await until(async () => (await receipts(url)).join() === '1', 'the receipt to be written')
     const { code, stdout, stderr } = await stop(service)
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout.match(/^ready /gm)).toHaveLength(1)

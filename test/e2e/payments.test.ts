@@ -238,6 +238,84 @@ describe.each(Object.keys(stores))('the service on %s', (store) => {
     })
   })
 
+  describe('receipts', () => {
+    type Looked = {
+      items: { payment: string; wire: number; dropped: number; receipts: number }[]
+      letters: { payment: string; code: string; reason: string; state: string; parks: boolean }[]
+    }
+    const look = async (account: string): Promise<Looked> =>
+      (await (await fetch(`${url}/receipts?account=${account}`, readable())).json()) as Looked
+    const paid = async (account: string, drill = ''): Promise<string> => {
+      const response = await pay(url, { drill, body: { ...order, account } })
+      return ((await response.json()) as { id: string }).id
+    }
+    const redrive = (payment: string, principal = 'me') =>
+      fetch(`${url}/receipts/${payment}/redrive`, { method: 'POST', ...readable(principal) })
+    const patient = { timeout: 120_000 }
+    /** Waits until the newest payment of an account is as wanted. */
+    const comesTo = async (account: string, wanted: object) =>
+      expect.poll(async () => (await look(account)).items[0], patient).toMatchObject(wanted)
+
+    it('are written once for each payment, of a repeated call too, and none for one that was rolled back', async () => {
+      const account = randomUUID()
+      const [key, body] = [randomUUID(), { ...order, account }]
+      for (const drill of ['throw', 'drop', '']) await pay(url, { key, drill, body }).catch(() => undefined)
+      await comesTo(account, { receipts: 1 })
+      const payment = await paid(account)
+      await comesTo(account, { payment, receipts: 1 })
+      const { items } = await look(account)
+      expect(items.map(({ receipts }) => receipts)).toEqual([1, 1])
+    })
+
+    it('kill-relay: it had published, the next relay publishes again, and the second is dropped', async () => {
+      const account = randomUUID()
+      const payment = await paid(account, 'kill-relay')
+      await expect.poll(async () => (await look(account)).items[0]?.dropped, patient).toBeGreaterThan(0)
+      const [item] = (await look(account)).items
+      expect(item).toMatchObject({ payment, receipts: 1 })
+      expect(item?.wire).toBeGreaterThan(item?.dropped ?? Number.NaN)
+      // The relay that was killed is followed by one that works.
+      const next = await paid(account)
+      await comesTo(account, { payment: next, receipts: 1 })
+    })
+
+    it('twice: the second is dropped', async () => {
+      const account = randomUUID()
+      await paid(account, 'twice')
+      await expect.poll(async () => (await look(account)).items[0]?.dropped, patient).toBeGreaterThan(0)
+      expect((await look(account)).items).toMatchObject([{ receipts: 1 }])
+    })
+
+    it('poison: a dead letter parks its account and no other, until its owner redrives it', async () => {
+      const [account, other] = [randomUUID(), randomUUID()]
+      const poison = await paid(account, 'poison')
+      await expect.poll(async () => (await look(account)).letters, patient).toHaveLength(1)
+      const letter = { payment: poison, code: 'TypeError', state: 'open', parks: true }
+      expect((await look(account)).letters).toMatchObject([letter])
+      expect((await look(account)).letters[0]?.reason).toContain('Currency code is required')
+      const behind = await paid(account)
+      await paid(other)
+      await comesTo(other, { receipts: 1 })
+      await comesTo(account, { payment: behind, wire: expect.any(Number), receipts: 0 })
+      expect((await redrive(poison, 'another')).status).toBe(404)
+      expect((await redrive(behind)).status).toBe(404)
+      expect(await (await redrive(poison)).json()).toEqual({ redriven: poison })
+      expect((await redrive(poison)).status).toBe(404)
+      await comesTo(account, { payment: behind, receipts: 1 })
+      expect(await look(account)).toMatchObject({ items: [{}, { payment: poison, receipts: 1 }], letters: [] })
+    })
+
+    it('are shown to whom they belong, of one account', async () => {
+      const account = randomUUID()
+      await paid(account)
+      const others = await fetch(`${url}/receipts?account=${account}`, readable('another'))
+      expect(await others.json()).toEqual({ items: [], letters: [] })
+      expect((await fetch(`${url}/receipts`, readable())).status).toBe(400)
+      expect((await fetch(`${url}/receipts?account=${account}`)).status).toBe(401)
+      expect((await fetch(`${url}/receipts/x/redrive`, readable())).status).toBe(405)
+    })
+  })
+
   it('answers what is not there, and methods that are not allowed, with problems', async () => {
     for (const path of ['/nothing', '/payments/', '/payments/nobody', '/drill/other', '/page/../main.js']) {
       const response = await fetch(url + path, readable())

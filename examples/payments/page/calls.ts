@@ -15,11 +15,19 @@ export interface Intent {
   readonly account: string
 }
 
+/** The account of all payments that are about receipts: their events stay in their order. */
+export const till = 'till'
+
+/** Begins the drill of their calls, so that they can be told from the others. */
+export const tillDrill = 'till'
+
 /** The amount of every payment, in the minor unit. */
 export const amountMinor = 1_200
 
-/** What came back: a status and where the answer came from, or nothing. */
-export type Seen = { readonly status: number; readonly replayed: boolean } | 'nothing'
+/** What came back: a status, where the answer came from and which payment it names, or nothing. */
+export type Seen =
+  | { readonly status: number; readonly replayed: boolean; readonly payment: string | undefined }
+  | 'nothing'
 
 /** Sends the payment of an intent. */
 export async function pay({ key, account }: Intent, drill?: string): Promise<Seen> {
@@ -35,7 +43,9 @@ export async function pay({ key, account }: Intent, drill?: string): Promise<See
       body: JSON.stringify({ account, amountMinor, currency: 'EUR' }),
     })
     await response.arrayBuffer()
-    return { status: response.status, replayed: response.headers.get('idempotent-replayed') === 'true' }
+    const { status, headers } = response
+    const payment = headers.get('location')?.split('/').at(-1)
+    return { status, replayed: headers.get('idempotent-replayed') === 'true', payment }
   } catch {
     return 'nothing'
   }
@@ -51,9 +61,42 @@ export interface Listed {
 
 /** Our payments, oldest first; undefined while the service is away. */
 export async function payments(): Promise<readonly Listed[] | undefined> {
+  return (await asked<{ items: Listed[] }>('/payments'))?.items
+}
+
+/** How far the receipt of a payment is. */
+export interface Receipt {
+  readonly payment: string
+  readonly wire: number
+  readonly dropped: number
+  readonly receipts: number
+}
+
+/** How far our receipts are, the newest first, and what is in their way. */
+export interface Looked {
+  readonly items: readonly Receipt[]
+  readonly letters: readonly {
+    readonly payment: string
+    readonly reason: string
+    readonly state: string
+    readonly parks: boolean
+  }[]
+}
+
+/** The receipts of an account; undefined while the service is away. */
+export function receipts(account: string): Promise<Looked | undefined> {
+  return asked<Looked>(`/receipts?account=${encodeURIComponent(account)}`)
+}
+
+/** Mends a dead letter and sends it again; false: there was none, or the service is away. */
+export async function redrive(payment: string): Promise<boolean> {
+  return (await asked(`/receipts/${payment}/redrive`, 'POST')) !== undefined
+}
+
+async function asked<Body>(path: string, method = 'GET'): Promise<Body | undefined> {
   try {
-    const response = await fetch('/payments', { headers: authorization })
-    return response.ok ? ((await response.json()) as { items: Listed[] }).items : undefined
+    const response = await fetch(path, { method, headers: authorization })
+    return response.ok ? ((await response.json()) as Body) : undefined
   } catch {
     return undefined
   }

@@ -1,9 +1,9 @@
 // One payment: buttons that make trouble, and what became of the intent.
 
 import { mintKey } from 'reprise/identity'
-import { amountMinor, canDrill, type Intent, pause, pay, payments, type Seen } from './calls.js'
+import { amountMinor, type Intent, pause, pay, payments, type Seen, till } from './calls.js'
 import { element, made, write } from './elements.js'
-import { clearTrail, watch } from './trail.js'
+import { clearTrail } from './trail.js'
 
 const money = new Intl.NumberFormat('en', { style: 'currency', currency: 'EUR' })
 const shownPayments = 8
@@ -20,15 +20,14 @@ export async function startPayment(): Promise<void> {
   write('amount', money.format(amountMinor / 100))
   for (const button of buttons()) button.addEventListener('click', () => void press(button.dataset['act'] ?? ''))
   await showLedger()
-  if ((await canDrill()) === false) return withoutDrills()
-  await watch()
 }
 
 function buttons(): HTMLButtonElement[] {
   return [...element('buttons').querySelectorAll('button')]
 }
 
-function withoutDrills(): void {
+/** Leaves the buttons that make no trouble, and says so. */
+export function paymentWithoutDrills(): void {
   for (const button of buttons()) button.hidden = ['drop', 'crash'].includes(button.dataset['act'] ?? '')
   element('trail').ariaBusy = 'false'
   const notice = element('notice')
@@ -97,7 +96,7 @@ function say(seen: Seen, isFirst = false): void {
 // The service may be starting again: a few looks, then what is known stays.
 async function showLedger(): Promise<void> {
   for (let look = 0; look < 40; look += 1) {
-    const found = await payments()
+    const found = (await payments())?.filter(({ account }) => account !== till)
     if (found !== undefined) {
       const own = found.filter(({ account }) => account === intent?.account)
       write('made', String(own.length))

@@ -1,21 +1,13 @@
 // What happened to the key, live: the decisions that the service tells, one line for each call that reached it.
 
-import { authorization, pause } from './calls.js'
-import { element, made } from './elements.js'
+import { tillDrill } from './calls.js'
+import { element } from './elements.js'
+import type { Hearer, Told } from './events.js'
+import { Lines } from './lines.js'
 
-/** A decision, as the service tells it. */
-interface Told {
-  readonly request: number
-  readonly what: string
-  readonly how?: string
-  readonly status?: number
-  readonly problem?: string
-}
-
-const mostLines = 30
-const trail = element('trail')
+const list = element('trail')
 /** The lines of calls, by the numbers that this life of the service gave them. */
-const lines = new Map<number, HTMLElement>()
+const lines = new Lines<number>(list)
 /** Calls that were claimed and not yet answered. */
 const underWay = new Set<number>()
 /** Calls whose answer was dropped: nothing more is to be said of them. */
@@ -26,55 +18,29 @@ let calls = 0
 export function clearTrail(): void {
   calls = 0
   lines.clear()
-  trail.replaceChildren()
 }
 
-// A line of the page’s own.
-function note(text: string, kind: string): void {
-  const line = document.createElement('li')
-  line.append(made('span', 'who', ''), made('span', `chip ${kind}`, text))
-  add(line)
+/** Draws the trail. */
+export const trail: Hearer = {
+  told({ request, drill, ...told }) {
+    const isOther = request === undefined || drill?.startsWith(tillDrill) === true
+    if (!isOther && !dropped.has(request)) show(request, told)
+  },
+  begun(isBack) {
+    list.ariaBusy = 'false'
+    if (isBack) lines.note('the service is back', 'good')
+  },
+  // The next life of the service counts its calls from 1 again.
+  lost() {
+    list.ariaBusy = 'true'
+    if (underWay.size === 0) lines.note('the service is gone', 'bad')
+    for (const number of underWay) chip(number, 'process killed', 'bad')
+    for (const known of [underWay, dropped]) known.clear()
+    lines.forget()
+  },
 }
 
-/** Watches for ever, also over restarts of the service. */
-export async function watch(): Promise<never> {
-  for (let isFirst = true; ; isFirst = false) {
-    try {
-      const response = await fetch('/drill/events', { headers: authorization })
-      if (response.ok && response.body !== null) {
-        trail.ariaBusy = 'false'
-        if (!isFirst) note('the service is back', 'good')
-        await follow(response.body).finally(lost)
-      } else await pause(2_000)
-    } catch {
-      // gone; it may come back
-    }
-    await pause(200)
-  }
-}
-
-// The next life of the service counts its calls from 1 again.
-function lost(): void {
-  trail.ariaBusy = 'true'
-  if (underWay.size === 0) note('the service is gone', 'bad')
-  for (const number of underWay) chip(number, 'process killed', 'bad')
-  for (const known of [lines, underWay, dropped]) known.clear()
-}
-
-async function follow(body: ReadableStream<Uint8Array>): Promise<void> {
-  const reader = body.pipeThrough(new TextDecoderStream() as never).getReader() as ReadableStreamDefaultReader<string>
-  let unread = ''
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    const events = (unread + part.value).split('\n\n')
-    unread = events.pop() ?? ''
-    for (const event of events) {
-      if (event.startsWith('data: ')) show(JSON.parse(event.slice('data: '.length)) as Told)
-    }
-  }
-}
-
-function show({ request, what, how, status, problem }: Told): void {
-  if (dropped.has(request)) return
+function show(request: number, { what, how, status, problem }: Omit<Told, 'request' | 'drill'>): void {
   if (what === 'reprise.operation.claimed') {
     underWay.add(request)
     chip(request, 'claimed', '')
@@ -94,18 +60,5 @@ function show({ request, what, how, status, problem }: Told): void {
 }
 
 function chip(number: number, text: string, kind: string): void {
-  let line = lines.get(number)
-  if (line === undefined) {
-    line = document.createElement('li')
-    calls += 1
-    line.append(made('span', 'who', `call ${calls}`))
-    lines.set(number, line)
-    add(line)
-  }
-  line.append(made('span', `chip ${kind}`, text))
-}
-
-function add(line: HTMLElement): void {
-  trail.append(line)
-  while (trail.childElementCount > mostLines) trail.firstElementChild?.remove()
+  lines.chip(number, () => `call ${++calls}`, text, kind)
 }
