@@ -41,7 +41,7 @@ export interface ClaimedLane {
   readonly attempt: number
   /**
    * How often the lane was claimed in a row, this time included, without one of the owners saying how it ended. More
-   * than 1: the one before died, or was too slow.
+   * than 1: the one before died, or was too slow. It is no proof against the first message: an owner has many lanes.
    */
   readonly claims: number
   /** How often the first message has failed. */
@@ -81,10 +81,10 @@ export interface LaneEnd {
   readonly then: /** It is ready again where there are more messages, else idle. Failures and history are forgotten. */
     | { readonly is: 'free' }
     /**
-     * The claim goes on with the messages behind what is done, and ends so many ms from now. Failures and history are
-     * forgotten, as when it is free, and it counts as the first claim of what comes next.
+     * The claim goes on with the messages behind what is done, and ends so many ms from now. It counts as the first
+     * claim of what comes next; failures and history are those of the message that comes next.
      */
-    | { readonly is: 'hold'; readonly forMs: number }
+    | { readonly is: 'hold'; readonly forMs: number; readonly failures: number; readonly history: string }
     /**
      * It rests. `failures` counts those of the message that comes next, 0 where the pause is not its fault; `history`
      * is kept for the next claim: up to 16 KiB.

@@ -9,13 +9,16 @@ export interface AttemptNote {
   readonly atMs: number
   /**
    * `failed`: its handler did. `lost`: the store was lost while the handler was at work. `suspected`: a process that
-   * had the message ended without a word, and the message may be the reason.
+   * had the message ended without a word, and the message may be the reason. `alone`: a process began it with nothing
+   * beside it, and did not say how it ended.
    */
-  readonly what: 'failed' | 'lost' | 'suspected'
+  readonly what: 'failed' | 'lost' | 'suspected' | 'alone'
   /** A stable word for the cause. */
   readonly code: string
   /** What the error said. */
   readonly reason: string
+  /** Of `alone`: how often. */
+  readonly times?: number
 }
 
 const mostNotes = 20
@@ -32,11 +35,24 @@ export function notesIn(history: string): readonly AttemptNote[] {
   }
 }
 
-/** The history with one note more. The first note is kept, and the last ones: at most 20. */
+/** The history with one note more. At most 20: of those that failed, the first is kept, and the last ones. */
 export function withNote(history: string, note: AttemptNote): string {
-  const notes = [...notesIn(history), { ...note, reason: keepableText(note.reason, mostReason) }]
-  if (notes.length > mostNotes) notes.splice(1, notes.length - mostNotes)
-  return JSON.stringify(notes)
+  return written([...notesIn(history), note])
+}
+
+/** The history with a note that there is one of: it takes the place of the one before. */
+export function withCount(history: string, note: AttemptNote & Required<Pick<AttemptNote, 'times'>>): string {
+  return written([...notesIn(history).filter(({ what }) => what !== note.what), note])
+}
+
+function written(notes: readonly AttemptNote[]): string {
+  const kept = [...notes]
+  while (kept.length > mostNotes) {
+    // What the rules ask for later is one note of each other kind.
+    const [, second = 0] = kept.flatMap(({ what }, index) => (what === 'failed' ? [index] : []))
+    kept.splice(second, 1)
+  }
+  return JSON.stringify(kept.map((note) => ({ ...note, reason: keepableText(String(note.reason), mostReason) })))
 }
 
 /** Whether the history has a note of that kind. */

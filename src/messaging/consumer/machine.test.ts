@@ -6,16 +6,14 @@ import {
   afterHandling,
   type ConsumerRules,
   type Ending,
-  howToRun,
   type KnownFailures,
   missingBefore,
   type Next,
   nothingKnown,
   onArrival,
-  suspected,
 } from './machine.js'
 
-const rules: ConsumerRules = { attempts: 3, crashes: 2, backoff: noJitter({ baseMs: 100, capMs: 1_000 }) }
+const rules: ConsumerRules = { attempts: 3, backoff: noJitter({ baseMs: 100, capMs: 1_000 }) }
 
 const endsIn = (ending: Ending, known: KnownFailures = nothingKnown): Next =>
   afterHandling(known, ending, rules, seededRandom(1), 1_000)
@@ -129,17 +127,6 @@ describe('what a message is that arrives', () => {
 })
 
 describe('how a claimed message runs', () => {
-  it('runs alone once a process ended with it, and not at all after too many', () => {
-    expect([1, 2, 3, 4].map((claims) => howToRun({ claims, history: '' }, rules))).toEqual([
-      'beside',
-      'alone',
-      'kills',
-      'kills',
-    ])
-    expect(howToRun({ claims: 1, history: suspected('', 1) }, rules)).toBe('alone')
-    expect(suspected(suspected('', 1), 2)).toBe(suspected('', 1))
-  })
-
   it('knows which number is missing before it', () => {
     const at = (epoch: number, number: number) => ({ epoch, number })
     expect(missingBefore(undefined, at(1, 7))).toBeUndefined()

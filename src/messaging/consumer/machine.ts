@@ -4,15 +4,13 @@
 import type { Message, MessagePlace } from '../../atomicity/index.js'
 import { type Chance, keepableText } from '../../kernel/index.js'
 import type { Backoff, Verdict } from '../../retry/index.js'
-import type { Arrived, ClaimedLane } from '../lanes.js'
+import type { Arrived } from '../lanes.js'
 import { type AttemptNote, hasNote, withNote } from './attempt-history.js'
 
 /** What the rules go by. */
 export interface ConsumerRules {
   /** How often a message is handled at most before it is a dead letter. */
   readonly attempts: number
-  /** How many processes may end with a message that runs alone before it is a dead letter. */
-  readonly crashes: number
   /** The wait before a message is handled again. */
   readonly backoff: Backoff
 }
@@ -198,26 +196,6 @@ export function onArrival(arrived: Arrived, { discarded }: Pick<Message, 'discar
 
 function buried(as: 'mismatches' | 'late' | 'outdated', code: string, reason: string): ArrivalStep {
   return { is: 'bury', as, code, reason }
-}
-
-/**
- * How the first message of a claimed lane is to run. `alone`: nothing runs beside it in this process. `kills`: not at
- * all, since it ended too many processes.
- */
-export function howToRun(
-  { claims, history }: Pick<ClaimedLane, 'claims' | 'history'>,
-  { crashes }: Pick<ConsumerRules, 'crashes'>,
-): 'beside' | 'alone' | 'kills' {
-  // This claim is one of them, and did not end yet.
-  if (claims - 1 >= crashes) return 'kills'
-  return claims > 1 || hasNote(history, 'suspected') ? 'alone' : 'beside'
-}
-
-/** The history of a message that somebody had in hand when a process ended. */
-export function suspected(history: string, atMs: number): string {
-  if (hasNote(history, 'suspected')) return history
-  const reason = 'A process that had the message ended without a word.'
-  return withNote(history, { atMs, what: 'suspected', code: 'MESSAGE_KILLS', reason })
 }
 
 /** Which number is missing before a message of a lane whose numbers are checked; undefined: none. */

@@ -114,7 +114,8 @@ describe('the company of a lane', () => {
     [{ claims: 1, history: '[{"what":"lost"}]' }, 'single'],
     [{ claims: 2, history: '' }, 'alone'],
     [{ claims: 1, history: '[{"what":"suspected"}]' }, 'alone'],
-    [{ claims: 3, history: '' }, 'kills'],
+    [{ claims: 9, history: '[{"what":"alone","times":1}]' }, 'alone'],
+    [{ claims: 1, history: '[{"what":"alone","times":2}]' }, 'kills'],
   ] as const)('%j: %s', (given, company) => {
     expect(companyOf(given, rules)).toBe(company)
   })

@@ -6,15 +6,14 @@ import { type Chance, keepableText } from '../../kernel/index.js'
 import type { Backoff } from '../../retry/index.js'
 import type { BrokerManifest, Published } from '../broker.js'
 import { hasNote, withNote } from '../consumer/attempt-history.js'
-import { howToRun, type KnownFailures, nothingKnown } from '../consumer/machine.js'
+import { type KnownFailures, nothingKnown } from '../consumer/machine.js'
 import type { ClaimedLane, LaneEnd } from '../lanes.js'
+import { type CrashRules, howToRun } from '../suspicion.js'
 
 /** What the rules go by. */
-export interface RelayRules {
+export interface RelayRules extends CrashRules {
   /** How often a message is published at most before it is a dead letter, where it is refused. */
   readonly attempts: number
-  /** How many processes may end with a message before it is a dead letter. */
-  readonly crashes: number
   /** The wait before a message is published again. */
   readonly backoff: Backoff
 }
@@ -48,20 +47,10 @@ export type Company = 'together' | 'single' | 'alone' | 'kills'
  * it when it went with others. `alone`: while this process does nothing else, since one may have ended by it. `kills`:
  * not at all.
  */
-export function companyOf(lane: Pick<ClaimedLane, 'claims' | 'history'>, rules: Pick<RelayRules, 'crashes'>): Company {
+export function companyOf(lane: Pick<ClaimedLane, 'claims' | 'history'>, rules: CrashRules): Company {
   const how = howToRun(lane, rules)
   if (how !== 'beside') return how
   return hasNote(lane.history, 'lost') ? 'single' : 'together'
-}
-
-/**
- * The lanes of a claim that are kept. Where one of them goes alone, all others are given back, since a process that
- * ends with it must not count against them; but not those that end without being published.
- */
-export function keptOf(lanes: readonly ClaimedLane[], rules: Pick<RelayRules, 'crashes'>): readonly ClaimedLane[] {
-  const alone = lanes.find((lane) => companyOf(lane, rules) === 'alone')
-  if (alone === undefined) return lanes
-  return lanes.filter((lane) => lane === alone || companyOf(lane, rules) === 'kills')
 }
 
 /** A message that is published: of which lane, and which one of those that are sent. */
@@ -138,12 +127,6 @@ export interface LaneStep {
   readonly skipped: number
   /** The message that the lane ends at, with how often it has failed by now, and why. */
   readonly refused: { readonly message: StoredMessage; readonly code: string; readonly failures: number } | undefined
-}
-
-/** A message that kills: the first one of its lane. */
-export function killing(lane: ClaimedLane): Item {
-  const reason = `${lane.claims - 1} processes in a row ended while they had the message.`
-  return { is: 'dead', code: 'MESSAGE_KILLS', reason }
 }
 
 /** What follows for a lane from what became of its messages. It ends at the first one that is not done. */

@@ -56,8 +56,8 @@ export interface RelayOptions {
    */
   readonly attempts?: number
   /**
-   * How many processes may end while they have a message, before it is a dead letter with MESSAGE_KILLS; 1 to 100.
-   * Default 3.
+   * How many processes may end while they publish a message and nothing else, before it is a dead letter with
+   * MESSAGE_KILLS; 1 to 100. Default 3.
    */
   readonly crashes?: number
   /** The wait before a refused message is published again. Default `fullJitter({ baseMs: 1_000, capMs: 60_000 })`. */

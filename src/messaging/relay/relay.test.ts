@@ -4,7 +4,8 @@ import { type MemoryBroker, memoryBroker } from '../../brokers/memory/index.js'
 import { deadlineAfter, eventLoopTurn, seededRandom, systemClock } from '../../kernel/index.js'
 import { type MemoryDomain, memory } from '../../stores/memory/index.js'
 import { type ManualClock, manualClock } from '../../testing/index.js'
-import type { Message, Published, Publisher, RelayOptions } from '../index.js'
+import type { ClaimedLane, Message, Published, Publisher, RelayOptions } from '../index.js'
+import { begunAlone } from '../suspicion.js'
 import { type Relay, relay } from './relay.js'
 
 interface World {
@@ -370,8 +371,13 @@ describe('claims', () => {
     expect(await out.drain()).toMatchObject({ published: 3, parked: 0 })
     expect(sizes).toEqual([1, 1, 1])
     await w.emit(['c', 1], ['c', 2])
-    for (let deaths = 0; deaths < 2; deaths += 1) {
-      await w.db.messages.claim({ ...query, perLane: 1 }, limits())
+    for (const deaths of [0, 1, 2]) {
+      const [c] = (await w.db.messages.claim({ ...query, perLane: 1 }, limits())).lanes as [ClaimedLane]
+      // The first of them had something else too.
+      const history = deaths > 0 ? begunAlone(c.history, 0) : ''
+      const then = { is: 'hold', forMs: 1_000, failures: 0, history } as const
+      const claimed = { reader, key: 'c', owner: 'dead', attempt: c.attempt }
+      expect(await w.db.messages.end([{ ...claimed, done: undefined, then }], limits())).toEqual([true])
       await w.clock.advance('2s')
     }
     expect(await out.drain()).toMatchObject({ published: 3, parked: 1 })
@@ -453,11 +459,12 @@ describe('a store that is away', () => {
   it('pauses a relay, which loses and burns nothing and marks what it has published', async () => {
     const w = world({ attempts: 1 })
     await w.emit(['a', 1], ['b', 1])
-    const { end, claim } = w.db.messages
+    const { end, extend, claim } = w.db.messages
     let isAway = false
     const away = async () => Promise.reject(new Error('the store is away'))
     Object.assign(w.db.messages, {
       end: (...args: Parameters<typeof end>) => (isAway ? away() : end(...args)),
+      extend: (...args: Parameters<typeof extend>) => (isAway ? away() : extend(...args)),
       claim: (...args: Parameters<typeof claim>) => (isAway ? away() : claim(...args)),
     })
     const publisher = answering(w.broker.publisher('shop'), (_, answers) => {

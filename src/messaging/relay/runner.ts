@@ -2,7 +2,7 @@
 // user's filter are called outside of any transaction.
 
 import type { Message } from '../../atomicity/index.js'
-import { deadlineAfter, type ErrorCode, inTime, isRepriseError, RepriseError, uuidv4 } from '../../kernel/index.js'
+import { deadlineAfter, inTime, RepriseError } from '../../kernel/index.js'
 import { equalJitter } from '../../retry/index.js'
 import {
   relayFenced,
@@ -13,10 +13,11 @@ import {
   relayRefused,
 } from '../../telemetry/index.js'
 import type { Published } from '../broker.js'
+import { Claims, isSetUp } from '../claims.js'
 import { reasonOf } from '../consumer/failure.js'
-import { suspected } from '../consumer/machine.js'
 import { isMessage, readStored } from '../consumer/readable.js'
-import type { ClaimedLane, LaneEnd } from '../lanes.js'
+import type { ClaimedLane } from '../lanes.js'
+import { killing } from '../suspicion.js'
 import { Wake } from '../wake.js'
 import { reach } from './fault-points.js'
 import {
@@ -27,8 +28,6 @@ import {
   firstShape,
   type Item,
   isToBlame,
-  keptOf,
-  killing,
   type LaneStep,
   type LaneWork,
   nextCall,
@@ -56,12 +55,6 @@ export interface RelayCounts {
 
 type Counts = { -readonly [Name in keyof RelayCounts]: number }
 
-/** What a claim of ours is to end with, once the store answers. */
-interface Debt {
-  readonly end: LaneEnd
-  readonly step: LaneStep
-}
-
 /** A lane with what was said of its messages so far. */
 interface Work extends LaneWork {
   answers: readonly Published[]
@@ -69,35 +62,22 @@ interface Work extends LaneWork {
   call: number
 }
 
-const registerEveryMs = 60_000
 const leastSleepMs = 5
 const mostDoubts = 1_000
 const growth = equalJitter({ baseMs: 250, capMs: 30_000 })
 const single: ClaimShape = { lanes: 1, perLane: 1 }
-
-/** What is wrong with the set-up: no pause mends it. */
-const setUp: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'ARGUMENT_INVALID',
-  'CAPABILITY_UNSUPPORTED',
-  'MIGRATION_MISSING',
-  'MIGRATION_NEWER',
-  'PEPPER_MISMATCH',
-  'STORE_CLOSED',
-])
 
 /** One relay at work. */
 export class RelayRunner {
   readonly counts: Counts = { published: 0, skipped: 0, refused: 0, away: 0, parked: 0, fenced: 0, pauses: 0 }
   readonly #db: RelayDomain
   readonly #settings: RelaySettings
-  readonly #owner: string
+  readonly #claims: Claims
   readonly #wake = new Wake()
   #stop: AbortSignal = new AbortController().signal
   #shape: ClaimShape
   // One lane at a time, since the last claim had one that may have ended a process.
   #oneByOne = false
-  #debts: Debt[] = []
-  #registerAtMs = Number.NEGATIVE_INFINITY
   #pausesInRow = 0
   // The number of the last call, and of the last one in which something was confirmed.
   #call = 0
@@ -108,7 +88,7 @@ export class RelayRunner {
   constructor(db: RelayDomain, settings: RelaySettings) {
     this.#db = db
     this.#settings = settings
-    this.#owner = uuidv4(settings.random)
+    this.#claims = new Claims(db.messages, settings)
     this.#shape = firstShape(settings.batch)
   }
 
@@ -133,7 +113,7 @@ export class RelayRunner {
       const ms = restMs ?? pollMs * (0.5 + random.next() / 2)
       await this.#sleep(Math.max(leastSleepMs, ms), isPause)
     }
-    await this.#payDebts().catch(() => undefined)
+    await this.#claims.pay().catch(() => undefined)
   }
 
   // An emit ends a sleep, and no pause.
@@ -154,12 +134,11 @@ export class RelayRunner {
     }
     const isProbe = breaker.state(nowMs) === 'half-open'
     try {
-      await this.#payDebts()
-      await this.#register()
+      await this.#claims.pay()
+      await this.#claims.register(this.#stop)
       const shape = isProbe || this.#oneByOne ? single : this.#shape
       const sinceMs = clock.monotonicMs()
-      const query = { reader: this.#settings.reader, owner: this.#owner, leaseMs: this.#settings.leaseMs, ...shape }
-      const { lanes, nextDueMs } = await this.#db.messages.claim(query, this.#limits())
+      const { lanes, nextDueMs } = await this.#claims.claim(shape.lanes, shape.perLane)
       if (lanes.length === 0) {
         breaker.ignored(pass)
         this.#pausesInRow = 0
@@ -183,7 +162,7 @@ export class RelayRunner {
       return { found: lanes.length, restMs: this.#pause('broker', awayBecause.error), isPause: true }
     } catch (error) {
       breaker.ignored(pass)
-      if (drains || (isRepriseError(error) && setUp.has(error.code))) throw error
+      if (drains || isSetUp(error)) throw error
       return { found: 0, restMs: this.#pause('store', error), isPause: true }
     }
   }
@@ -196,28 +175,15 @@ export class RelayRunner {
     return forMs
   }
 
-  async #register(): Promise<void> {
-    const { clock, reader } = this.#settings
-    const nowMs = clock.monotonicMs()
-    if (nowMs < this.#registerAtMs) return
-    while (!(await this.#db.messages.register(reader, this.#limits())) && !this.#stop.aborted) {}
-    this.#registerAtMs = nowMs + registerEveryMs
-  }
-
   // Publishes what was claimed, and writes how each lane ended. Gives why the broker counts as away, if it does.
   async #publishLanes(
     lanes: readonly ClaimedLane[],
     sinceMs: number,
     pass: number,
   ): Promise<{ readonly error: unknown } | undefined> {
-    const kept = keptOf(lanes, this.#settings)
-    this.#oneByOne = kept.some((lane) => companyOf(lane, this.#settings) === 'alone')
-    const released = lanes.filter((lane) => !kept.includes(lane))
-    if (released.length > 0)
-      await this.#db.messages.end(
-        released.map((lane) => this.#released(lane)),
-        this.#limits(),
-      )
+    const { kept, alone } = await this.#claims.sorted(lanes)
+    this.#oneByOne = alone !== undefined
+    if (alone !== undefined && !(await this.#claims.beginAlone(alone))) return undefined
     const works: Work[] = kept.map((lane) => {
       const company = companyOf(lane, this.#settings)
       const items = company === 'kills' ? [killing(lane)] : this.#itemsOf(lane)
@@ -226,8 +192,8 @@ export class RelayRunner {
     const calls = await this.#calls(works, sinceMs, pass)
     const fault = reach('relay.published')
     if (fault !== undefined) await fault
-    this.#debts.push(...works.map((work) => this.#ended(work)))
-    await this.#payDebts()
+    for (const work of works) this.#end(work)
+    await this.#claims.pay()
     const marked = reach('relay.marked')
     if (marked !== undefined) await marked
     // One call with an answer is enough: the broker is there.
@@ -322,7 +288,7 @@ export class RelayRunner {
     }
   }
 
-  #ended(work: Work): Debt {
+  #end(work: Work): void {
     const { budget, clock, random } = this.#settings
     const { lane, single, call, answers } = work
     const othersConfirmed = single && isToBlame(call, this.#lastConfirmed, this.#doubts.get(lane.key))
@@ -338,36 +304,10 @@ export class RelayRunner {
       chance: random,
       atMs: clock.wallMs(),
     })
-    const { done, next: then } = step
-    return { step, end: { ...this.#claimOf(lane), done, then } }
+    this.#claims.owe(lane, step.done, step.next, (isWritten) => this.#count(step, lane, isWritten))
   }
 
-  #released(lane: ClaimedLane): LaneEnd {
-    const { clock } = this.#settings
-    const isSuspect = companyOf(lane, this.#settings) === 'alone'
-    const history = isSuspect ? suspected(lane.history, clock.wallMs()) : lane.history
-    const then: LaneEnd['then'] = { is: 'rest', forMs: 0, failures: lane.failures, history }
-    return { ...this.#claimOf(lane), done: undefined, then }
-  }
-
-  #claimOf({ key, attempt }: ClaimedLane): Pick<LaneEnd, 'reader' | 'key' | 'owner' | 'attempt'> {
-    return { reader: this.#settings.reader, key, owner: this.#owner, attempt }
-  }
-
-  // What could not be written is written before the next claim: until then the lease keeps others away, and after it
-  // they publish once more what we could not mark.
-  async #payDebts(): Promise<void> {
-    const debts = this.#debts
-    if (debts.length === 0) return
-    const written = await this.#db.messages.end(
-      debts.map(({ end }) => end),
-      this.#limits(),
-    )
-    this.#debts = []
-    for (const [index, debt] of debts.entries()) this.#count(debt, written[index] === true)
-  }
-
-  #count({ step, end }: Debt, isWritten: boolean): void {
+  #count(step: LaneStep, lane: ClaimedLane, isWritten: boolean): void {
     const { published, skipped, refused, next } = step
     this.counts.published += published.length
     this.counts.skipped += skipped
@@ -376,7 +316,7 @@ export class RelayRunner {
     }
     if (!isWritten) {
       this.counts.fenced += 1
-      if (relayFenced.hasSubscribers) relayFenced.publish({ ...this.#named(), attempt: end.attempt })
+      if (relayFenced.hasSubscribers) relayFenced.publish({ ...this.#named(), attempt: lane.attempt })
       return
     }
     if (refused !== undefined) {
@@ -395,10 +335,6 @@ export class RelayRunner {
 
   #named(): { readonly domain: string; readonly relay: string } {
     return { domain: this.#db.name, relay: this.#settings.reader.name }
-  }
-
-  #limits(): { readonly deadline: ReturnType<typeof deadlineAfter> } {
-    return { deadline: deadlineAfter(this.#settings.storeLimitMs, this.#settings.clock) }
   }
 }
 

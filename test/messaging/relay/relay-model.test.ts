@@ -26,7 +26,7 @@ describe('relays that share an outbox', () => {
   })
 })
 
-const { afterPublish, companyOf, nextCall } = soundParts
+const { afterPublish, begunAlone, companyOf, nextCall, sortedLanes } = soundParts
 
 /** Bugs that a relay or its store may have. */
 const bugs: Readonly<Record<string, Partial<Parts>>> = {
@@ -68,12 +68,15 @@ const bugs: Readonly<Record<string, Partial<Parts>>> = {
       return company === 'single' ? 'together' : company
     },
   },
-  'gives back what kills': {
-    keptOf: (lanes, rules) => {
-      const alone = lanes.find((lane) => companyOf(lane, rules) === 'alone')
-      return alone === undefined ? lanes : [alone]
+  'blames all that a process had when it ended': {
+    sortedLanes: (lanes, rules, atMs) => {
+      const blamed = lanes.map((lane) =>
+        lane.claims > 1 ? { ...lane, history: begunAlone(lane.history, atMs) } : lane,
+      )
+      return sortedLanes(blamed, rules, atMs)
     },
   },
+  'forgets that a message ended a process': { begunAlone: (history) => history },
   'takes no notice of processes that ended': { companyOf: () => 'together' },
   'never gives a refused message up': {
     afterPublish: (work, rules, context) =>

@@ -3,24 +3,24 @@
 
 import type { Message, StoredMessage } from '../../../src/atomicity/index.js'
 import { type Random, seededRandom } from '../../../src/kernel/index.js'
-import { suspected } from '../../../src/messaging/consumer/machine.js'
 import type { ClaimedLane, LaneEnd, Published } from '../../../src/messaging/index.js'
 import {
   afterPublish,
   callSays,
   companyOf,
   isToBlame,
-  keptOf,
-  killing,
   type LaneWork,
   nextCall,
 } from '../../../src/messaging/relay/machine.js'
+import { begunAlone, killing, sortedLanes } from '../../../src/messaging/suspicion.js'
 import { constantDelay } from '../../../src/retry/index.js'
 
 /** What a relay and its store do, each replaceable. */
 export interface Parts {
   readonly companyOf: typeof companyOf
-  readonly keptOf: typeof keptOf
+  readonly sortedLanes: typeof sortedLanes
+  /** The history that is written before a message runs alone. */
+  readonly begunAlone: typeof begunAlone
   readonly nextCall: typeof nextCall
   readonly afterPublish: typeof afterPublish
   /** Whether an end is written, by what the lane is now. */
@@ -33,7 +33,8 @@ export interface Parts {
 
 export const soundParts: Parts = {
   companyOf,
-  keptOf,
+  sortedLanes,
+  begunAlone,
   nextCall,
   afterPublish,
   fenced: (lane, owner, attempt) => lane.owner === owner && lane.attempt === attempt,
@@ -61,6 +62,8 @@ interface Work extends LaneWork {
 /** A relay between its claim and its end. */
 interface Step {
   readonly works: readonly Work[]
+  /** The one that runs alone. */
+  readonly alone: Work | undefined
   readonly sinceMs: number
   awayInRow: number
 }
@@ -98,6 +101,9 @@ export class RelayModel {
   readonly #bad = new Map<string, 'refused' | 'poison' | 'kills'>()
   // How often a message went singly, and its answer was lost.
   readonly #unanswered = new Map<string, number>()
+  // How often a message began alone, and how often somebody said how that ended.
+  readonly #begun = new Map<string, number>()
+  readonly #told = new Map<string, number>()
   #isAway = false
   #fault: 'answer' | 'messages' | undefined
 
@@ -192,8 +198,11 @@ export class RelayModel {
       return { key, attempt, claims, failures, history, done: undefined, decision: undefined, messages }
     })
     if (claimed.length === 0) return
-    const kept = this.#parts.keptOf(claimed, rules)
-    for (const lane of claimed) if (!kept.includes(lane)) this.#release(relay, lane)
+    const { kept, released, alone } = this.#parts.sortedLanes(claimed, rules, 0)
+    for (const lane of released) {
+      this.#write(relay, lane, 0, { is: 'rest', forMs: 0, failures: lane.failures, history: lane.history })
+    }
+    if (alone !== undefined) this.#beginAlone(relay, alone)
     const works = kept.map((lane): Work => {
       const company = this.#parts.companyOf(lane, rules)
       const items =
@@ -202,14 +211,17 @@ export class RelayModel {
           : lane.messages.map((stored) => ({ is: 'send', message: stored as Message }) as const)
       return { lane, items, single: company === 'single' || company === 'alone', answers: [], call: 0 }
     })
-    this.#relays[relay] = { works, sinceMs: this.#nowMs, awayInRow: 0 }
+    const single = works.find(({ lane }) => lane === alone)
+    this.#relays[relay] = { works, alone: single, sinceMs: this.#nowMs, awayInRow: 0 }
     if (this.#parts.marks === 'before') for (const { lane } of works) this.#mark(relay, lane, lane.messages.length)
   }
 
-  #release(relay: number, lane: ClaimedLane): void {
-    const isSuspect = this.#parts.companyOf(lane, rules) === 'alone'
-    const history = isSuspect ? suspected(lane.history, 0) : lane.history
-    this.#write(relay, lane, 0, { is: 'rest', forMs: 0, failures: lane.failures, history })
+  #beginAlone(relay: number, lane: ClaimedLane): void {
+    const { failures, history: before, messages } = lane
+    const history = this.#parts.begunAlone(before, 0)
+    this.#write(relay, lane, 0, { is: 'hold', forMs: leaseMs, failures, history })
+    const [first] = messages
+    if (first !== undefined) this.#begun.set(first.id, (this.#begun.get(first.id) ?? 0) + 1)
   }
 
   #call(relay: number, step: Step, chosen: ReturnType<typeof nextCall>): void {
@@ -277,25 +289,30 @@ export class RelayModel {
       if (single && answers.at(-1)?.is === 'unknown') doubts.set(lane.key, call)
       const context = { othersConfirmed, spared: () => false, chance: this.#random, atMs: 0 }
       const { done, next } = this.#parts.afterPublish(work, rules, context)
-      this.#write(relay, work.lane, done?.number ?? 0, next)
+      const [first] = lane.messages
+      const isTold = this.#write(relay, work.lane, done?.number ?? 0, next)
+      if (isTold && work === step.alone && first !== undefined)
+        this.#told.set(first.id, (this.#told.get(first.id) ?? 0) + 1)
     }
   }
 
-  #write(relay: number, { key, attempt }: ClaimedLane, done: number, next: LaneEnd['then']): void {
+  #write(relay: number, { key, attempt }: ClaimedLane, done: number, next: LaneEnd['then']): boolean {
     const lane = this.#lanes.get(key) as Lane
     if (!this.#parts.fenced(lane, this.#owners[relay] as string, attempt)) {
       this.seen.fenced += 1
-      return
+      return false
     }
     this.#mark(relay, { key, attempt }, done - lane.done)
     Object.assign(lane, { owner: undefined, claims: 0, failures: 0, history: '' })
     const isLast = lane.done === this.#messages.get(key)?.length
     if (next.is === 'free') Object.assign(lane, { state: isLast ? 'idle' : 'waiting', dueMs: this.#nowMs })
-    if (next.is === 'rest') {
+    if (next.is === 'rest' || next.is === 'hold') {
       const { failures, history } = next
       Object.assign(lane, { state: 'waiting', dueMs: this.#nowMs + next.forMs, failures, history })
     }
+    if (next.is === 'hold') Object.assign(lane, { owner: this.#owners[relay], claims: 1 })
     if (next.is === 'park') this.#park(lane, next.letter.message, next.letter.code)
+    return true
   }
 
   #park(lane: Lane, { id, place }: StoredMessage, code: string): void {
@@ -308,10 +325,16 @@ export class RelayModel {
   }
 
   // A process may die by itself with any message, and answers to any message may be lost: as often as that is counted.
+  // But nobody is to blame for a process that did something else too.
   #mayPark(id: string, code: string): boolean {
-    if (code === 'MESSAGE_KILLS') return true
+    if (code === 'MESSAGE_KILLS') return this.#unended(id) >= rules.crashes
     if (code === 'MESSAGE_REFUSED') return this.#bad.get(id) === 'refused'
     return (this.#unanswered.get(id) ?? 0) >= (this.#bad.has(id) ? 1 : rules.attempts)
+  }
+
+  // How often a process began the message alone, and did not say how it ended.
+  #unended(id: string): number {
+    return (this.#begun.get(id) ?? 0) - (this.#told.get(id) ?? 0)
   }
 
   // Messages of a lane count as done from now on.

@@ -6,7 +6,15 @@ import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { ConsumerCounts, ConsumerFaultPoint, Message } from '../../../src/messaging/index.js'
+import { deadlineAfter } from '../../../src/kernel/index.js'
+import type {
+  ConsumerCounts,
+  ConsumerFaultPoint,
+  DeadLetter,
+  Message,
+  MessageDomain,
+} from '../../../src/messaging/index.js'
+import type { QueryHandle } from '../../../src/stores/sql/index.js'
 import { killAt } from '../../../src/testing/index.js'
 import { bundleInto } from '../../bundle.js'
 import { messageOf } from '../../messaging/consumer/scripted-source.js'
@@ -124,6 +132,44 @@ describe.each(engines)('consumers on %s', (engine, open) => {
       expect(await second.end()).toMatchObject({ parked: 0, failed: 0 })
     },
   )
+
+  it('that a message kills blame that message alone, also where they restart after their lease', async () => {
+    const innocents = ['kill-a', 'kill-b', 'kill-c', 'kill-e', 'kill-f', 'kill-g']
+    for (const key of [...innocents.slice(0, 3), 'kill-d', ...innocents.slice(3)]) await emit(key, 2)
+    const environment = { CONSUMER: 'kills', POISON: 'kill-d-1000' }
+    const heldThen: number[] = []
+    let deaths = 0
+    for (; deaths < 20; deaths += 1) {
+      const one = await consumer(engine, world.place, 'outbox', environment, '1s')
+      const isDead = (): boolean => one.child.signalCode !== null
+      await expect.poll(async () => isDead() || (await letters()).length > 0, { timeout: 60_000 }).toBe(true)
+      if (!isDead()) {
+        await expect.poll(async () => Object.keys(await allOf(innocents)).length).toBe(12)
+        expect(await one.end()).toMatchObject({ parked: 1 })
+        break
+      }
+      const held = "select key from reprise_lane where reader = 'kills' and owner is not null"
+      const { rows } = await world.db.transact((tx: Handle) => (tx as unknown as QueryHandle).query(held, []))
+      heldThen.push(rows.length)
+      // The next one comes when the leases of this one are over.
+      await new Promise((resolve) => setTimeout(resolve, 1_500))
+    }
+    // The first in company, the others while they ran nothing else.
+    expect(deaths).toBe(4)
+    expect(heldThen[0]).toBeGreaterThan(1)
+    expect(heldThen.slice(1)).toEqual([1, 1, 1])
+    expect(await letters()).toMatchObject([{ code: 'MESSAGE_KILLS', message: { id: 'kill-d-1000' } }])
+    expect(Object.values(await allOf(innocents))).toEqual(Array.from({ length: 12 }, () => 1))
+  })
+
+  const letters = (): Promise<readonly DeadLetter[]> =>
+    (world.db as unknown as MessageDomain<Handle>).messages.letters(
+      { reader: 'kills', limit: 10 },
+      { deadline: deadlineAfter('30s') },
+    )
+
+  const allOf = async (keys: readonly string[]): Promise<Record<string, number>> =>
+    Object.assign({}, ...(await Promise.all(keys.map(effects))))
 
   it('of one name share the work: each effect once, in the order of its key', async () => {
     const keys = ['race-a', 'race-b', 'race-c', 'race-d', 'race-e', 'race-f']

@@ -2,7 +2,6 @@
 
 import type { Message, StoredMessage, TransactionControls } from '../../../atomicity/index.js'
 import { contentKey, type Key, withIntent } from '../../../identity/index.js'
-import { deadlineAfter } from '../../../kernel/index.js'
 import { isReturnedVerdict, soundVerdict } from '../../../retry/index.js'
 import {
   type ConsumerMessageEvent,
@@ -114,11 +113,6 @@ export class Handling<Handle extends TransactionControls> {
   countLetter(message: Named, code: string, parks: boolean): void {
     this.counts.parked += 1
     if (consumerParked.hasSubscribers) consumerParked.publish({ ...this.#named(message), code, parks })
-  }
-
-  /** The limits of one question to the store. */
-  limits(): { readonly deadline: ReturnType<typeof deadlineAfter> } {
-    return { deadline: deadlineAfter(this.settings.storeLimitMs, this.settings.clock) }
   }
 
   /**

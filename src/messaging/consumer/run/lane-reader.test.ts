@@ -9,11 +9,12 @@ import {
   world as worldOf,
 } from '../../../../test/messaging/consumer/world.js'
 import { currentIntent } from '../../../identity/index.js'
-import { deadlineAfter, RepriseError } from '../../../kernel/index.js'
+import { deadlineAfter, RepriseError, seededRandom } from '../../../kernel/index.js'
 import { discard, transient } from '../../../retry/index.js'
 import { type MemoryDomain, memory } from '../../../stores/memory/index.js'
 import { manualClock } from '../../../testing/index.js'
-import { consume, type LaneEnd } from '../../index.js'
+import { Claims } from '../../claims.js'
+import { type ClaimedLane, consume, type LaneEnd } from '../../index.js'
 
 function world(options: Options = {}): World & { emit(...drafts: readonly [string, string][]): Promise<void> } {
   const clock = manualClock()
@@ -256,11 +257,18 @@ describe('a store that is away', () => {
 })
 
 describe('a message that ends its process', () => {
-  // A process that claims lanes and is gone before it said how they ended.
-  async function died(db: MemoryDomain, clock: ReturnType<typeof manualClock>, lanes: number): Promise<number> {
+  // A process that claims lanes and is gone before it said how they ended, or while it ran the first one alone.
+  async function died(
+    db: MemoryDomain,
+    clock: ReturnType<typeof manualClock>,
+    lanes: number,
+    runs: 'beside' | 'alone' = 'beside',
+  ): Promise<number> {
     const reader = { name: 'receipts', kind: 'consumer', reads: 'outbox' } as const
-    const query = { reader, owner: `dead ${clock.monotonicMs()}`, leaseMs: 1_000, lanes, perLane: 1 }
-    const { lanes: claimed } = await db.messages.claim(query, { deadline: deadlineAfter('1h', clock) })
+    const settings = { reader, leaseMs: 1_000, storeLimitMs: 1_000, crashes: 3, clock, random: seededRandom(1) }
+    const claims = new Claims(db.messages, settings)
+    const { lanes: claimed } = await claims.claim(lanes, 1)
+    if (runs === 'alone') expect(await claims.beginAlone(claimed[0] as ClaimedLane)).toBe(true)
     await clock.advance(1_001)
     return claimed.length
   }
@@ -294,13 +302,92 @@ describe('a message that ends its process', () => {
       { name: 'receipts', kind: 'consumer', reads: 'outbox' },
       { deadline: deadlineAfter('1h', clock) },
     )
-    // Twice three of them were in the hands of a process that died.
-    expect(await died(db, clock, 3)).toBe(3)
-    expect(await died(db, clock, 3)).toBe(3)
+    // Many times three of them were in the hands of a process that died.
+    for (let deaths = 0; deaths < 5; deaths += 1) expect(await died(db, clock, 3)).toBe(3)
     await settled(clock, consumer.drain())
     expect([...seen].sort()).toEqual(['1', '2', '3', '4'])
     expect(mostBeside).toBe(1)
     expect(consumer.counts).toMatchObject({ handled: 4, parked: 0 })
+  })
+
+  it('is begun when all that was claimed with it is given back, and nothing is claimed until it has ended', async () => {
+    const clock = manualClock()
+    const db = memory({ name: 'shop', clock })
+    await emitTo(db)(['1', 'a'], ['2', 'b'], ['3', 'c'], ['4', 'd'])
+    const limits = { deadline: deadlineAfter('1h', clock) }
+    await db.messages.register({ name: 'receipts', kind: 'consumer', reads: 'outbox' }, limits)
+    expect(await died(db, clock, 2)).toBe(2)
+    let claims = 0
+    const watched = {
+      ...db,
+      messages: {
+        ...db.messages,
+        claim: ((...given) => {
+          claims += 1
+          return db.messages.claim(...given)
+        }) as typeof db.messages.claim,
+      },
+    }
+    let go: () => void = () => undefined
+    const seen: string[] = []
+    const owned: unknown[] = []
+    const consumer = consume(watched, {
+      name: 'receipts',
+      from: watched,
+      handle: (_tx, { id }) => {
+        seen.push(id)
+        if (seen.length > 1) return undefined
+        owned.push(...db.rows('reprise_lane').flatMap(({ key, owner }) => (owner === null ? [] : [key])))
+        return new Promise<void>((resolve) => {
+          go = resolve
+        })
+      },
+      deadline: '1h',
+      clock,
+    })
+    const running = consumer.drain()
+    await until(clock, () => seen.length === 1)
+    const before = claims
+    await clock.advance('20s')
+    expect([claims - before, seen.length, owned]).toEqual([0, 1, [seen[0] === '1' ? 'a' : 'b']])
+    go()
+    await settled(clock, running)
+    expect([...seen].sort()).toEqual(['1', '2', '3', '4'])
+    expect(consumer.counts).toMatchObject({ handled: 4, parked: 0 })
+  })
+
+  it('is not blamed for what happens while it waits for its turn', async () => {
+    const clock = manualClock()
+    const db = memory({ name: 'shop', clock })
+    await emitTo(db)(['1', 'a'])
+    const limits = { deadline: deadlineAfter('1h', clock) }
+    await db.messages.register({ name: 'receipts', kind: 'consumer', reads: 'outbox' }, limits)
+    expect(await died(db, clock, 1)).toBe(1)
+    let isAway = true
+    const flaky = {
+      ...db,
+      messages: {
+        ...db.messages,
+        // The note that it begins cannot be written for a while.
+        end: (async (...given: Parameters<typeof db.messages.end>) => {
+          if (isAway && given[0].some(({ then }) => then.is === 'hold')) throw new Error('away')
+          return db.messages.end(...given)
+        }) as typeof db.messages.end,
+      },
+    }
+    const seen: string[] = []
+    const consumer = consume(flaky, { name: 'receipts', from: flaky, handle: (_tx, { id }) => seen.push(id), clock })
+    const stop = new AbortController()
+    const running = consumer.run({ signal: stop.signal })
+    await until(clock, () => consumer.counts.pauses > 2)
+    expect(seen).toEqual([])
+    const [lane] = db.rows('reprise_lane')
+    expect(JSON.parse(String(lane?.['history']))).toMatchObject([{ what: 'suspected' }])
+    isAway = false
+    await until(clock, () => seen.length === 1)
+    stop.abort()
+    await settled(clock, running)
+    expect(db.rows('reprise_lane')).toMatchObject([{ history: '', claims: 0, state: 0 }])
   })
 
   it('is a dead letter after so many, and its handler is not called', async () => {
@@ -319,7 +406,8 @@ describe('a message that ends its process', () => {
       { name: 'receipts', kind: 'consumer', reads: 'outbox' },
       { deadline: deadlineAfter('1h', clock) },
     )
-    for (let deaths = 0; deaths < 3; deaths += 1) expect(await died(db, clock, 1)).toBe(1)
+    expect(await died(db, clock, 1)).toBe(1)
+    for (let deaths = 0; deaths < 3; deaths += 1) expect(await died(db, clock, 1, 'alone')).toBe(1)
     await settled(clock, consumer.drain())
     expect(seen).toEqual([])
     const [letter] = await db.messages.letters({ limit: 10 }, { deadline: deadlineAfter('1h', clock) })

@@ -98,9 +98,10 @@ function store(views: Views, arrival: Arrival, place: MessagePlace, nowMs: numbe
   const lane = laneOf(views, reader.name, message.key)
   const fillsHole = lane?.known !== undefined && comparePlaces(lane.known, place) >= 0
   if (!fillsHole) setLane(views, arrival, { known_epoch: place.epoch, known_number: place.number })
-  // Whoever has claimed the lane does not know of it, and would wait for what is there: the claim is over.
+  // Whoever has claimed the lane does not know of it, and would wait for what is there: the claim is over, and not
+  // because its owner died.
   else if (lane.owner !== undefined) {
-    setLane(views, arrival, { owner: null, attempt: lane.attempt + 1, due_at_ms: nowMs })
+    setLane(views, arrival, { owner: null, attempt: lane.attempt + 1, claims: 0, due_at_ms: nowMs })
   }
 }
 

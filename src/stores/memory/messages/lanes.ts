@@ -129,9 +129,10 @@ function end(views: Views, given: LaneEnd, nowMs: number): boolean {
   const unclaimed = { ...doneColumns(done), owner: null, claims: 0, failures: 0, history: '' }
   const table = views.view(lanes)
   if (then.is === 'hold') {
-    const { owner } = given
+    const { forMs, failures, history } = then
     // A new claim of what comes next, which is counted if its owner dies.
-    table.update(lane.id, { ...unclaimed, owner, claims: 1, due_at_ms: nowMs + then.forMs })
+    const held = { ...unclaimed, owner: given.owner, claims: 1, failures, history }
+    table.update(lane.id, { ...held, due_at_ms: nowMs + forMs })
   } else if (then.is === 'rest') {
     const { forMs, failures, history } = then
     table.update(lane.id, { ...unclaimed, failures, history, due_at_ms: nowMs + forMs })

@@ -184,11 +184,11 @@ function* storing(sql: MessageSql, arrival: Arrival, lane: LockedLane, place: Me
     return
   }
   // It fills a hole. Whoever has claimed the lane does not know of it, and would wait for what is there: the claim is
-  // over, and the lane is due.
+  // over, not because its owner died, and the lane is due.
   yield counting(dialect, (values) => {
     const due = `due_at_ms = ${once(dialect)}`
     const mine = `reader = ${values.text(reader.name)} AND key = ${values.text(message.key)} AND owner IS NOT NULL`
-    return `UPDATE ${tables.lane} SET owner = NULL, attempt = attempt + 1, ${due} WHERE ${mine}`
+    return `UPDATE ${tables.lane} SET ${unclaimed}, ${due} WHERE ${mine}`
   })
 }
 

@@ -190,8 +190,8 @@ function lettersOf(ends: readonly LaneEnd[]): readonly LetterFor[] {
 }
 
 function cellsOfEnd({ reader, key, owner, attempt, done, then }: LaneEnd): Cell[] {
-  const forMs = then.is === 'rest' || then.is === 'hold' ? storableMs(then.forMs) : 0
-  const next = then.is === 'rest' ? [then.is, forMs, then.failures, then.history] : [then.is, forMs, 0, '']
+  const isOpen = then.is === 'rest' || then.is === 'hold'
+  const next = isOpen ? [then.is, storableMs(then.forMs), then.failures, then.history] : [then.is, 0, 0, '']
   return [reader.name, key, owner, attempt, done?.epoch ?? null, done?.number ?? null, ...next]
 }
 

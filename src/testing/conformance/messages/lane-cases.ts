@@ -182,12 +182,15 @@ export const laneCases: readonly ConformanceCase[] = [
   ),
   messageCase(
     'store.lane.08',
-    'MUST let a claim go on behind a message, as a new claim of what comes next, and make it longer',
+    'MUST let a claim go on behind a message, as a new claim of what comes next with what is said of it, and make it longer',
     async ({ db }, messages) => {
       await register(db, relay)
       await emit(db, 'a', 'a1', 'a2')
       const mine = await claimOne(db, relay, 'me')
-      await end(db, ended(relay, 'me', mine, placeAt(mine, 0), { is: 'hold', forMs: 60_000 }))
+      const hold = { is: 'hold', forMs: 60_000, failures: 0, history: '' } as const
+      await end(db, ended(relay, 'me', mine, placeAt(mine, 0), hold))
+      const told = { ...hold, failures: 3, history: '[{"what":"alone"}]' }
+      await end(db, ended(relay, 'me', mine, undefined, told))
       same((await claim(db, relay, 'you')).lanes, [], 'lanes for another owner')
       const mineStill = { reader: relay, key: 'a', owner: 'me', attempt: mine.attempt }
       same(await messages.extend(mineStill, 1, limits()), true, 'the claim is its own')
@@ -197,7 +200,8 @@ export const laneCases: readonly ConformanceCase[] = [
         return yours !== undefined
       })
       const lane = yours as ClaimedLane
-      same([idsOf([lane]), lane.claims, lane.failures], [{ a: ['a2'] }, 2, 0], 'what the next one gets')
+      same([idsOf([lane]), lane.claims], [{ a: ['a2'] }, 2], 'what the next one gets')
+      same([lane.failures, lane.history], [told.failures, told.history], 'what was said while the claim went on')
       same(await messages.extend(mineStill, 60_000, limits()), false, 'more time for the one before')
     },
   ),

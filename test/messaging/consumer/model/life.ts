@@ -4,6 +4,7 @@
 // It is the real consumer on a store in memory. A process that dies is one whose calls are never answered again; the
 // transaction that it had open ends by its deadline, as a server ends it when the connection is gone.
 
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { currentIntent } from '../../../../src/identity/index.js'
 import { armFaultPoints, deadlineAfter, type Random, RepriseError, seededRandom } from '../../../../src/kernel/index.js'
 import {
@@ -40,6 +41,14 @@ export interface Bug {
   /** Done before each delivery that is not the first. */
   beforeRedelivery?(life: Life): Promise<void>
 }
+
+/** A process, as far as a life knows it. */
+interface Process {
+  isDead: boolean
+}
+
+// Who is at work: a process that stood still goes on beside those that followed it, and each dies its own death.
+const atWork = new AsyncLocalStorage<Process>()
 
 const keys = ['a', 'b', 'c']
 const perKey = 4
@@ -130,12 +139,14 @@ export class Life {
   }
 
   async #process(dies: boolean): Promise<void> {
-    const process = { isDead: false }
+    const process: Process = { isDead: false }
     const stop = new AbortController()
     const disarm = armFaultPoints(async (point) => {
       // A transaction that hangs elsewhere than in its body would hold the only writer for good.
       if (!point.startsWith('consumer.')) return
-      if (process.isDead) return never()
+      const who = atWork.getStore()
+      if (who === undefined) throw new Error(`Nobody is at work at ${point}.`)
+      if (who.isDead) return never()
       if (!dies || !this.chance(0.08)) return
       if (point === 'consumer.claimed' && this.chance(0.5)) {
         this.story.push(`froze at ${point}`)
@@ -143,11 +154,11 @@ export class Life {
         return
       }
       this.story.push(`died at ${point}`)
-      process.isDead = true
+      who.isDead = true
       return never()
     })
     const consumer = consume(this.#as(process), this.#options(process))
-    const running = consumer.run({ signal: stop.signal })
+    const running = atWork.run(process, () => consumer.run({ signal: stop.signal }))
     running.catch(() => undefined)
     const spanMs = this.#isHealed ? 400_000 : 4_000 + this.#upTo(20_000)
     for (let ms = 0; ms < spanMs && !process.isDead; ms += 500) {
@@ -188,7 +199,7 @@ export class Life {
     return this.source.waiting === 0 && this.#effects().length >= keys.length * perKey
   }
 
-  #options(process: { readonly isDead: boolean }): ConsumeOptions<MemoryTransaction> {
+  #options(process: Process): ConsumeOptions<MemoryTransaction> {
     const { from, order } = this.#setting
     return {
       name: 'receipts',
@@ -221,7 +232,7 @@ export class Life {
   }
 
   // The domain as one process sees it.
-  #as(process: { readonly isDead: boolean }): MemoryDomain {
+  #as(process: Process): MemoryDomain {
     const { db } = this
     const bug = this.#bug
     const guarded =
@@ -249,7 +260,7 @@ export class Life {
     }
   }
 
-  #sourceOf(process: { readonly isDead: boolean }): Source {
+  #sourceOf(process: Process): Source {
     const { source } = this
     const guarded = (delivery: Delivery): Delivery => ({
       ...delivery,
@@ -259,7 +270,10 @@ export class Life {
     return {
       manifest: source.manifest,
       open: (receive, limits) =>
-        source.open((delivery) => receive(guarded(this.#bug.delivery?.(this, delivery) ?? delivery)), limits),
+        source.open((delivery) => {
+          const given = guarded(this.#bug.delivery?.(this, delivery) ?? delivery)
+          return atWork.run(process, () => receive(given))
+        }, limits),
     }
   }
 

@@ -67,6 +67,10 @@ const consumer = consume(db, {
     const [{ n }] = (await tx.query(sql[0], [`${message.key}/%`])).rows
     await tx.query(sql[1], [`${message.key}/${message.id}`, String(n)])
     console.log(`begun ${message.id}`)
+    if (process.env['POISON'] === message.id) {
+      process.kill(process.pid, 'SIGKILL')
+      await new Promise(() => {})
+    }
     // Long enough for a parent that wants to stop this process here.
     if (process.env['SLOW'] !== undefined) await new Promise((resolve) => setTimeout(resolve, 300))
     if (process.env['FAILS'] !== undefined) throw new Error('busy')
