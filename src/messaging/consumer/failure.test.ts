@@ -4,7 +4,7 @@ import { memory } from '../../stores/memory/index.js'
 import { endingOf, Fenced, type HandlerProgress, Judged, reasonOf } from './failure.js'
 
 const classify = forCodes({ BUSY: transient('busy', 'no') })
-const none: HandlerProgress = { called: false, threw: undefined }
+const none: HandlerProgress = { begun: true, called: false, threw: undefined }
 
 describe('how the transaction of a handler ended', () => {
   it('is the fault of the handler where it threw, by its own error', async () => {
@@ -15,7 +15,7 @@ describe('how the transaction of a handler ended', () => {
       ['text', 'unclassified', 'permanent'],
       [new Judged(transient('said', 'no')), 'said', 'transient'],
     ] as const) {
-      const progress: HandlerProgress = { called: true, threw: { error: thrown } }
+      const progress: HandlerProgress = { begun: true, called: true, threw: { error: thrown } }
       const error: unknown = await db
         .transact(() => {
           throw thrown

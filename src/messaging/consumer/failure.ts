@@ -27,6 +27,8 @@ export class Judged extends Error {
 
 /** How far a transaction had come. */
 export interface HandlerProgress {
+  /** Whether the transaction had begun. */
+  begun: boolean
   /** Whether the handler was called. */
   called: boolean
   /** What it threw, in the attempt that was the last. */
@@ -54,7 +56,12 @@ export function endingOf(
   const { phase, ruling } = last
   // A full disk, a wrong password, a server that only reads: no message is to blame.
   if (phase === 'waiting' || phase === 'connecting' || ruling.alarm) return { is: 'away' }
-  if (!progress.called) return ruling.connection === 'discard' ? { is: 'away' } : { is: 'busy' }
+  if (!progress.called) {
+    if (!progress.begun || ruling.connection === 'discard') return { is: 'away' }
+    if (ruling.help === 'transient') return { is: 'busy' }
+    // What was to be written about the message: another time the store says the same.
+    return { is: 'refused', code: wordOf(ruling.sign, error), reason: reasonOf(error) }
+  }
   if (ruling.help === 'transient' && ruling.connection === 'discard') {
     return { is: 'lost', code: wordOf(ruling.sign, error), reason: reasonOf(error) }
   }
@@ -81,7 +88,7 @@ function codeOf(error: unknown, { why }: Verdict): string {
 }
 
 function wordOf(sign: string, error: unknown): string {
-  return isRepriseError(error) ? error.code : soundWord.test(sign) ? sign : 'lost'
+  return isRepriseError(error) ? error.code : soundWord.test(sign) ? sign : 'store'
 }
 
 /** What an error says, for people. */

@@ -33,6 +33,7 @@ describe('what follows from a failure', () => {
     ['a store that is away', { is: 'away' }, { is: 'again', pause: 'store' }],
     ['a stop', { is: 'stopped' }, { is: 'again', forMs: 0, pause: undefined }],
     ['a lock of others', { is: 'busy' }, { is: 'again', forMs: 100, pause: undefined }],
+    ['a store that will not have it', { is: 'refused', code: '23514', reason: 'no' }, { is: 'park', code: '23514' }],
     ['an overload', failed(transient('503', 'no', { overload: true })), { is: 'again', forMs: 0, pause: 'overload' }],
     [
       'an overload that says how long',

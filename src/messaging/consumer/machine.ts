@@ -45,6 +45,8 @@ export type Ending =
   | { readonly is: 'lost'; readonly code: string; readonly reason: string }
   /** The store was away, or what became of the commit is not known: the message has no part in it. */
   | { readonly is: 'away' }
+  /** The store will not have what is to be written about the message before its handler begins, now or later. */
+  | { readonly is: 'refused'; readonly code: string; readonly reason: string }
   /** Others held what was needed before the handler could begin. */
   | { readonly is: 'busy' }
   /** The consumer is to stop. */
@@ -104,6 +106,8 @@ export function afterHandling(
       return { is: 'again', forMs: rules.backoff.delayMs(1, 0, chance), pause: undefined }
     case 'dead':
       return { is: 'park', code: ending.code, reason: shown(ending.reason), history: known.history }
+    case 'refused':
+      return parked(known, ending, atMs)
     case 'lost': {
       // Once may be the store's own trouble. A message that loses its connection each time is told from that by the
       // note, which is only written when the store answers again.

@@ -183,7 +183,11 @@ export class Deliveries<Handle extends TransactionControls> {
         ? ({ is: 'park', letter: letterOf(storedOf(arrival), next) } as const)
         : ({ is: 'rest', forMs: next.forMs, failures: next.failures, history: next.history } as const)
     const kept = await this.#work.transact(message, (tx) => db.messages.keep(tx, arrival, then), undefined)
-    if ('ending' in kept) return this.#notWritten(kept.error)
+    if ('ending' in kept) {
+      if (kept.ending.is !== 'refused') return this.#notWritten(kept.error)
+      // With its data as it would be stored, which may be encrypted.
+      return this.#bury({ unreadable: kept.ending.reason, raw: JSON.stringify(storedOf(arrival)) })
+    }
     const fault = reach('consumer.kept')
     if (fault !== undefined) await fault
     if (next.is === 'park') this.#work.countLetter(message, next.code, true)

@@ -128,9 +128,10 @@ export class Handling<Handle extends TransactionControls> {
   ): Promise<{ readonly result: Result } | { readonly ending: Ending; readonly error: unknown }> {
     const { deadlineMs, classify } = this.settings
     const limits = { deadline: deadlineMs, bodyLimit: deadlineMs, connectionWait: deadlineMs }
-    const progress: HandlerProgress = { called: false, threw: undefined }
+    const progress: HandlerProgress = { begun: false, called: false, threw: undefined }
     const run = async (tx: Handle): Promise<Result> => {
       // The transaction may be repeated as a whole.
+      progress.begun = true
       progress.called = false
       progress.threw = undefined
       try {
