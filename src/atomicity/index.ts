@@ -33,6 +33,7 @@ export {
   type MessageDraft,
   type MessagePlace,
   type StoredMessage,
+  versionTaken,
 } from './outbox/message.js'
 export {
   type EmissionSink,

@@ -1,6 +1,6 @@
 // Commands and their options as data: one entry says how an option is read, checked and explained.
 
-import { type ErrorCode, nearestName } from '../kernel/index.js'
+import { type Duration, type ErrorCode, nearestName } from '../kernel/index.js'
 import type { Io } from './io.js'
 
 /** An option: `--name VALUE` or `--name=VALUE`; a flag stands alone. */
@@ -72,6 +72,12 @@ export class GivenOptions {
   /** The value of a choice or text, if given; empty for a `maybe-text` without a value. */
   text(name: string): string | undefined {
     return this.#values.get(name) as string | undefined
+  }
+
+  /** A duration, if given: a text with a unit, or a number of ms, as in code. */
+  duration(name: string): Duration | undefined {
+    const text = this.text(name)
+    return text !== undefined && /^\d+$/.test(text) ? Number(text) : (text as Duration | undefined)
   }
 
   /** All values of a `texts` option, in order, if any was given. */

@@ -122,7 +122,8 @@ export const errorCodes = {
   UNKNOWN_OUTCOME: 'The operation may or may not have happened, and nothing makes a repeat safe.',
   UPDATE_CONFLICT: 'Somebody else changed the resource first, every time.',
   UPKEEP_UNKNOWN: 'A purge, a settlement or a decision may have happened: the store did not say in time.',
-  VERSION_TAKEN: 'A message with the same subject and version was emitted before.',
+  VERSION_TAKEN:
+    'A message of the subject with this version was emitted before, or one with a higher version was purged.',
   WINDOW_REENTERED: 'An id was passed to a dedupe window from inside the sink that has it.',
   WINDOW_SHORTER_THAN_DEADLINE: 'The memory of a key could end before a call that uses it does.',
   WINDOW_SHORTER_THAN_HORIZON: 'The memory of a key would end before its last repeat may arrive.',

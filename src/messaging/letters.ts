@@ -92,7 +92,11 @@ export interface LetterStore {
    */
   decide(which: WhichLetter, decided: Decided, limits: RecordLimits): Promise<boolean>
   readers(limits: RecordLimits): Promise<readonly ReaderState[]>
-  /** A reader that does not come back: its lanes, inbox and processed rows are removed. False: there was none. */
+  /**
+   * A reader that does not come back: its lanes, inbox and processed rows are removed. Its letters stay; those that
+   * were decided are open again, and what is decided about them then waits for a reader of that name. False: there was
+   * none.
+   */
   forget(reader: string, limits: RecordLimits): Promise<boolean>
   /** All keys begin a new epoch with their next message; how many had one. */
   newEpochs(limits: RecordLimits): Promise<number>

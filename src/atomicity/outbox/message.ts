@@ -1,6 +1,6 @@
 // A message: plain data with a name that never changes, a key that it stays in order under, and a place in that order.
 
-import type { Duration } from '../../kernel/index.js'
+import { type Duration, RepriseError } from '../../kernel/index.js'
 
 /** A message, as it is published and handled. On the wire it is an event of CloudEvents 1.0. */
 export interface Message<Data = unknown> {
@@ -59,7 +59,9 @@ export interface MessageDraft<Data = unknown> {
   readonly id?: string
   /**
    * The version of the subject, a whole number from 1. A second message with the same subject and version is refused
-   * with VERSION_TAKEN, also when the first one has been purged. It needs a subject, and no other key. Default: none.
+   * with VERSION_TAKEN, also when the first one has been purged. Of what was purged only the highest version is
+   * remembered, so that a lower one is refused too, whether it was emitted or not. It needs a subject, and no other
+   * key. Default: none.
    */
   readonly version?: number
   /**
@@ -99,4 +101,14 @@ export interface StoredMessage extends Omit<Message<never>, 'data' | 'place'> {
 /** Whether a place is behind another one. */
 export function isBehind(place: MessagePlace, other: MessagePlace): boolean {
   return place.epoch === other.epoch ? place.number < other.number : place.epoch < other.epoch
+}
+
+/**
+ * What an emit is refused with whose version is taken. The head of a key remembers the highest version that was purged
+ * and no other, so that a lower one cannot be told from one that was emitted: refusing it is the safe side.
+ */
+export function versionTaken(cause?: unknown): RepriseError {
+  const message =
+    'A message of the subject with this version was emitted before, or one with a higher version was purged.'
+  return new RepriseError('VERSION_TAKEN', message, cause === undefined ? {} : { cause })
 }

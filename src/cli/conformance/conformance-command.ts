@@ -1,6 +1,6 @@
 // `reprise conformance`: runs the HTTP cases against a server, whatever it is written in.
 
-import { type Duration, defined, durationMs } from '../../kernel/index.js'
+import { defined, durationMs } from '../../kernel/index.js'
 import {
   ConformanceFailure,
   type HttpCase,
@@ -158,7 +158,7 @@ function clientOptions(given: GivenOptions): HttpCaseClientOptions {
   }
   const bearer = given.text('bearer') ?? '{user}'
   if (!bearer.includes('{user}')) throw new UsageError('--bearer needs {user} in it: cases tell users apart')
-  const timeout = given.text('timeout') as Duration | undefined
+  const timeout = given.duration('timeout')
   const limitMs = timeout === undefined ? undefined : durationMs(timeout, { minMs: 1 })
   return {
     urls,

@@ -117,6 +117,15 @@ describe('redrive', () => {
     }),
   )
 
+  it('says that there is no such reader, and knows one that has no letters', () =>
+    withLetters(1, async ({ run }) => {
+      const nope = await run(['redrive', '--reader', 'nope', '--over', '0'])
+      const said = 'reprise: There is no reader nope, and no dead letter of one. [LETTER_REFUSED]\n'
+      expect([nope.out, nope.err, nope.code]).toEqual(['', said, 3])
+      const known = await run(['redrive', '--reader', 'receipts', '--code', 'NOBODY', '--over', '0'])
+      expect([known.out, known.code]).toEqual(['redriven: 0, left: 0\n', 0])
+    }))
+
   it('does not write data in the clear that a codec had written', () =>
     withLetters(1, async ({ db, run }) => {
       await db.transact((tx) => tx.query(`update reprise_dead_letter set codec = 'vault'`))

@@ -55,7 +55,7 @@ export const forgetCommand: Command = {
 
 Removes what the store knows of a reader: how far it is, what waits for it, and what it has processed. Messages are
 then purged without it. Stop it first; one that comes back begins anew, with what is still there. Its dead letters
-stay.
+stay, those that were being redriven are open again; a redrive then waits for a reader of that name.
 
   reprise outbox forget receipts-v1 --url sqlite:data/app.db --yes
 `,

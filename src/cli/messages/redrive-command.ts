@@ -1,13 +1,13 @@
 // `reprise redrive`: dead letters go out again, as they are or with other data.
 
-import { type Duration, defined } from '../../kernel/index.js'
+import { defined } from '../../kernel/index.js'
 import { deadLetters, type RedriveReport, type WhichLetter } from '../../messaging/index.js'
 import type { Io } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
-import { type CommandStore, storeOptions, withStore } from '../store/open-store.js'
+import { type CommandStore, commandLimits, storeOptions, withStore } from '../store/open-store.js'
 import { jsonOption, writeAnswer } from '../store/output.js'
 import { actorOf } from '../store/which-record.js'
-import { isOneLetter, letterNamed, letterOptions, lettersNamed, noSuchLetter } from './which-letter.js'
+import { isOneLetter, letterNamed, letterOptions, lettersNamed, noSuchLetter, noSuchReader } from './which-letter.js'
 
 /** The command `reprise redrive`. */
 export const redriveCommand: Command = {
@@ -44,7 +44,7 @@ with it. Where the domain has a codec, edit in code: deadLetters(db).edit.
       ],
     },
   ],
-  exitCodes: `0 done, 1 it failed, or was interrupted, or may have been written (UPKEEP_UNKNOWN: do it again), 2 used wrongly, 3 there is nothing to redrive: the letter is not there, is decided already, or is closed.`,
+  exitCodes: `0 done, 1 it failed, or was interrupted, or may have been written (UPKEEP_UNKNOWN: do it again), 2 used wrongly, 3 there is nothing to redrive: the letter is not there, is decided already, or is closed, or there is no such reader.`,
   run: runRedrive,
 }
 
@@ -111,15 +111,22 @@ async function redriveMany(store: CommandStore, given: GivenOptions, io: Io): Pr
   const shows = !given.has('json') && io.columns !== undefined
   const report = await deadLetters(store).redrive(lettersNamed(given), {
     ...byWhom(given, io),
-    ...defined({ most: given.number('most'), over: given.text('over') as Duration | undefined }),
+    ...defined({ most: given.number('most'), over: given.duration('over') }),
     ...defined({ signal: io.untilEnded?.() }),
     onProgress: ({ redriven }) => {
       if (shows) io.complain(`\r${redriven} redriven`)
     },
   })
   if (shows) io.complain('\r\u001b[K')
+  const reader = given.text('reader')
+  const isNothing = report.redriven + report.elsewhere + report.left === 0
+  if (reader !== undefined && isNothing && !(await isReader(store, reader))) throw noSuchReader(reader)
   writeAnswer(given, io, { json: report, text: reportText(report) })
   if (report.interrupted) io.exit(1)
+}
+
+async function isReader(store: CommandStore, name: string): Promise<boolean> {
+  return (await store.messages.readers(commandLimits())).some((reader) => reader.name === name)
 }
 
 function reportText({ redriven, elsewhere, left, interrupted }: RedriveReport): string {

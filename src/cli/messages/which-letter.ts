@@ -2,6 +2,7 @@
 
 import { RepriseError } from '../../kernel/index.js'
 import { deadLetters, type ListedLetter, type WhichLetter } from '../../messaging/index.js'
+import { printable } from '../io.js'
 import { type GivenOptions, type OptionGroup, UsageError } from '../option-table.js'
 import type { CommandStore } from '../store/open-store.js'
 
@@ -71,6 +72,12 @@ export async function letterNamed(store: CommandStore, given: GivenOptions): Pro
   const [one, another] = found
   if (another !== undefined) throw new UsageError(`--source is missing: one of ${[...found].join(', ')}`)
   return one === undefined ? undefined : { reader, source: one, id }
+}
+
+/** What a command fails with that is about letters of a reader which neither is there nor has any. */
+export function noSuchReader(reader: string): RepriseError {
+  const message = `There is no reader ${printable(reader)}, and no dead letter of one.`
+  return new RepriseError('LETTER_REFUSED', message, { details: { because: 'absent' } })
 }
 
 /** What a command fails with that has no letter to decide on. */

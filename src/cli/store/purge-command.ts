@@ -74,7 +74,7 @@ Where the answer to a batch was lost, it says how many may have been forgotten b
 }
 
 async function runPurge(given: GivenOptions, io: Io): Promise<void> {
-  const duration = (name: string): Duration | undefined => given.text(name) as Duration | undefined
+  const duration = (name: string): Duration | undefined => given.duration(name)
   const unknownAfter = duration('unknown-after')
   if (unknownAfter !== undefined) {
     durationMs(unknownAfter, { option: 'unknown-after' })

@@ -1,7 +1,6 @@
 // `reprise settle`: a person decides an unknown outcome, and says why.
 
 import { didNotHappen, fail, failedFinally, happened, type Settlement, settle } from '../../idempotency/index.js'
-import type { Duration } from '../../kernel/index.js'
 import type { Io } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
 import { commandLimits, storeOptions, withStore } from './open-store.js'
@@ -54,7 +53,7 @@ async function runSettle(given: GivenOptions, io: Io): Promise<void> {
   if (reason === undefined) throw new UsageError('--reason is missing: say how you know')
   const actor = actorOf(given, io)
   const settlement = settlementOf(given)
-  const window = (given.text('window') ?? '24h') as Duration
+  const window = given.duration('window') ?? '24h'
   await withStore(given, io, async (store) => {
     const id = idIn(store, named)
     await settle({ id, store }, settlement, { reason, actor, window, deadline: '30s' })

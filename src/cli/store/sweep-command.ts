@@ -10,7 +10,7 @@ import {
   type SweepReport,
   sweep,
 } from '../../idempotency/index.js'
-import { type Duration, defined } from '../../kernel/index.js'
+import { defined } from '../../kernel/index.js'
 import { type OperationSweepEvent, operationSweep } from '../../telemetry/index.js'
 import { complaintOf } from '../complaint.js'
 import type { Io } from '../io.js'
@@ -85,7 +85,7 @@ function sweepAll(module: Readonly<Record<string, unknown>>, given: GivenOptions
   if (byStore.size === 0) {
     throw new UsageError('the module exports no leased operation, or one of another copy of the package than this one')
   }
-  const every = given.text('every') as Duration | undefined
+  const every = given.duration('every')
   const options = defined({ every, batch: given.number('batch'), signal: io.untilEnded?.() })
   const shows = !given.has('json') && (io.columns !== undefined || every !== undefined)
   const sweepOne = async ({ store, operations }: Swept): Promise<Report> => {

@@ -1,7 +1,7 @@
 // What a transaction in memory has emitted, written into its view before it is committed: heads, messages, and the
 // lanes of everybody who reads them.
 
-import type { Emission, Row } from '../../../atomicity/index.js'
+import { type Emission, type Row, versionTaken } from '../../../atomicity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
 import type { MemoryRecords } from '../records/records.js'
 import type { TableView } from '../table.js'
@@ -65,10 +65,11 @@ function insert(messages: TableView, { source, emission, head, atMs }: Placed): 
   if (messages.find({ source, id }).length > 0) {
     throw new RepriseError('MESSAGE_EXISTS', 'A message with the same source and id is there already.')
   }
+  // Of the versions that were purged only the highest is remembered: a lower one may have been taken, and is refused.
   const purged = head['purged_version']
   const wasPurged = version !== null && purged !== null && purged !== undefined && version <= Number(purged)
   if (wasPurged || (version !== null && messages.find({ subject, version }).length > 0)) {
-    throw new RepriseError('VERSION_TAKEN', 'A message with the same subject and version was emitted before.')
+    throw versionTaken()
   }
   const place = { epoch: Number(head['epoch']), number: Number(head['number']) }
   messages.insert({

@@ -1,6 +1,6 @@
 // Dead letters in memory, what people decide about them, and what is forgotten.
 
-import type { Match, RecordLimits, Row } from '../../../atomicity/index.js'
+import type { MessagePlace, RecordLimits, Row } from '../../../atomicity/index.js'
 import { demandWhole, RepriseError } from '../../../kernel/index.js'
 import type {
   DeadLetter,
@@ -125,24 +125,34 @@ function decide(views: Views, which: WhichLetter, decided: Decided, nowMs: numbe
     return true
   }
   const state = decision.is === 'discard' ? 'discarding' : 'redriving'
-  views.view(deadLetter).update(row.rowId, { state, decision: JSON.stringify(decision), last_at_ms: nowMs })
-  const lane = laneOf(views, which.reader, String(row['key']))
+  const { key, place } = row['parks'] === 1 ? messageOf(row) : aside(row)
+  const under = { parks: 1, key, ...place }
+  views.view(deadLetter).update(row.rowId, { state, decision: JSON.stringify(decision), last_at_ms: nowMs, ...under })
   const again = { state: laneState.waiting, due_at_ms: nowMs + inMs, owner: null, claims: 0, failures: 0, history: '' }
-  if (row['parks'] === 1 && lane !== undefined) views.view(lanes).update(lane.id, again)
-  else bringBack(views, row, again)
+  const lane = laneOf(views, which.reader, key)
+  const known = { known_epoch: place.epoch, known_number: place.number }
+  if (lane === undefined) views.view(lanes).insert({ ...newLane(which.reader, key), ...known, ...again })
+  else if (lane.state === laneState.parked) views.view(lanes).update(lane.id, again)
+  bringBack(views, { ...row, ...under })
   return true
 }
 
 // What held nobody is in no lane any more. It comes back in one of its own, and holds nobody there either.
-function bringBack(views: Views, row: LetterRow, lane: Match): void {
+function aside(row: LetterRow): { readonly key: string; readonly place: MessagePlace } {
+  const { key, id } = messageOf(row)
+  return { key: `${key}#${id}`, place: { epoch: 0, number: 1 } }
+}
+
+// Into the inbox, where it is not there yet. Where a consumer reads is not known while it is forgotten: if it reads the
+// outbox when it comes back, it finds the message there, and never looks into the inbox.
+function bringBack(views: Views, row: LetterRow): void {
   const reader = String(row['reader'])
-  const { source, id, ...message } = messageOf(row)
-  const key = `${message.key}#${id}`
-  const place = { epoch: 0, number: 1 }
-  const fingerprint = oneOf(views.view(processed), { reader, source, id })?.['fingerprint'] ?? ''
-  views.view(inbox).insert({ reader, fingerprint, ...contentOf({ ...message, source, id, key, place }) })
-  views.view(deadLetter).update(row.rowId, { parks: 1, key, ...place })
-  views.view(lanes).insert({ ...newLane(reader, key), known_number: 1, ...lane })
+  const message = messageOf(row)
+  const who = { reader, source: message.source, id: message.id }
+  const reads = oneOf(views.view(readers), { name: reader })?.['reads'] ?? 'inbox'
+  if (row['kind'] !== 'consumer' || reads !== 'inbox' || oneOf(views.view(inbox), who) !== undefined) return
+  const fingerprint = oneOf(views.view(processed), who)?.['fingerprint'] ?? ''
+  views.view(inbox).insert({ reader, fingerprint, ...contentOf(message) })
 }
 
 // A consumer's discard: its lane goes on behind the message, and it does not come back.
@@ -200,6 +210,12 @@ function forget(views: Views, reader: string): boolean {
   for (const id of there) views.view(readers).remove(id)
   for (const table of [lanes, inbox, processed]) {
     for (const id of views.view(table).find({ reader })) views.view(table).remove(id)
+  }
+  // What was decided cannot be carried out any more.
+  for (const state of ['redriving', 'discarding']) {
+    for (const id of views.view(deadLetter).find({ reader, state })) {
+      views.view(deadLetter).update(id, { state: 'open', decision: null })
+    }
   }
   return there.length > 0
 }

@@ -73,13 +73,14 @@ const goOn: Step = ({ dialect, tables }, { decision, inMs }, letter, values) => 
   )
 }
 
-// Into the inbox, where it is not there yet.
+// Into the inbox, where it is not there yet. Where a consumer reads is not known while it is forgotten: if it reads the
+// outbox when it comes back, it finds the message there, and never looks into the inbox.
 const bringBack: Step = ({ dialect, tables }, _decided, letter, values) => {
   const known = `SELECT p.fingerprint FROM ${tables.processed} AS p WHERE p.reader = x.reader AND p.source = x.source AND p.id = x.id`
   const cells = Object.keys(content).map((name) => `x.${name}`)
   const source =
     `SELECT x.reader, coalesce((${known}), ''), ${cells.join(', ')} FROM ${letter(values)} AS x ` +
-    `JOIN ${tables.reader} AS r ON r.name = x.reader WHERE r.reads = 'inbox'`
+    `LEFT JOIN ${tables.reader} AS r ON r.name = x.reader WHERE x.kind = 'consumer' AND coalesce(r.reads, 'inbox') = 'inbox'`
   return dialect.insertNew(tables.inbox, `reader, fingerprint, ${contentNames}`, source, 'reader, source, id')
 }
 

@@ -2,7 +2,7 @@
 // them. Heads, and then lanes, are locked in the order of their keys, so that two transactions never wait for each
 // other. Where the engine can write inside WITH all of it is one statement, which leaves with COMMIT.
 
-import { type Emission, errorsIn } from '../../../atomicity/index.js'
+import { type Emission, errorsIn, versionTaken } from '../../../atomicity/index.js'
 import { RepriseError } from '../../../kernel/index.js'
 import type { SqlDialect } from '../dialect.js'
 import type { Procedure } from '../records/procedures.js'
@@ -133,7 +133,7 @@ export class EmitStatements {
       text: `SELECT 1 AS taken FROM ${given} AS g JOIN ${this.#tables.head} AS h ON h.key = g.key WHERE g.version <= h.purged_version LIMIT 1`,
       values: values.list,
     }
-    if (rows.length > 0) throw versionTaken(undefined)
+    if (rows.length > 0) throw versionTaken()
   }
 
   // Tells everybody who reads the outbox. A lane that is idle is due now, or after the delay of its message; of one
@@ -202,9 +202,4 @@ export function emitError(error: unknown): unknown {
     if (isTaken || /UNIQUE constraint failed: \S+message\.subject/.test(words)) return versionTaken(error)
   }
   return error
-}
-
-function versionTaken(cause: unknown): RepriseError {
-  const message = 'A message with the same subject and version was emitted before.'
-  return new RepriseError('VERSION_TAKEN', message, cause === undefined ? {} : { cause })
 }

@@ -63,21 +63,27 @@ export function readerStateIn(row: Row): ReaderState {
   }
 }
 
-/** Forgets a reader with its lanes, its inbox and its processed rows, in one commit. */
+/**
+ * Forgets a reader with its lanes, its inbox and its processed rows, in one commit. Its letters stay, and those that
+ * were decided are open again: what was decided cannot be carried out any more.
+ */
 export function* forgetting(sql: MessageSql, name: string): Procedure<boolean> {
   const { dialect, tables } = sql
   const owned = [tables.lane, tables.inbox, tables.processed]
+  const reopen = `UPDATE ${tables.dead_letter} SET state = 'open', decision = NULL WHERE state <> 'closed' AND state <> 'open' AND reader = `
   if (dialect.writesInWith) {
     const { rows } = yield asking(dialect, (values) => {
       const reader = values.text(name)
       const parts = owned.map((table, place) => `part_${place} AS (DELETE FROM ${table} WHERE reader = ${reader})`)
       const gone = `gone AS (DELETE FROM ${tables.reader} WHERE name = ${reader} RETURNING name)`
-      return `WITH ${[gone, ...parts].join(', ')} SELECT count(*) AS readers FROM gone`
+      const reopened = `reopened AS (${reopen}${reader})`
+      return `WITH ${[gone, ...parts, reopened].join(', ')} SELECT count(*) AS readers FROM gone`
     })
     return Number(rows[0]?.['readers']) === 1
   }
   for (const table of owned)
     yield counting(dialect, (values) => `DELETE FROM ${table} WHERE reader = ${values.text(name)}`)
+  yield counting(dialect, (values) => reopen + values.text(name))
   const { rowCount } = yield counting(
     dialect,
     (values) => `DELETE FROM ${tables.reader} WHERE name = ${values.text(name)}`,
