@@ -41,7 +41,7 @@ export const cells = [
   { name: 'sample service in a browser (Chromium)', files: /^test\/e2e\/page/ },
   { name: 'sample service', files: /^test\/e2e\// },
   {
-    name: 'operations under torture, PostgreSQL and SQLite',
+    name: 'operations and messages under torture, PostgreSQL and SQLite',
     files: /^test\/torture\//,
     matrix: 'the default run, through PgBouncer too, and every planted bug',
   },

@@ -23,7 +23,7 @@ export function toldOf<Told extends WorkerTold>(): Told {
 }
 
 /** Says something to the run. */
-function say(said: object): void {
+export function say(said: object): void {
   process.send?.(said, undefined, undefined, () => undefined)
 }
 

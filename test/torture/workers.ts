@@ -112,6 +112,12 @@ export class Workers {
     return true
   }
 
+  /** Has one of them stop for longer than a lease at one of these points, when it comes there next. */
+  stopAt(points: readonly string[]): void {
+    const [worker] = this.#chosen()
+    if (worker !== undefined) this.#fate(worker, draw(this.#options.random, points), 'stop', 1)
+  }
+
   /** Ends all of them for good. */
   async close(): Promise<void> {
     this.#wanted = 0
@@ -151,13 +157,17 @@ export class Workers {
   }
 
   /** Says where it is to die or to stop: points at which nobody has yet come first. */
-  #giveFate({ child }: Worker): void {
+  #giveFate(worker: Worker): void {
     const { random, points } = this.#options
     if (!this.fateful || random.next() < 0.1) return
     const left = points.filter((point) => !this.#struck.has(point))
     const [from, most] = left.length > 0 && random.next() < 0.7 ? [left, 4] : [points, 30]
     const fault = random.next() < 0.75 ? 'kill' : 'stop'
-    const { REPRISE_FAULT } = faultEnvironment(draw(random, from), fault, 1 + Math.floor(random.next() * most))
+    this.#fate(worker, draw(random, from), fault, 1 + Math.floor(random.next() * most))
+  }
+
+  #fate({ child }: Worker, point: string, fault: 'kill' | 'stop', nth: number): void {
+    const { REPRISE_FAULT } = faultEnvironment(point, fault, nth)
     child.send({ fate: REPRISE_FAULT }, () => undefined)
   }
 

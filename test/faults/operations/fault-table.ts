@@ -1,11 +1,11 @@
-// The tables of the page about faults: written by the tests that ran them, and compared with what stands there.
+// The tables of the pages about faults: written by the tests that ran them, and compared with what stands there.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect } from 'vitest'
 import { withTable } from '../../docs-tables.js'
 import { root } from '../../markdown.js'
 
-const page = `${root}/docs/reference/operation-faults.md`
+const folder = `${root}/docs/reference`
 
 /** Rows that differ in their store alone become one, with both stores in the place of one. Both must be there. */
 export function joinStores(rows: readonly (readonly string[])[], column: number): string[][] {
@@ -21,8 +21,14 @@ export function joinStores(rows: readonly (readonly string[])[], column: number)
   )
 }
 
-/** Compares a table of the page with what the test found; with REPRISE_WRITE_DOCS=1 it is written first. */
-export function keepTable(name: string, head: readonly string[], rows: readonly (readonly string[])[]): void {
+/** Compares a table of a page with what the test found; with REPRISE_WRITE_DOCS=1 it is written first. */
+export function keepTable(
+  name: string,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  file: 'operation-faults.md' | 'message-faults.md' = 'operation-faults.md',
+): void {
+  const page = `${folder}/${file}`
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
   const lines = [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)]
   console.log(lines.join('\n'))

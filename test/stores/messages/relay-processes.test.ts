@@ -1,5 +1,5 @@
-// Relays in processes of their own: killed with SIGKILL at every fault point, and two of them at once beside those who
-// emit. Nothing is lost, each key is in order, and what is on the wire twice is counted.
+// Relays in processes of their own: killed with SIGKILL at every fault point, stopped there for longer than their
+// lease, and two of them at once beside those who emit. Nothing is lost, each key is in order, and what is on the wire twice is counted.
 
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -10,8 +10,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deadlineAfter } from '../../../src/kernel/index.js'
 import { type RelayCounts, type RelayFaultPoint, relayFaultPoints } from '../../../src/messaging/index.js'
 import type { SqliteDomain, SqliteTransaction } from '../../../src/stores/sqlite/index.js'
-import { killAt } from '../../../src/testing/index.js'
+import { faultEnvironment, killAt } from '../../../src/testing/index.js'
 import { bundleInto } from '../../bundle.js'
+import { joinStores, keepTable } from '../../faults/operations/fault-table.js'
 import { worlds } from '../windows/worlds.js'
 
 const script = fileURLToPath(new URL('./processes/relays.mjs', import.meta.url))
@@ -51,7 +52,11 @@ interface Ended {
 }
 
 /** A relay, until it ends. */
-function relaying(place: string, file: string, environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
+const relaying = (place: string, file: string, environment?: Readonly<Record<string, string>>): Promise<Ended> =>
+  startRelay(place, file, environment).ended
+
+/** A relay, and how it ends. */
+function startRelay(place: string, file: string, environment: Readonly<Record<string, string>> = {}) {
   const env = { ...process.env, REPRISE_FAULT: '', ...environment }
   const child = spawn(process.execPath, [script, bundle, place, file], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   running.add(child)
@@ -62,13 +67,17 @@ function relaying(place: string, file: string, environment: Readonly<Record<stri
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
     stderr += chunk
   })
-  return new Promise((resolve) => {
+  const ended = new Promise<Ended>((resolve) => {
     child.on('close', (_, signal) => {
       running.delete(child)
       resolve({ signal, stdout, stderr })
     })
   })
+  return { child, ended, said: () => stderr }
 }
+
+/** What was found, for the page. */
+const table: string[][] = []
 
 const keys = ['a', 'b', 'c', 'd', 'e']
 const each = 8
@@ -105,7 +114,7 @@ async function emit(db: Domain, from: number, to: number): Promise<void> {
 }
 
 // PostgreSQL and SQLite.
-describe.each(worlds.slice(0, 2))('relays in processes of their own, on %s', (_name, inWorld) => {
+describe.each(worlds.slice(0, 2))('relays in processes of their own, on %s', (store, inWorld) => {
   /** Whether messages are on the wire and not marked when the process is dead. */
   const isTwice: Readonly<Record<RelayFaultPoint, boolean>> = {
     'relay.claimed': false,
@@ -131,7 +140,41 @@ describe.each(worlds.slice(0, 2))('relays in processes of their own, on %s', (_n
       console.log(`${point}: ${before} published before the kill, ${duplicates} on the wire twice`)
       expect(duplicates > 0).toBe(isTwice[point])
       expect(JSON.parse(ended.stdout) as RelayCounts).toMatchObject({ parked: 0, refused: 0 })
+      table.push([`killed at \`${point}\``, store, '0', 'kept', isTwice[point] ? 'what it had published' : 'nothing'])
     }),
+  )
+
+  it.each(relayFaultPoints)(
+    'stopped at %s for longer than its lease: it goes on, and marks and publishes nothing more',
+    (point) =>
+      inWorld(async ({ maker, place }) => {
+        const db = await migrated(maker)
+        await db.messages.register({ name: 'out', kind: 'relay', reads: 'outbox' }, { deadline: deadlineAfter('1m') })
+        await emit(db, 1, each)
+        const { file, lines } = freshBroker()
+        const zombie = startRelay(place, file, faultEnvironment(point, 'stop'))
+        await expect.poll(zombie.said, { timeout: 60_000 }).toBe(`reprise-fault ${point}:1=stop\n`)
+        const before = lines().length
+        expect(before > 0).toBe(point !== 'relay.claimed')
+        // Ends when all is done, so when the lease of the other one is over.
+        const follower = await relaying(place, file)
+        expect(JSON.parse(follower.stdout) as RelayCounts).toMatchObject({ parked: 0, refused: 0, fenced: 0 })
+        const duplicates = duplicatesOn(lines(), each)
+        expect(duplicates > 0).toBe(isTwice[point])
+        const published = lines().length
+        zombie.child.kill('SIGCONT')
+        const { fenced, parked } = JSON.parse((await zombie.ended).stdout) as RelayCounts
+        // What it had claimed was marked by the other one, or had been by itself; it writes and publishes nothing more.
+        expect([fenced > 0, parked]).toEqual([point !== 'relay.marked', 0])
+        expect(lines()).toHaveLength(published)
+        table.push([
+          `stopped at \`${point}\``,
+          store,
+          '0',
+          'kept',
+          isTwice[point] ? 'what it had published' : 'nothing',
+        ])
+      }),
   )
 
   it('two at once, beside those who emit: each message once, in order', () =>
@@ -149,4 +192,10 @@ describe.each(worlds.slice(0, 2))('relays in processes of their own, on %s', (_n
       const duplicates = duplicatesOn(lines(), each)
       if (fenced === 0) expect(duplicates).toBe(0)
     }))
+})
+
+it('relays that were killed and stopped, as the page says', () => {
+  expect(table).toHaveLength(relayFaultPoints.length * 2 * 2)
+  const head = ['a relay', 'store', 'lost', 'order of each key', 'twice on the wire']
+  keepTable('relays', head, joinStores(table, 1), 'message-faults.md')
 })

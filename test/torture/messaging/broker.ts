@@ -55,7 +55,7 @@ interface Subscriber {
 
 /** The broker, as the run sees it. */
 export class TortureBroker {
-  /** Whether it takes what it refuses otherwise: somebody has mended it. */
+  /** Whether the faults are over: it takes what it refused before, and waits longer for answers. */
   isMended = false
   /** How many messages came that had come before. */
   duplicates = 0
@@ -227,10 +227,13 @@ export class TortureBroker {
   }
 
   #expiry(tag: number): ReturnType<typeof setTimeout> {
-    return setTimeout(() => {
-      this.#giveBack(tag)
-      this.#deliver()
-    }, this.#visibleMs)
+    return setTimeout(
+      () => {
+        this.#giveBack(tag)
+        this.#deliver()
+      },
+      this.#visibleMs * (this.isMended ? 20 : 1),
+    )
   }
 
   #deliver(): void {

@@ -139,6 +139,8 @@ export function handlerOf(reader: ConsumerName, sql: Sql, chance: () => number) 
     const columns = 'reader, key, position, id, intent, n, run, round, epoch, number'
     const insert = sql(`insert into handled (${columns}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     await tx.query(insert, [...values, place?.epoch ?? 0, place?.number ?? 0])
+    // Long enough for somebody to be stopped meanwhile.
+    if (chance() < 0.1) await pause(400)
     if (chance() < 0.03) throw new Busy()
     if (way !== 'poison') return
     const mended = await tx.query(sql('select round from mended where round = ?'), [round])

@@ -63,7 +63,7 @@ class MessagingRun implements PartRun {
     this.#world = world
     this.#broker = broker
     this.told = { port: broker.port }
-    this.faults = broker.faults
+    this.faults = [...broker.faults, { kind: 'stop', weight: 6, strike: () => this.#stopAtWork() }]
   }
 
   get intents(): number {
@@ -72,6 +72,12 @@ class MessagingRun implements PartRun {
 
   get counted(): Readonly<Record<string, number>> {
     return { 'twice-on-the-wire': this.#broker.duplicates }
+  }
+
+  // Where somebody else follows, and whoever goes on after it has to be kept out. It is counted when it comes there.
+  async #stopAtWork(): Promise<boolean> {
+    this.#world.workers.stopAt(['consumer.claimed', 'consumer.handled', 'relay.claimed', 'relay.published'])
+    return false
   }
 
   async work(signal: AbortSignal): Promise<void> {

@@ -1,6 +1,7 @@
 // A worker: emits what it is asked for, and beside that relays, handles what the outbox has and what the broker
 // delivers, and purges. It dies where its fate says.
 
+import { subscribe } from 'node:diagnostics_channel'
 import type { Operations } from '../../../src/idempotency/index.js'
 import { deadlineAfter, seededRandom } from '../../../src/kernel/index.js'
 import { consume, deadLetters, type LetterDomain, purgeMessages, relay } from '../../../src/messaging/index.js'
@@ -8,7 +9,7 @@ import { fullJitter } from '../../../src/retry/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { sqlite } from '../../../src/stores/sqlite/index.js'
 import { replaced } from '../replaced.js'
-import { codeOf, losingCommits, openPool, serve, toldOf, type WorkerTold } from '../worker-process.js'
+import { codeOf, losingCommits, openPool, say, serve, toldOf, type WorkerTold } from '../worker-process.js'
 import {
   type ConsumerName,
   classify,
@@ -98,7 +99,8 @@ function consumer(name: ConsumerName) {
   const order = name === 'direct' ? 'key' : 'gapless'
   return consume(store, {
     ...{ name, from, order, handle: handle as never, classify, budget, attempts: 50, concurrency: 4, ...shared },
-    ...{ deadline: '3s', redelivered: '1h' },
+    // Longer than a stop: whoever goes on after one is kept out by its claim, and not by its time.
+    ...{ deadline: '12s', redelivered: '1h' },
   })
 }
 
@@ -124,6 +126,8 @@ async function register(): Promise<void> {
   }
 }
 
+// How often a stop was long enough for somebody else to follow.
+for (const reader of ['relay', 'consumer']) subscribe(`reprise.${reader}.fenced`, () => say({ fault: 'fenced' }))
 await register()
 const { signal } = new AbortController()
 for (const working of [out, consumer('direct'), consumer('delivered')]) {
