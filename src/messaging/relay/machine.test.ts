@@ -176,7 +176,7 @@ describe('the shape of a claim', () => {
 
   const shapes = (keys: number, deep: number) => {
     let shape = firstShape(500)
-    return Array.from({ length: 20 }, () => {
+    return Array.from({ length: 30 }, () => {
       const claimed = Array.from({ length: Math.min(keys, shape.lanes) }, () => Math.min(deep, shape.perLane))
       shape = nextShape(500, shape, claimed)
       return `${shape.lanes} of ${shape.perLane}`
@@ -184,8 +184,21 @@ describe('the shape of a claim', () => {
   }
 
   it('is wide for many keys of one message, and both for many of many', () => {
-    expect(shapes(100_000, 1).at(-1)).toBe('500 of 1')
+    expect(shapes(100_000, 1)[0]).toBe('500 of 1')
     expect(shapes(100_000, 1_000).at(-1)).toBe('16 of 31')
+  })
+
+  it('is as wide as fills a batch, and looks for deeper lanes only now and then', () => {
+    for (const [deep, shape] of [
+      [1, '500 of 1'],
+      [10, '50 of 10'],
+    ] as const) {
+      const all = shapes(100_000, deep)
+      expect(all.filter((one) => one !== shape).length).toBeLessThan(4)
+    }
+    // One deep key among many of one message does not make all claims deep.
+    const claimed = [2, ...Array.from({ length: 249 }, () => 1)]
+    expect(nextShape(500, { lanes: 250, perLane: 2, keepsFor: 0 }, claimed)).toMatchObject({ lanes: 500, perLane: 1 })
   })
 
   it('is deep for one key, and looks for others now and then', () => {

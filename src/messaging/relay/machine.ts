@@ -224,33 +224,45 @@ function awayRestMs(chance: Chance): number {
 export interface ClaimShape {
   readonly lanes: number
   readonly perLane: number
+  /** For so many claims it stays: it was just seen to fit. */
+  readonly keepsFor: number
 }
 
 /** As many lanes go side by side, where there are as many with work. */
 const leastLanes = 16
 
+/** After so many full claims it is tried whether there is more in their lanes, or in others. */
+const keptClaims = 8
+
 /** The shape of the first claim. */
 export function firstShape(batch: number): ClaimShape {
-  return shapeOf(batch, Math.max(1, Math.floor(batch / leastLanes)))
+  return shapeOf(batch, Math.max(1, Math.floor(batch / leastLanes)), 0)
 }
 
 /**
  * The shape of the next claim, by what the last one gave. Few lanes with many messages each are read deeper, many lanes
- * with few messages each wider.
+ * with few messages each wider, by as many as fill a batch.
  */
 export function nextShape(batch: number, last: ClaimShape, claimed: readonly number[]): ClaimShape {
   if (claimed.length === 0) return last
-  const isFull = claimed.some((messages) => messages >= last.perLane)
-  const hasAllLanes = claimed.length < last.lanes
+  const { perLane, keepsFor } = last
+  const widest = Math.max(1, Math.floor(batch / leastLanes))
+  const full = claimed.filter((messages) => messages >= perLane).length
   // With all lanes that are due in one claim, each may have its share of the batch.
-  if (hasAllLanes && isFull) return shapeOf(batch, Math.min(last.perLane * 2, Math.floor(batch / claimed.length)))
-  const most = claimed.reduce((a, b) => Math.max(a, b))
-  if (!hasAllLanes && most * 2 <= last.perLane) return shapeOf(batch, Math.floor(last.perLane / 2))
-  if (!hasAllLanes && isFull) return shapeOf(batch, Math.min(last.perLane * 2, Math.floor(batch / leastLanes)))
-  return last
+  if (claimed.length < last.lanes) {
+    if (full === 0) return last
+    const deep = Math.min(perLane * 2, Math.floor(batch / claimed.length))
+    return shapeOf(batch, deep, deep > widest ? keptClaims : 0)
+  }
+  const messages = claimed.reduce((a, b) => a + b)
+  const isCut = full * 4 >= claimed.length
+  if (!isCut && messages * 4 < batch * 3) return shapeOf(batch, Math.round(messages / claimed.length), keptClaims)
+  if (!isCut || perLane === widest) return last
+  // There may be more in these lanes, or more lanes.
+  return keepsFor > 0 ? { ...last, keepsFor: keepsFor - 1 } : shapeOf(batch, Math.min(perLane * 2, widest), 0)
 }
 
-function shapeOf(batch: number, perLane: number): ClaimShape {
+function shapeOf(batch: number, perLane: number, keepsFor: number): ClaimShape {
   const deep = Math.min(batch, Math.max(1, perLane))
-  return { lanes: Math.max(1, Math.floor(batch / deep)), perLane: deep }
+  return { lanes: Math.max(1, Math.floor(batch / deep)), perLane: deep, keepsFor }
 }

@@ -65,7 +65,7 @@ interface Work extends LaneWork {
 const leastSleepMs = 5
 const mostDoubts = 1_000
 const growth = equalJitter({ baseMs: 250, capMs: 30_000 })
-const single: ClaimShape = { lanes: 1, perLane: 1 }
+const single: ClaimShape = { lanes: 1, perLane: 1, keepsFor: 0 }
 
 /** One relay at work. */
 export class RelayRunner {

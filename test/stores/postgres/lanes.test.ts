@@ -120,3 +120,17 @@ it('claims and ends find lanes, messages and letters by their indexes, however m
   // Whatever waits under a key is not sorted: only what is handed out is.
   expect(plans[0]?.match(/Sort Key: .*/g)).toEqual([expect.stringMatching('due.due_at_ms, t.key')])
 })
+
+describe('a table that was empty when its readers began', () => {
+  it('has no plan of claims and ends from that time: they are planned each time', async () => {
+    for (let time = 0; time < 8; time += 1) {
+      await emit('a', `a${time}`)
+      expect(await db.messages.end((await claim()).map(free), limits())).toEqual([true])
+    }
+    const kept = await db.transact((tx) => tx.query('SELECT statement FROM pg_prepared_statements'), patient)
+    const texts = kept.rows.map(({ statement }) => String(statement))
+    // The connection is the one that had them all: it keeps the statement of an emit.
+    expect(texts.filter((text) => text.includes('INSERT INTO "public"."reprise_message"'))).toHaveLength(1)
+    expect(texts.filter((text) => /^WITH (?:due|given)/.test(text))).toEqual([])
+  })
+})

@@ -89,7 +89,7 @@ export class StatementRunner implements RecordRunner {
     return signs.includes('53100') ? storeFull(this.#parts.domain, '53100', error, about) : error
   }
 
-  async #once({ text, values }: Query, limits: RecordLimits): Promise<PostgresAnswer> {
+  async #once({ text, values, plansAnew = false }: Query, limits: RecordLimits): Promise<PostgresAnswer> {
     const { clock, connections, domain } = this.#parts
     const client = await this.#connection(limits)
     // What runs on cannot be called off; on a connection that is gone, at least nobody waits for it.
@@ -103,7 +103,7 @@ export class StatementRunner implements RecordRunner {
       const stopHeeding = heedNotices(client, (notice) => {
         if (isUnreplicated(notice)) this.#unproven += 1
       })
-      this.#ask(client, { name: this.#nameOf(text), text, values }, state).then(
+      this.#ask(client, { name: plansAnew ? undefined : this.#nameOf(text), text, values }, state).then(
         (answer) => {
           fate = 'keep'
           resolve(answer)

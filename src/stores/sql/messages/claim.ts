@@ -64,7 +64,7 @@ function* claimedAtOnce(sql: MessageSql, query: LaneQuery): Procedure<readonly R
       LEFT JOIN ${tables.dead_letter} AS d ON ${isDecided('t', 'n')}
       ORDER BY due.due_at_ms, t.key, n.epoch, n.number`
   })
-  return (yield asked).rows
+  return (yield { ...asked, plansAnew: true }).rows
 }
 
 function* claimedByStep(sql: MessageSql, query: LaneQuery): Procedure<readonly Row[]> {

@@ -44,7 +44,9 @@ export interface LetterFor {
 /** Ends claims; each in its place, whether it was written. */
 export function* ending(sql: MessageSql, ends: readonly LaneEnd[]): Procedure<readonly boolean[]> {
   if (ends.length === 0) return []
-  const rows = sql.dialect.writesInWith ? (yield endedAtOnce(sql, ends)).rows : yield* endedByStep(sql, ends)
+  const rows = sql.dialect.writesInWith
+    ? (yield { ...endedAtOnce(sql, ends), plansAnew: true }).rows
+    : yield* endedByStep(sql, ends)
   const written = new Set(rows.map(({ reader, key }) => JSON.stringify([reader, key])))
   return ends.map(({ reader, key }) => written.has(JSON.stringify([reader.name, key])))
 }

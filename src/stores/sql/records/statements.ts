@@ -29,6 +29,11 @@ export interface Query {
   readonly counts?: boolean
   /** True: it gives the time and one record, in the order of their columns, and may be answered with lists of cells. */
   readonly single?: boolean
+  /**
+   * True: it is planned each time. Its tables grow from nothing to millions of rows and back within minutes, and a plan
+   * that was made for few of them reads the whole table for each row when there are many.
+   */
+  readonly plansAnew?: boolean
 }
 
 /** Where a store keeps its records. */
