@@ -5,6 +5,8 @@
 
 /** Every code that Reprise can put on an error, with its meaning. Closed: a code is added here or nowhere. */
 export const errorCodes = {
+  ANSWER_NOT_HELD:
+    'The answer of a handler cannot be held back until COMMIT: a stream of events, a change of the protocol, or too large.',
   ANSWER_NOT_RETURNED:
     'The handler of a route wrote to the response itself, where it has to return its answer, which leaves after COMMIT.',
   ARGUMENT_INVALID: 'An argument has the wrong type or lies outside its limits.',

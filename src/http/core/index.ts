@@ -17,6 +17,7 @@ export {
   reply,
 } from './answer/answer.js'
 export { type AnswerJson, replayedFields, storesStatus } from './answer/stored.js'
+export { type DropInOptions, dropInRoute, isEventStream, notHeld } from './drop-in.js'
 export { type OpenApiFragment, type OpenApiNode, type OpenApiOptions, openApiFragment } from './openapi.js'
 export { type CurrentState, checkPreconditions, entityTag } from './preconditions.js'
 export {
@@ -29,7 +30,14 @@ export {
   problemKinds,
   problemOf,
 } from './problems.js'
-export { type BodySource, limited, readFetchBody, readNodeBody } from './request/body.js'
+export {
+  type BodySource,
+  limited,
+  type PeekedSource,
+  peekNodeBody,
+  readFetchBody,
+  readNodeBody,
+} from './request/body.js'
 export { HttpRequest, invalid, type RequestFacts } from './request/http-request.js'
 export { type AtomicHandler, type AtomicHandlerCall, atomicRoute, type RouteDomain } from './route/atomic.js'
 export type { CauseLog, RefusalCause } from './route/causes.js'

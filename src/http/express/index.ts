@@ -17,6 +17,7 @@ import {
 import { held, nodeFacts, sendToNode } from '../wire/index.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
+export { idempotency, type Register, type RequestTransaction } from './drop-in.js'
 
 /**
  * A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. What the handler

@@ -21,9 +21,11 @@ import {
   readNodeBody,
   reply,
 } from '../core/index.js'
-import { nodeFacts, setFields } from '../wire/index.js'
+import { nodeFacts } from '../wire/index.js'
+import { payloadOf } from './answer.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
+export { type DropInHooks, idempotency, type Register, type RequestTransaction } from './drop-in.js'
 
 /** A handler of Fastify. */
 export type FastifyHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
@@ -147,24 +149,6 @@ function handlerOf(route: Route<FastifyRequest>): FastifyHandler {
     if (request.routeOptions.schema?.response !== undefined) replies.set(request, reply)
     const params = request.params as Readonly<Record<string, unknown>>
     const answer = await route.handle(nodeFacts(raw, { target, params, advice }), request)
-    reply.code(answer.status)
-    setFields(
-      {
-        getHeader: (name) => reply.getHeader(name),
-        setHeader: (name, value) => {
-          // Fastify adds cookies to those that are there; any other field it replaces.
-          if (name === 'set-cookie') reply.removeHeader(name)
-          reply.header(name, value)
-        },
-        removeHeader: (name) => reply.removeHeader(name),
-      },
-      answer,
-    )
-    const { body } = answer
-    if (body === null || body === '') return reply.send()
-    // Bytes, and not text, which a serializer of the application would be given.
-    if (typeof body === 'string') return reply.send(Buffer.from(body))
-    if (!(body instanceof Uint8Array)) return reply.send(Readable.from(body))
-    return body.length === 0 ? reply.send() : reply.send(body)
+    return reply.send(payloadOf(reply, answer))
   }
 }

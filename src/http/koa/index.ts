@@ -1,10 +1,8 @@
 // Repeatable routes for Koa 3: a middleware at the end of a route.
 
-import { Readable } from 'node:stream'
 import type { Context, Middleware } from 'koa'
 import type { RecordStore } from '../../idempotency/index.js'
 import {
-  type Answer,
   type Answered,
   type AtomicHandler,
   type AtomicRouteOptions,
@@ -17,9 +15,11 @@ import {
   type RouteDomain,
   reply,
 } from '../core/index.js'
-import { held, type KeptBytes, nodeFacts, setFields } from '../wire/index.js'
+import { held, type KeptBytes, nodeFacts } from '../wire/index.js'
+import { answerContext } from './answer.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
+export { idempotency } from './drop-in.js'
 
 /**
  * A route in a domain: claim, effect and answer commit together, and the answer leaves after COMMIT. What `ctx.throw`
@@ -68,19 +68,8 @@ function middlewareOf(route: Route<Context>): Middleware {
     const { params } = ctx as { readonly params?: Readonly<Record<string, unknown>> }
     const facts = nodeFacts(ctx.req, { target: ctx.originalUrl, params, kept: rawBody, advice })
     const answer = await held(ctx.res, () => route.handle(facts, ctx as Context))
-    const hadType = ctx.res.hasHeader('content-type')
-    ctx.status = answer.status
-    // Never null, of which Koa would make a 204.
-    ctx.body = bodyOf(answer)
-    // Koa has guessed a type; what has none is to leave without.
-    if (!hadType) ctx.remove('content-type')
-    setFields(ctx.res, answer)
+    answerContext(ctx as Context, answer)
   }
-}
-
-function bodyOf({ body }: Answer): string | Buffer | Readable {
-  if (body === null || typeof body === 'string') return body ?? ''
-  return body instanceof Uint8Array ? Buffer.from(body) : Readable.from(body)
 }
 
 // The errors of ctx.throw and http-errors, answered as Koa would.

@@ -30,6 +30,34 @@ export function fieldsOf(flat: readonly string[]): Record<string, string[]> {
   return fields
 }
 
+/** A response of Node, as far as its fields go. */
+interface FieldHolder extends FieldTarget {
+  getHeaders(): Readonly<Record<string, number | string | readonly string[] | undefined>>
+}
+
+/** The fields that a response has before a handler runs: what it changes can be told, and taken back. */
+export function fieldsBefore(holder: FieldHolder): {
+  /** The fields that were set since, or set anew. */
+  changed(): [name: string, value: string][]
+  restore(): void
+} {
+  const before = { ...holder.getHeaders() }
+  return {
+    changed: () =>
+      Object.entries(holder.getHeaders()).flatMap(([name, value]) =>
+        value === undefined || String(before[name]) === String(value)
+          ? []
+          : [value].flat().map((one): [string, string] => [name, String(one)]),
+      ),
+    restore() {
+      for (const name of Object.keys(holder.getHeaders())) if (!(name in before)) holder.removeHeader(name)
+      for (const [name, value] of Object.entries(before)) {
+        if (value !== undefined) holder.setHeader(name, typeof value === 'number' ? String(value) : (value as string))
+      }
+    },
+  }
+}
+
 /** Sets the fields of an answer, Content-Length included where its length is known. */
 export function setFields(target: FieldTarget, { status, headers, body }: Answer): void {
   const fields = new Map<string, string | string[]>()

@@ -3,9 +3,17 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { currentIntent } from '../../identity/index.js'
-import { RepriseError, waitFor } from '../../kernel/index.js'
+import { canonicalJsonOf, RepriseError, waitFor } from '../../kernel/index.js'
 import { openTransaction } from '../../transaction/index.js'
-import { type Answer, discardBody, isBodiless, limited, type RequestFacts, readNodeBody } from '../core/index.js'
+import {
+  type Answer,
+  discardBody,
+  isBodiless,
+  limited,
+  peekNodeBody,
+  type RequestFacts,
+  readNodeBody,
+} from '../core/index.js'
 import { fieldsOf, setFields } from './fields.js'
 
 /** A request of Node: the parts that are read. */
@@ -26,6 +34,8 @@ export interface FrameworkFacts {
   readonly params?: Readonly<Record<string, unknown>> | undefined
   /** The bytes that a parser kept elsewhere than in `rawBody`. */
   readonly kept?: KeptBytes
+  /** What a parser made of the body. */
+  readonly parsed?: unknown
   /** What to do where a parser was faster, in the words of the framework. */
   readonly advice?: string
 }
@@ -46,6 +56,30 @@ export function nodeFacts(request: NodeRequest, { target, params, kept, advice }
       return readNodeBody(request, mostBytes, advice)
     },
   }
+}
+
+/**
+ * The facts of a request whose handler reads the body by itself, behind the route. Bytes that nobody has read are read
+ * and put back. What a parser before the route made of JSON or a form counts by its value where it kept no bytes.
+ */
+export function parsedFacts(request: NodeRequest, known: FrameworkFacts): RequestFacts {
+  const facts = nodeFacts(request, known)
+  const { parsed, kept = request.rawBody, advice } = known
+  return {
+    ...facts,
+    async readBody(mostBytes) {
+      if (known.kept !== undefined) return facts.readBody(mostBytes)
+      const isParsed = kept === undefined && request.readableDidRead && parsed !== undefined
+      if (!isParsed || !countsByValue(request)) return peekNodeBody(request, mostBytes, advice)
+      forgetEncoding(facts.fields as Record<string, string[]>, '')
+      return limited(Buffer.from(canonicalJsonOf(parsed)), mostBytes)
+    },
+  }
+}
+
+// Of a body in parts the files are elsewhere, and would not count.
+function countsByValue({ headers }: NodeRequest): boolean {
+  return /^(?:application\/(?:x-www-form-urlencoded|json)|[^;]*\+json)\s*(?:;|$)/i.test(headers['content-type'] ?? '')
 }
 
 // Parsers inflate what they read. The body in hand is not compressed any more then, and the fields must not say so;

@@ -14,12 +14,12 @@ import {
 } from '../../../src/testing/index.js'
 import { createDatabase } from '../../servers/fresh-database.js'
 import { type CellOutcome, tableOf } from '../../stores/conformance/cells.js'
-import { type AdapterName, adapterNames } from '../subject/subject.js'
-import { sayWhatIsLeft, storeInTurn, storeNames } from './stage.js'
+import { adapterNames, dropInNames, type MountName } from '../subject/subject.js'
+import { type StoreName, sayWhatIsLeft, storeInTurn, storeNames } from './stage.js'
 
 /** Where a cell is played. */
 export interface Cell {
-  readonly adapter: AdapterName
+  readonly adapter: MountName
   readonly database: string
   /** A folder of its own, for the sink. */
   readonly sink: string
@@ -33,10 +33,21 @@ export interface Played {
 
 const atOnce = 2
 
+interface Column<Name extends MountName> {
+  readonly adapter: Name
+  readonly store: StoreName
+  readonly name: string
+}
+
+function columnsOf<Name extends MountName>(names: readonly Name[]): readonly Column<Name>[] {
+  return names.flatMap((adapter) => storeNames.map((store) => ({ adapter, store, name: `${adapter} ${store}` })))
+}
+
 /** Every adapter on every store. */
-const everyColumn = adapterNames.flatMap((adapter) =>
-  storeNames.map((store) => ({ adapter, store, name: `${adapter} ${store}` })),
-)
+const everyColumn = columnsOf(adapterNames)
+
+/** Every form for handlers that exist, on every store. */
+export const dropInColumns: readonly Column<MountName>[] = columnsOf(dropInNames)
 
 type Columns = typeof everyColumn
 
@@ -46,8 +57,12 @@ export const halfOfColumns: Columns = everyColumn.filter(({ adapter, store }) =>
 /** The other half: what is played in one process and in two is, together, every adapter on every store. */
 export const otherHalfOfColumns: Columns = everyColumn.filter((column) => !halfOfColumns.includes(column))
 
-/** Plays the cells of some columns, by default of all, and prints their table. `serve` starts the subject of one. */
-export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>, columns = everyColumn): void {
+/** Plays the cells of some columns, and prints their table. `serve` starts the subject of one. */
+export function playMatrix(
+  what: string,
+  serve: (cell: Cell) => Promise<Played>,
+  columns: readonly Column<MountName>[],
+): void {
   const outcomes = new Map<string, CaseOutcome | `failed: ${string}`>()
   const again: string[] = []
   const folder = mkdtempSync(join(tmpdir(), 'reprise-http-matrix-'))
@@ -58,7 +73,8 @@ export function playMatrix(what: string, serve: (cell: Cell) => Promise<Played>,
     }
     const names = columns.map(({ name }) => name)
     console.log(`${what}\n${tableOf(httpCases, names, ({ id }, column) => of(id, column))}`)
-    sayWhatIsLeft(everyColumn.filter((column) => !columns.includes(column)).map(({ name }) => name))
+    const left = columns === dropInColumns ? [] : everyColumn.filter((column) => !columns.includes(column))
+    sayWhatIsLeft(left.map(({ name }) => name))
     for (const text of again) console.log(`tried again: ${text}`)
     rmSync(folder, { recursive: true, force: true })
   })

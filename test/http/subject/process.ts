@@ -8,11 +8,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleInto } from '../../bundle.js'
 import { type Serving, serving } from './serving.js'
-import type { AdapterName, StartOptions } from './subject.js'
+import type { MountName, StartOptions } from './subject.js'
 
 /** Starts processes. */
 export interface SubjectProgram {
-  start(adapter: AdapterName, databaseUrl: string, options?: StartOptions): Promise<Serving>
+  start(adapter: MountName, databaseUrl: string, options?: StartOptions): Promise<Serving>
   /** Ends all processes, and removes the bundle. */
   close(): Promise<void>
 }

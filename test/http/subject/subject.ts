@@ -16,13 +16,19 @@ export const adapterNames = ['node', 'express', 'fastify', 'hono', 'koa', 'nest'
 /** The name of an adapter. */
 export type AdapterName = (typeof adapterNames)[number]
 
+/** The forms for handlers that exist. They have atomic routes only. */
+export const dropInNames = ['express-drop-in', 'fastify-drop-in', 'hono-drop-in', 'koa-drop-in'] as const
+
+/** What the subject can be mounted by. */
+export type MountName = AdapterName | (typeof dropInNames)[number]
+
 /** What a start is told. */
 export interface StartOptions {
   /** The folder of the sink, to share it between processes. Default: a new one, removed at the end. */
   readonly sink?: string
 }
 
-const mounts: Readonly<Record<AdapterName, () => Promise<{ readonly serve: Serve }>>> = {
+const mounts: Readonly<Record<MountName, () => Promise<{ readonly serve: Serve }>>> = {
   node: () => import('./mounts/node.js'),
   express: () => import('./mounts/express.js'),
   fastify: () => import('./mounts/fastify.js'),
@@ -30,16 +36,20 @@ const mounts: Readonly<Record<AdapterName, () => Promise<{ readonly serve: Serve
   koa: () => import('./mounts/koa.js'),
   nest: () => import('./mounts/nest.js'),
   fetch: () => import('./mounts/fetch.js'),
+  'express-drop-in': () => import('./mounts/express-drop-in.js'),
+  'fastify-drop-in': () => import('./mounts/fastify-drop-in.js'),
+  'hono-drop-in': () => import('./mounts/hono-drop-in.js'),
+  'koa-drop-in': () => import('./mounts/koa-drop-in.js'),
 }
 
 /** Loads what serves the subject by an adapter, and no other framework. */
-export async function serveBy(adapter: AdapterName): Promise<Serve> {
+export async function serveBy(adapter: MountName): Promise<Serve> {
   return (await mounts[adapter]()).serve
 }
 
 /** Starts the subject in this process, on `sqlite:<file>` or `postgres://…`. */
 export async function startSubject(
-  adapter: AdapterName,
+  adapter: MountName,
   databaseUrl: string,
   { sink: folder }: StartOptions = {},
 ): Promise<Served> {

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { beforeAll, expect, it } from 'vitest'
-import { AnswerError, atomicRoute, leasedRoute, reply } from '../../../src/http/core/index.js'
+import { AnswerError, atomicRoute, dropInRoute, leasedRoute, reply } from '../../../src/http/core/index.js'
 import { hold } from '../../../src/idempotency/index.js'
 import { mintKey } from '../../../src/identity/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
@@ -161,4 +161,22 @@ it('refuses with 503 where the store cannot be reached, soon, and runs nothing',
   expect(await send(routes[0] as (typeof routes)[0], { key: undefined })).toMatchObject({ status: 503 })
   expect(runs).toBe(0)
   await pool.end()
+})
+
+it('runs a handler that exists once: a serialization failure is a 503 that can be repeated, and nothing is kept', async () => {
+  await world.raw.query("insert into item (id, amount) values ('once', 0)")
+  let runs = 0
+  const options = { ...usual, name: 'once', isolation: 'serializable', principal: ({ user }: Native) => user } as const
+  const route = dropInRoute(world.db, options, async ({ tx }) => {
+    runs += 1
+    if (runs === 1) await overtaken(tx, 'once')
+    else await tx.query("update item set amount = amount + 1 where id = 'once'")
+    return reply(201, { run: runs })
+  })
+  const sent = { key: mintKey() as string, body: '{}' }
+  const lost = await send(route, sent)
+  expect([lost.status, JSON.parse(lost.text), runs]).toMatchObject([503, { retryable: true }, 1])
+  expect(await send(route, sent)).toMatchObject({ status: 201, text: '{"run":2}' })
+  const { rows } = await world.raw.query("select amount from item where id = 'once'")
+  expect(Number(rows[0]?.['amount'])).toBe(11)
 })

@@ -61,6 +61,61 @@ export async function readNodeBody(source: BodySource, mostBytes: number, advice
   })
 }
 
+/** A stream of Node whose body can be put back once it was read. */
+export interface PeekedSource extends BodySource {
+  /** Whether all of the message has arrived. */
+  readonly complete: boolean
+  on(event: 'readable', listener: () => void): this
+  on(event: 'data', listener: (part: Uint8Array) => void): this
+  on(event: 'error', listener: (error: Error) => void): this
+  on(event: 'end' | 'close', listener: () => void): this
+  off(event: 'readable', listener: () => void): this
+  off(event: 'data', listener: (part: Uint8Array) => void): this
+  off(event: 'error', listener: (error: Error) => void): this
+  off(event: 'end' | 'close', listener: () => void): this
+  read(): Uint8Array | null
+  unshift(part: Uint8Array): void
+}
+
+/**
+ * Reads the body of a request of `node:http` and puts it back, so that a parser or a handler behind the route reads it
+ * as if nobody had. Rejects like {@link readNodeBody}.
+ */
+export async function peekNodeBody(source: PeekedSource, mostBytes: number, advice?: string): Promise<Uint8Array> {
+  const isFree = !source.readableEnded && !source.readableDidRead && !source.destroyed
+  const isLarge = Number(source.headers['content-length'] ?? 0) > mostBytes
+  if (source.rawBody !== undefined || !isFree || isLarge) return readNodeBody(source, mostBytes, advice)
+  const parts: Uint8Array[] = []
+  let size = 0
+  return new Promise((resolve, reject) => {
+    const end = (error?: RepriseError): void => {
+      source.off('readable', onReadable).off('error', onError).off('close', onClose)
+      if (error !== undefined) {
+        reject(error)
+        source.resume()
+        return
+      }
+      const whole = Buffer.concat(parts, size)
+      // The stream tells its end in the next turn, and only while it is empty: what is put back now comes before that.
+      if (size > 0) source.unshift(whole)
+      resolve(whole)
+    }
+    const onReadable = (): void => {
+      for (let part = source.read(); part !== null; part = source.read()) {
+        size += part.length
+        parts.push(part)
+        if (size <= mostBytes) continue
+        end(tooLarge(mostBytes))
+        return
+      }
+      if (source.complete) end()
+    }
+    const onError = (error: Error): void => end(cut(error))
+    const onClose = (): void => end(cut())
+    source.on('readable', onReadable).on('error', onError).on('close', onClose)
+  })
+}
+
 /**
  * Reads the body of a Request of the fetch standard, until its signal aborts. Rejects with BODY_TOO_LARGE, BODY_CUT and
  * BODY_CONSUMED, and lets go of what was not read.

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest'
+import { factsOf, read } from '../../../test/http/route-world.js'
+import { memory } from '../../stores/memory/index.js'
+import { reply } from './answer/answer.js'
+import { dropInRoute } from './drop-in.js'
+
+const options = { name: 'charges', principal: () => 'ann' }
+const sent = factsOf({ key: 'k-1', type: 'application/json', body: '{}' })
+
+it('runs a handler once for a request, whatever its transaction says', async () => {
+  let runs = 0
+  const route = dropInRoute(memory({ name: 'shop' }), { ...options, required: false }, async () => {
+    runs += 1
+    return reply(502)
+  })
+  const native = {}
+  expect((await read(await route.handle(sent, native))).status).toBe(502)
+  await expect(route.handle(sent, native)).rejects.toMatchObject({ code: 'TRANSACTION_OVER' })
+  expect(runs).toBe(1)
+})
+
+it('refuses a stream of events, and ends what makes it', async () => {
+  const ended: string[] = []
+  async function* events(): AsyncGenerator<string> {
+    try {
+      yield 'data: 1\n\n'
+      yield 'data: 2\n\n'
+    } finally {
+      ended.push('ended')
+    }
+  }
+  const route = dropInRoute(memory({ name: 'shop' }), options, async () => {
+    const stream = events()
+    await stream.next()
+    return reply(200, stream, { 'content-type': 'text/event-stream' })
+  })
+  await expect(route.handle(sent, {})).rejects.toMatchObject({ code: 'ANSWER_NOT_HELD' })
+  expect(ended).toEqual(['ended'])
+})

@@ -1,0 +1,309 @@
+// The drop-in form on Express: handlers as people write them, behind a middleware, on a real server.
+
+import { createServer, request as nodeRequest, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
+import { afterEach, describe, expect, it } from 'vitest'
+import { eventLoopTurn } from '../../kernel/index.js'
+import { memory } from '../../stores/memory/index.js'
+import { manualClock } from '../../testing/index.js'
+import { idempotency, keepRawBody } from './index.js'
+
+const servers: Server[] = []
+afterEach(async () => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+})
+
+interface World {
+  readonly db: ReturnType<typeof memory>
+  readonly app: Express
+  readonly clock: ReturnType<typeof manualClock>
+  charges(): number
+  post(body: string, headers?: Record<string, string>): Promise<Response>
+  /** Mounts the handlers behind the middleware, as `POST /charges`. */
+  mount(...handlers: RequestHandler[]): void
+}
+
+async function world(): Promise<World> {
+  const clock = manualClock()
+  const db = memory({ name: 'shop', clock })
+  db.table('charge', { unique: [['id']] })
+  const app = express().disable('x-powered-by')
+  const server = createServer(app)
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/charges`
+  const principal = () => 'ann'
+  return {
+    db,
+    app,
+    clock,
+    charges: () => db.rows('charge').length,
+    post: (body, headers = {}) =>
+      fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } }),
+    mount: (...handlers) => {
+      app.post('/charges', idempotency(db, { name: 'charges', principal }), ...handlers)
+    },
+  }
+}
+
+let last = 0
+const charge: RequestHandler = async (request, response) => {
+  const id = `c-${++last}`
+  await request.tx.insertOnce('charge', { id, amount: request.body.amount }, ['id'])
+  response.status(201).location(`/charges/${id}`).json({ id })
+}
+
+const key = (name: string) => ({ 'idempotency-key': name })
+
+describe.each([
+  ['behind a parser', [express.json()], []],
+  ['behind a parser that keeps the bytes', [express.json({ verify: keepRawBody })], []],
+  ['before its own parser', [], [express.json()]],
+] as const)('a handler %s', (_, before, behind) => {
+  it('takes effect once, and its answer is repeated byte by byte', async () => {
+    const { app, mount, post, charges } = await world()
+    for (const parser of before) app.use(parser)
+    mount(...behind, charge)
+    const first = await post('{"amount":7}', key('a'))
+    const again = await post('{ "amount": 7.0 }', key('a'))
+    expect([first.status, again.status]).toEqual([201, 201])
+    expect(first.headers.get('idempotent-replayed')).toBeNull()
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    expect(again.headers.get('location')).toBe(first.headers.get('location'))
+    expect(again.headers.get('content-type')).toBe('application/json; charset=utf-8')
+    expect(await again.text()).toBe(await first.text())
+    expect(charges()).toBe(1)
+    const other = await post('{"amount":8}', key('a'))
+    expect(other.status).toBe(422)
+    expect(charges()).toBe(1)
+    expect((await post('{"amount":8}', key('b'))).status).toBe(201)
+    expect((await post('{"amount":8}')).status).toBe(400)
+  })
+})
+
+it('leaves the body to a handler that reads it by itself, in parts of any size', async () => {
+  const { mount, post } = await world()
+  const body = JSON.stringify({ text: 'x'.repeat(300_000) })
+  mount(async (request, response) => {
+    let size = 0
+    for await (const part of request) size += (part as Buffer).length
+    response.json({ size })
+  })
+  for (const _ of [1, 2]) {
+    expect(await (await post(body, key('a'))).json()).toEqual({ size: body.length })
+  }
+})
+
+it('sends nothing before COMMIT, and sees no transaction after the answer', async () => {
+  const { app, db, mount, post } = await world()
+  const seen: unknown[] = []
+  app.use(express.json())
+  mount(async (request, response) => {
+    seen.push(response.headersSent)
+    const { tx } = request
+    await tx.insertOnce('charge', { id: 'late' }, ['id'])
+    response.on('finish', () => seen.push(`finished, ${db.rows('charge').length} committed`))
+    response.status(201).json({ ok: true })
+    seen.push(response.headersSent, response.writableEnded, db.rows('charge').length)
+    expect(() => request.tx).toThrow(expect.objectContaining({ code: 'TRANSACTION_OVER' }))
+    await eventLoopTurn()
+    await expect(tx.insertOnce('charge', { id: 'later' }, ['id'])).rejects.toMatchObject({ code: 'TRANSACTION_OVER' })
+    seen.push('refused')
+  })
+  expect((await post('{}', key('a'))).status).toBe(201)
+  await expect.poll(() => seen.length).toBe(6)
+  expect(seen.slice(0, 4)).toEqual([false, true, true, 0])
+  expect(seen.slice(4).sort()).toEqual(['finished, 1 committed', 'refused'])
+})
+
+const answerErrors: ErrorRequestHandler = (error, _request, response, _next) => {
+  response.status(error.status ?? 500).json({ reason: error.message })
+}
+
+describe('what is rolled back, and not stored', () => {
+  const teapot = Object.assign(new Error('odd'), { status: 418 })
+  it.each([
+    ['a throw', () => Promise.reject(teapot), 418],
+    [
+      'a throw at once',
+      () => {
+        throw teapot
+      },
+      418,
+    ],
+    ['next(error)', (_response, next) => next(teapot), 418],
+    ['a rejection without a reason', () => Promise.reject(), 500],
+    ['a status of 5xx', (response) => void response.status(502).json({ reason: 'bad' }), 502],
+  ] satisfies [string, (response: express.Response, next: express.NextFunction) => unknown, number][])(
+    '%s',
+    async (_, end, status) => {
+      const { app, mount, post, charges } = await world()
+      app.use(express.json())
+      let fails = true
+      mount(async (request, response, next) => {
+        await request.tx.insertOnce('charge', { id: 'x' }, ['id'])
+        if (fails) response.setHeader('x-odd', '1')
+        if (fails) await end(response, next)
+        else response.status(201).json({ ok: true })
+      })
+      app.use(answerErrors)
+      const failed = await post('{}', key('a'))
+      expect([failed.status, charges()]).toEqual([status, 0])
+      // What the handler has set belongs to the answer that is not sent.
+      if (status !== 502) expect(failed.headers.get('x-odd')).toBeNull()
+      fails = false
+      expect([(await post('{}', key('a'))).status, charges()]).toEqual([201, 1])
+    },
+  )
+
+  it('a handler that never answers, at the deadline; what it writes late goes nowhere', async () => {
+    const { app, clock, mount, post, charges } = await world()
+    app.use(express.json())
+    let late: (() => void) | undefined
+    mount(async (request, response) => {
+      await request.tx.insertOnce('charge', { id: 'x' }, ['id'])
+      await new Promise<void>((resolve) => {
+        late = resolve
+      })
+      response.status(201).json({ late: true })
+      late = undefined
+    })
+    const answering = post('{}', key('a'))
+    await expect.poll(() => late).toBeDefined()
+    clock.advance(60_000)
+    const answer = await answering
+    expect([answer.status, charges()]).toEqual([503, 0])
+    expect(await answer.json()).toMatchObject({ retryable: true })
+    late?.()
+    await expect.poll(() => late).toBeUndefined()
+  })
+
+  it('a stream of events, in words, before anything leaves', async () => {
+    const { app, mount, post } = await world()
+    app.use(express.json())
+    mount((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write('data: 1\n\n')
+    })
+    app.use(answerErrors)
+    const refused = await post('{}', key('a'))
+    expect([refused.status, refused.headers.get('content-type')]).toEqual([500, 'application/json; charset=utf-8'])
+    expect(await refused.json()).toMatchObject({ reason: expect.stringContaining('A stream of events') })
+  })
+})
+
+it('passes a request on that its handler passes on, without an effect', async () => {
+  const { app, mount, post, charges } = await world()
+  app.use(express.json())
+  mount(async (request, _response, next) => {
+    await request.tx.insertOnce('charge', { id: 'x' }, ['id'])
+    next()
+  })
+  app.post('/charges', (_request, response) => void response.json({ by: 'the next one' }))
+  const answer = await post('{}', key('a'))
+  expect([await answer.json(), charges()]).toEqual([{ by: 'the next one' }, 0])
+})
+
+it('holds back what is streamed, sent and redirected alike', async () => {
+  const { app, mount } = await world()
+  app.use(express.json())
+  mount((request, response) => {
+    const { how } = request.body as { how: string }
+    if (how === 'piped') Readable.from(['a', 'b', 'c']).pipe(response.type('text/plain').status(202))
+    else if (how === 'parts') {
+      response.writeHead(200, 'fine', { 'x-part': 'yes', 'content-type': 'text/plain' })
+      response.write(Buffer.from('one '))
+      response.write('dHdv', 'base64')
+      response.end()
+    } else if (how === 'redirect') response.redirect(303, '/elsewhere')
+    else response.sendStatus(204)
+  })
+  for (const [how, status, body] of [
+    ['piped', 202, 'abc'],
+    ['parts', 200, 'one two'],
+    ['redirect', 303, undefined],
+    ['nothing', 204, ''],
+  ] as const) {
+    for (const replayed of [null, 'true']) {
+      const answer = await fetch(`http://${addressOf()}/charges`, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: { 'content-type': 'application/json', ...key(how) },
+        body: JSON.stringify({ how }),
+      })
+      expect([how, answer.status, answer.headers.get('idempotent-replayed')]).toEqual([how, status, replayed])
+      if (body !== undefined) expect(await answer.text()).toBe(body)
+    }
+  }
+})
+
+const addressOf = () => `127.0.0.1:${((servers.at(-1) as Server).address() as AddressInfo).port}`
+
+it('answers duplicates that come at once with one effect', async () => {
+  const { app, mount, post, charges } = await world()
+  app.use(express.json())
+  let arrived = 0
+  let go: (() => void) | undefined
+  const gate = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  mount(async (request, response, next) => {
+    arrived += 1
+    await gate
+    return charge(request, response, next)
+  })
+  const all = Array.from({ length: 8 }, () => post('{"amount":1}', key('a')))
+  await expect.poll(() => arrived).toBe(1)
+  go?.()
+  const statuses = (await Promise.all(all)).map(({ status }) => status)
+  expect(charges()).toBe(1)
+  expect(statuses.filter((status) => status === 201).length).toBeGreaterThan(0)
+  for (const status of statuses) expect([201, 409]).toContain(status)
+})
+
+it('keeps only a tombstone of an answer that is too large, and the first caller gets all of it', async () => {
+  const { app, mount, post } = await world()
+  app.use(express.json())
+  mount((_request, response) => void response.type('text/plain').send('x'.repeat(300_000)))
+  expect((await (await post('{}', key('a'))).text()).length).toBe(300_000)
+  expect((await post('{}', key('a'))).status).toBe(410)
+})
+
+it('is refused where it is not in the route of its handler, and where the body is in parts that were read', async () => {
+  const { app, db, post } = await world()
+  const reasons: string[] = []
+  app.use(express.json())
+  app.use('/charges', idempotency(db, { name: 'charges', principal: () => 'ann' }))
+  app.post('/charges', charge)
+  app.use(((error, _request, response, _next) => {
+    reasons.push(error.code)
+    response.status(500).end()
+  }) satisfies ErrorRequestHandler)
+  expect((await post('{"amount":1}', key('a'))).status).toBe(500)
+  expect(reasons).toEqual(['OPERATION_INVALID'])
+})
+
+it('refuses a body that a parser of parts has read, since files would not count', async () => {
+  const { app, mount, charges } = await world()
+  app.use((request, _response, next) => {
+    request.resume().on('end', () => {
+      request.body = { note: 'parsed' }
+      next()
+    })
+  })
+  mount(charge)
+  const status = await new Promise((resolve) => {
+    const sent = nodeRequest(`http://${addressOf()}/charges`, {
+      method: 'POST',
+      headers: { 'content-type': 'multipart/form-data; boundary=x', ...key('a') },
+    })
+    sent.on('response', (answer) => resolve(answer.resume().statusCode))
+    sent.end('--x\r\n\r\n1\r\n--x--\r\n')
+  })
+  expect([status, charges()]).toEqual([500, 0])
+})

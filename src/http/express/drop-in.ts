@@ -1,0 +1,178 @@
+// The drop-in form for Express: a middleware in front of a handler that exists, in the same route.
+
+import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import { isPromiseLike, RepriseError, warnOnce } from '../../kernel/index.js'
+import { type Answer, type DropInOptions, dropInRoute, type Principal, type RouteDomain } from '../core/index.js'
+import { CapturedResponse, parsedFacts, sendToNode } from '../wire/index.js'
+
+/** One request on its way through a route whose handler exists. */
+interface Flight {
+  readonly response: Response
+  readonly next: NextFunction
+  /** What the handler writes to; present once it was run. */
+  captured?: CapturedResponse
+  /** Ends the handler's turn with an error; present until it has answered. */
+  fail?: ((error: unknown) => void) | undefined
+}
+
+/** The handler left the route by `next()` or `next('route')`: the request is for others to answer. */
+class PassedOn extends Error {
+  readonly command: 'route' | 'router' | undefined
+
+  constructor(command: 'route' | 'router' | undefined) {
+    super('The handler passed the request on.')
+    this.command = command
+  }
+}
+
+const flights = new WeakMap<Request, Flight>()
+
+const advice = 'Let the parser keep the bytes: express.json({ verify: keepRawBody }).'
+
+/**
+ * Says which store `req.tx` belongs to, for the compiler, once in a program:
+ * `declare module 'reprise/http/express' { interface Register { db: typeof db } }`. Otherwise `req.tx` can be anything.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: it is for programs to fill in.
+export interface Register {}
+
+/** The type of `req.tx`. */
+// biome-ignore lint/suspicious/noExplicitAny: without a word of the program nobody knows its store.
+export type RequestTransaction = Register extends { readonly db: RouteDomain<infer Handle> } ? Handle : any
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** The open transaction, behind `idempotency(db, …)`. Refused with TRANSACTION_OVER once the handler answered. */
+      readonly tx: RequestTransaction
+    }
+  }
+}
+
+/**
+ * A middleware that makes the handler behind it repeatable, as it is: `req.tx` is the open transaction, and what the
+ * handler writes to its response leaves after COMMIT. An error, a status of 5xx and a deadline roll back, and nothing
+ * is stored. The handler runs once; what is given up for that, beside {@link idempotent}: a transaction that could not
+ * be serialized is not run again but answered with a 503 that can be repeated.
+ *
+ * @example
+ * ```ts
+ * import express from 'express'
+ * import { idempotency } from 'reprise/http/express'
+ * import { memory } from 'reprise/stores/memory'
+ *
+ * const db = memory({ name: 'shop' })
+ * db.table('payment', { unique: [['id']] })
+ * const app = express().use(express.json())
+ * app.post('/payments', idempotency(db, { name: 'pay', principal: () => 'ada' }), async (req, res) => {
+ *   await req.tx.insertOnce('payment', req.body, ['id'])
+ *   res.status(201).json({ paid: true })
+ * })
+ * ```
+ */
+export function idempotency<Handle, Who extends Principal = Principal>(
+  db: RouteDomain<Handle>,
+  options: DropInOptions<Request, Who>,
+): RequestHandler {
+  const route = dropInRoute<Request, Handle, Who>(db, options, ({ tx, native }) => handled(native, tx))
+  const middleware: RequestHandler = async (request, response, next) => {
+    const flight: Flight = { response, next }
+    try {
+      watchRoute(request, middleware)
+      flights.set(request, flight)
+      const { originalUrl: target, params, body: parsed } = request
+      const facts = parsedFacts(request, { target, params, parsed, advice })
+      const answer = await route.handle(facts, request)
+      flight.captured?.release()
+      await sendToNode(response, answer)
+      flight.captured?.mute()
+    } catch (error) {
+      flight.captured?.release()
+      next(error instanceof PassedOn ? error.command : error)
+    } finally {
+      flight.fail = undefined
+    }
+  }
+  return middleware
+}
+
+// Runs the rest of the route, and waits for what it answers.
+async function handled(request: Request, tx: unknown): Promise<Answer> {
+  const flight = flights.get(request) as Flight
+  let isOpen = true
+  try {
+    return await new Promise<Answer>((resolve, reject) => {
+      flight.fail = reject
+      flight.captured = new CapturedResponse(flight.response, resolve, reject)
+      const get = (): unknown => {
+        if (isOpen && !flight.response.writableEnded) return tx
+        throw new RepriseError('TRANSACTION_OVER', 'The request was answered, and its transaction is over.')
+      }
+      Object.defineProperty(request, 'tx', { configurable: true, get })
+      flight.next()
+    })
+  } finally {
+    isOpen = false
+    flight.fail = undefined
+  }
+}
+
+/** A handler in the stack of a route of Express. */
+interface Layer {
+  handle: (this: unknown, request: Request, response: Response, next: NextFunction) => unknown
+  readonly method?: string
+}
+
+const watched = new WeakSet<Layer['handle']>()
+
+// Express has no way to be told of the error of a handler before it looks for who answers it, and an answer to an error
+// must not commit what the handler wrote. So the handlers of the route are called through a function that sees it.
+function watchRoute(request: Request, middleware: Layer['handle']): void {
+  const stack = (request.route as { readonly stack?: readonly Layer[] } | undefined)?.stack ?? []
+  if (!stack.some(({ handle }) => handle === middleware)) {
+    const message = 'It is mounted in the route, before its handler: app.post(path, idempotency(db, options), handler).'
+    throw new RepriseError('OPERATION_INVALID', message, { details: { option: 'idempotency' } })
+  }
+  for (const layer of stack) {
+    // A function of four is for errors.
+    if (layer.handle === middleware || watched.has(layer.handle) || layer.handle.length > 3) continue
+    layer.handle = watching(layer, stack)
+    watched.add(layer.handle)
+  }
+}
+
+function watching(layer: Layer, stack: readonly Layer[]): Layer['handle'] {
+  const { handle } = layer
+  return function (request, response, next) {
+    const flight = flights.get(request)
+    if (flight?.captured === undefined) return handle.call(this, request, response, next)
+    const failed = (error: unknown): void => failedIn(flight, error)
+    const goOn: NextFunction = (error?: unknown) => {
+      if (error === 'route' || error === 'router') failed(new PassedOn(error))
+      else if (error) failed(error)
+      else if (lastFor(request, stack) === layer) failed(new PassedOn(undefined))
+      else next()
+    }
+    try {
+      const returned = handle.call(this, request, response, goOn)
+      if (isPromiseLike(returned)) Promise.resolve(returned).catch(failed)
+    } catch (error) {
+      failed(error)
+    }
+    return undefined
+  }
+}
+
+function lastFor({ method }: Request, stack: readonly Layer[]): Layer | undefined {
+  const wanted = method.toLowerCase()
+  return stack.filter((layer) => layer.handle.length <= 3 && (layer.method ?? wanted) === wanted).at(-1)
+}
+
+// After its answer the handler's turn is over, and so is its transaction: nobody is left to be told but people.
+function failedIn({ fail, response }: Flight, error: unknown): void {
+  if (fail !== undefined && !response.writableEnded) fail(error)
+  else if (!(error instanceof PassedOn)) {
+    const name = error instanceof Error ? error.name : typeof error
+    warnOnce('HANDLER_FAILED_LATE', `A handler of Express failed after it had answered (${name}). Its answer was sent.`)
+  }
+}

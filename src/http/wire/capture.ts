@@ -1,0 +1,171 @@
+// What a handler that exists writes to its response of Node, held back until its transaction has committed: nothing of
+// it leaves, and it ends up as an answer.
+
+import type { ServerResponse } from 'node:http'
+import type { RepriseError } from '../../kernel/index.js'
+import { type Answer, isEventStream, notHeld, reply } from '../core/index.js'
+import { fieldsBefore } from './fields.js'
+
+/** More than this is not held back: the transaction is rolled back. */
+const mostHeldBytes = 16_777_216
+
+const written = ['writeHead', 'write', 'end', 'flushHeaders', 'writeEarlyHints'] as const
+const looked = ['headersSent', 'writableEnded', 'finished'] as const
+
+type Callback = (error?: Error | null) => void
+
+/** A response whose handler is at work. What it writes is kept here. */
+export class CapturedResponse {
+  readonly #response: ServerResponse
+  readonly #before: ReturnType<typeof fieldsBefore>
+  readonly #own: readonly (readonly [string, PropertyDescriptor | undefined])[]
+  readonly #parts: Buffer[] = []
+  readonly #ended: (answer: Answer) => void
+  readonly #refused: (error: RepriseError) => void
+  readonly #statusBefore: number
+  #size = 0
+  #hasBegun = false
+  #isEnded = false
+  #isOver = false
+
+  /**
+   * @param ended Hears once of the answer, when the handler has ended it.
+   * @param refused Hears that it cannot be held back: ANSWER_NOT_HELD. Nothing is thrown, since what writes may be a
+   * stream, which nobody could catch it from.
+   */
+  constructor(response: ServerResponse, ended: (answer: Answer) => void, refused: (error: RepriseError) => void) {
+    this.#response = response
+    this.#ended = ended
+    this.#refused = refused
+    this.#statusBefore = response.statusCode
+    this.#before = fieldsBefore(response)
+    // A middleware before this one may have set its own: these are put back.
+    this.#own = [...written, ...looked].map((name) => [name, Object.getOwnPropertyDescriptor(response, name)])
+    this.#replace()
+  }
+
+  /**
+   * The response is as it was before the handler began, and can be answered by others. What the handler writes late
+   * goes nowhere once {@link mute} is called.
+   */
+  release(): void {
+    this.#isOver = true
+    for (const [name, descriptor] of this.#own) {
+      if (descriptor === undefined) delete (this.#response as unknown as Record<string, unknown>)[name]
+      else Object.defineProperty(this.#response, name, descriptor)
+    }
+    if (this.#response.headersSent) return
+    this.#before.restore()
+    this.#response.statusCode = this.#statusBefore
+  }
+
+  /** The answer has left. What the handler writes from now on is dropped, and harms nobody. */
+  mute(): void {
+    this.#replace()
+    // Node throws where fields are set that cannot leave any more.
+    for (const name of ['setHeader', 'appendHeader', 'removeHeader'] as const)
+      this.#response[name] = () => this.#response
+  }
+
+  #replace(): void {
+    const { response, methods } = { response: this.#response, methods: this.#methods() }
+    for (const name of written) {
+      Object.defineProperty(response, name, { value: methods[name], configurable: true, writable: true })
+    }
+    for (const name of looked) {
+      const get = (): boolean => this.#isOver || (name === 'headersSent' ? this.#hasBegun : this.#isEnded)
+      Object.defineProperty(response, name, { get, configurable: true })
+    }
+  }
+
+  #methods(): Record<(typeof written)[number], (...given: never[]) => unknown> {
+    return {
+      writeHead: (status: number, ...rest: unknown[]) => {
+        if (this.#isOver) return this.#response
+        this.#response.statusCode = status
+        const [fields] = rest.slice(-1)
+        if (typeof fields === 'object' && fields !== null) setAll(this.#response, fields)
+        this.#begin()
+        return this.#response
+      },
+      write: (part: unknown, encoding?: unknown, callback?: unknown) => {
+        this.#take(part, encoding)
+        called(callback ?? encoding)
+        return true
+      },
+      end: (part?: unknown, encoding?: unknown, callback?: unknown) => {
+        const then = [part, encoding, callback].find((given) => typeof given === 'function')
+        if (typeof then === 'function') this.#response.once('finish', then as () => void)
+        if (typeof part !== 'function' && part !== undefined && part !== null) this.#take(part, encoding)
+        this.#end()
+        return this.#response
+      },
+      // What was set goes with the answer.
+      flushHeaders: () => {
+        if (!this.#isOver) this.#begin()
+      },
+      writeEarlyHints: (_hints: unknown, callback?: unknown) => called(callback),
+    }
+  }
+
+  #begin(): void {
+    if (this.#hasBegun) return
+    const type = String(this.#response.getHeader('content-type') ?? '')
+    this.#hasBegun = true
+    if (isEventStream(type)) this.#refuse('A stream of events')
+    if (this.#response.statusCode < 200) this.#refuse('A change of the protocol')
+  }
+
+  #take(part: unknown, encoding: unknown): void {
+    if (this.#isOver || this.#isEnded) return
+    this.#begin()
+    if (this.#isEnded) return
+    const bytes =
+      typeof part === 'string'
+        ? Buffer.from(part, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8')
+        : Buffer.from(part as Uint8Array)
+    this.#size += bytes.length
+    if (this.#size > mostHeldBytes) this.#refuse(`An answer of more than ${mostHeldBytes} bytes`)
+    else this.#parts.push(bytes)
+  }
+
+  #refuse(what: string): void {
+    this.#isEnded = true
+    this.#parts.length = 0
+    this.#refused(notHeld(what))
+  }
+
+  #end(): void {
+    if (this.#isOver || this.#isEnded) return
+    this.#begin()
+    if (this.#isEnded) return
+    this.#isEnded = true
+    const { statusCode } = this.#response
+    const headers = this.#before.changed()
+    this.#ended({
+      ...reply(statusCode),
+      headers,
+      body: this.#size === 0 ? null : Buffer.concat(this.#parts, this.#size),
+    })
+  }
+}
+
+// As `writeHead` takes them: an object, a list of pairs, or names and values in turn.
+function setAll(response: ServerResponse, fields: object): void {
+  if (!Array.isArray(fields)) {
+    for (const [name, value] of Object.entries(fields))
+      if (value !== undefined) response.setHeader(name, value as string)
+    return
+  }
+  const pairs = Array.isArray(fields[0]) ? (fields as [string, string][]) : pairsOf(fields as string[])
+  for (const [name] of pairs) response.removeHeader(name)
+  for (const [name, value] of pairs) response.appendHeader(name, value)
+}
+
+function pairsOf(flat: readonly string[]): readonly (readonly [string, string])[] {
+  return flat.flatMap((name, place) => (place % 2 === 0 ? [[name, flat[place + 1] as string] as const] : []))
+}
+
+function called(callback: unknown): void {
+  if (typeof callback === 'function') queueMicrotask(() => (callback as Callback)())
+}
