@@ -66,6 +66,7 @@ export const longCells = [
 /** The test files that put PgBouncer in front of PostgreSQL. */
 export const poolerCells = [
   'test/faults/behind-pooler.test.ts',
+  'test/faults/message-readers.test.ts',
   'test/stores/postgres/classification.test.ts',
   'test/stores/postgres/doctor.test.ts',
   'test/stores/postgres/records.test.ts',

@@ -128,7 +128,7 @@ export const classify = when((error) => error instanceof Busy, transient('busy',
 /**
  * The handler of a consumer: one row for each message, with how many of its key there were before.
  *
- * @param chance How it is decided that it fails for this time.
+ * @param chance How it is decided that it is slow or fails for this time, both when it is low.
  */
 export function handlerOf(reader: ConsumerName, sql: Sql, chance: () => number) {
   return async (tx: Transaction, message: Message<MessageData>): Promise<void> => {
@@ -140,7 +140,7 @@ export function handlerOf(reader: ConsumerName, sql: Sql, chance: () => number) 
     const insert = sql(`insert into handled (${columns}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     await tx.query(insert, [...values, place?.epoch ?? 0, place?.number ?? 0])
     // Long enough for somebody to be stopped meanwhile.
-    if (chance() < 0.1) await pause(400)
+    if (chance() < 0.02) await pause(100)
     if (chance() < 0.03) throw new Busy()
     if (way !== 'poison') return
     const mended = await tx.query(sql('select round from mended where round = ?'), [round])

@@ -93,7 +93,7 @@ const out = relay(store, {
 })
 
 function consumer(name: ConsumerName) {
-  const plain = handlerOf(name, sql, () => random.next())
+  const plain = handlerOf(name, sql, () => (calm ? 1 : random.next()))
   const handle = bug.handler?.(plain, transact) ?? plain
   const from = name === 'direct' ? 'outbox' : (bug.source?.(sourceAt(port)) ?? sourceAt(port))
   const order = name === 'direct' ? 'key' : 'gapless'
