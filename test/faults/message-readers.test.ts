@@ -21,9 +21,12 @@ afterAll(() => server?.dispose())
 /** Limits that no machine is too busy for. */
 const patient = { deadline: '60s', connectionWait: '30s', bodyLimit: '30s', lockWait: '20s' } as const
 const quick = {
-  ...{ poll: '20ms', backoff: fullJitter({ baseMs: 5, capMs: 50 }), budget: false },
+  poll: '20ms',
+  backoff: fullJitter({ baseMs: 5, capMs: 50 }),
+  budget: false,
   // A claim whose answer was lost holds until its lease is over.
-  ...{ lease: '6s', storeLimit: '2s' },
+  lease: '6s',
+  storeLimit: '2s',
 } as const
 const keys = ['a', 'b', 'c']
 
