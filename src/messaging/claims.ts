@@ -1,7 +1,15 @@
 // The claims of one reader, alike for relays and consumers: it makes itself known, claims lanes, keeps those that may
 // run, and writes how each claim ended.
 
-import { type Clock, deadlineAfter, type ErrorCode, isRepriseError, type Random, uuidv4 } from '../kernel/index.js'
+import {
+  type Clock,
+  deadlineAfter,
+  defined,
+  type ErrorCode,
+  isRepriseError,
+  type Random,
+  uuidv4,
+} from '../kernel/index.js'
 import type { ClaimedLane, LaneEnd, LaneStore, Reader } from './lanes.js'
 import { begunAlone, type CrashRules, type SortedLanes, sortedLanes } from './suspicion.js'
 
@@ -70,10 +78,15 @@ export class Claims {
     this.#registerAtMs = nowMs + registerEveryMs
   }
 
-  /** Claims lanes, after all that is owed was written. */
-  claim(lanes: number, perLane: number): ReturnType<LaneStore<never>['claim']> {
+  /**
+   * Claims lanes.
+   *
+   * @param key Given: only this lane.
+   */
+  claim(lanes: number, perLane: number, key?: string): ReturnType<LaneStore<never>['claim']> {
     const { reader, leaseMs } = this.#settings
-    return this.#store.claim({ reader, owner: this.#owner, leaseMs, lanes, perLane }, this.limits())
+    const query = { reader, owner: this.#owner, leaseMs, lanes, perLane, ...defined({ key }) }
+    return this.#store.claim(query, this.limits())
   }
 
   /**

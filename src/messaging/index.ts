@@ -36,6 +36,12 @@ export {
   type Unreadable,
 } from './cloudevents.js'
 export {
+  type ConsumeLeasedOptions,
+  consumeLeased,
+  type LeasedConsumer,
+  type LeasedConsumerDomain,
+} from './consumer/consume-leased.js'
+export {
   type Consumer,
   consume,
   type DrainConsumerOptions,

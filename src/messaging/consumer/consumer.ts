@@ -79,7 +79,15 @@ export function consume<Handle extends TransactionControls>(
   db: ConsumerDomain<Handle>,
   options: ConsumeOptions<Handle>,
 ): Consumer {
-  return new RunningConsumer(db, consumerSettings(db, options))
+  return runningConsumer(db, consumerSettings(db, options))
+}
+
+/** A consumer of settings that were checked. */
+export function runningConsumer<Handle extends TransactionControls>(
+  db: ConsumerDomain<Handle>,
+  settings: ConsumerSettings<Handle>,
+): Consumer {
+  return new RunningConsumer(db, settings)
 }
 
 class RunningConsumer<Handle extends TransactionControls> implements Consumer {
@@ -139,7 +147,7 @@ class RunningConsumer<Handle extends TransactionControls> implements Consumer {
   // The deliveries, and beside them the lanes of what waits in the inbox.
   async #fromSource(quietMs: number | undefined, stop: AbortSignal, end: () => void): Promise<void> {
     const lanes = new LaneReader(this.#work)
-    const deliveries = new Deliveries(this.#work)
+    const deliveries = new Deliveries(this.#work, lanes)
     if (quietMs !== undefined) {
       await this.#drained(lanes, deliveries, quietMs, stop, end)
       return

@@ -68,7 +68,8 @@ export function endingOf(
   return failed(error, classify)
 }
 
-function failed(error: unknown, classify: Classifier): Ending & { readonly is: 'failed' } {
+/** A handler that failed, and what its error means. */
+export function failed(error: unknown, classify: Classifier): Ending & { readonly is: 'failed' } {
   const verdict = error instanceof Judged ? error.verdict : (classify(error) ?? unclassified)
   return { is: 'failed', verdict, code: codeOf(error, verdict), reason: reasonOf(error), spared: false }
 }

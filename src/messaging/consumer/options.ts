@@ -31,6 +31,7 @@ import type { Domain } from '../../transaction/index.js'
 import type { Source } from '../broker.js'
 import type { Arrival, Reader } from '../lanes.js'
 import type { MessageDomain } from '../store.js'
+import type { Ending } from './machine.js'
 
 /** What a consumer needs of a store: its transactions, and its messages. Every domain has both. */
 export interface ConsumerDomain<Handle extends TransactionControls>
@@ -140,7 +141,8 @@ export interface ConsumeOptions<Handle> {
   readonly random?: Random
 }
 
-const optionNames: readonly (keyof ConsumeOptions<never>)[] = [
+/** The names of all options. */
+export const optionNames: readonly (keyof ConsumeOptions<never>)[] = [
   'name',
   'from',
   'handle',
@@ -166,6 +168,12 @@ const optionNames: readonly (keyof ConsumeOptions<never>)[] = [
   'random',
 ]
 
+/** How an effect outside of the store ended, where it did not succeed. */
+export interface EffectEnd {
+  readonly ending: Ending
+  readonly error: unknown
+}
+
 /** {@link ConsumeOptions} with every default filled in. */
 export interface ConsumerSettings<Handle> {
   readonly reader: Reader
@@ -173,6 +181,11 @@ export interface ConsumerSettings<Handle> {
   readonly source: Source | undefined
   readonly handle: MessageHandler<Handle>
   readonly discarded: MessageHandler<Handle> | undefined
+  /**
+   * The effect of a message that lies outside of the store, had before the transaction that says that it is done;
+   * given: how it failed.
+   */
+  readonly effect?: (message: Message, signal: AbortSignal) => Promise<EffectEnd | undefined>
   readonly order: Arrival['order']
   readonly gapWaitMs: number
   readonly concurrency: number

@@ -2,10 +2,11 @@
 // message has its effect once, in the order of its key.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { LeasedFaultPoint } from '../../../src/idempotency/index.js'
 import { deadlineAfter } from '../../../src/kernel/index.js'
 import type {
   ConsumerCounts,
@@ -27,6 +28,7 @@ const source = (path: string): string => fileURLToPath(new URL(`../../../src/${p
 
 beforeAll(() =>
   bundleInto(bundle, {
+    idempotency: source('idempotency'),
     messaging: source('messaging'),
     postgres: source('stores/postgres'),
     retry: source('retry'),
@@ -73,20 +75,30 @@ async function consumer(
   }
 }
 
+/** What left the processes. */
+function linesIn(file: string): readonly string[] {
+  return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
+}
+
+/** Emits messages of a key, with ids that are sorted as they are emitted. */
+async function emitIn({ db }: LedgerWorld, key: string, messages: number, first = 0): Promise<void> {
+  for (let id = 1000 + first; id < 1000 + first + messages; id += 1) {
+    await db.transact((tx: Handle) => tx.emit({ type: 'order.placed', id: `${key}-${id}`, subject: key, data: { id } }))
+  }
+}
+
+function lettersOf({ db }: LedgerWorld, reader: string): Promise<readonly DeadLetter[]> {
+  const { messages } = db as unknown as MessageDomain<Handle>
+  return messages.letters({ reader, limit: 10 }, { deadline: deadlineAfter('30s') })
+}
+
 describe.each(engines)('consumers on %s', (engine, open) => {
   let world: LedgerWorld
   beforeAll(async () => {
     world = await open()
   })
 
-  /** Emits messages of a key, with ids that are sorted as they are emitted. */
-  async function emit(key: string, messages: number, first = 0): Promise<void> {
-    for (let id = 1000 + first; id < 1000 + first + messages; id += 1) {
-      await world.db.transact((tx: Handle) =>
-        tx.emit({ type: 'order.placed', id: `${key}-${id}`, subject: key, data: { id } }),
-      )
-    }
-  }
+  const emit = (key: string, messages: number, first = 0): Promise<void> => emitIn(world, key, messages, first)
 
   const effects = async (key: string): Promise<Record<string, number>> =>
     Object.fromEntries(Object.entries(await world.ledger()).filter(([intent]) => intent.startsWith(`${key}/`)))
@@ -142,7 +154,9 @@ describe.each(engines)('consumers on %s', (engine, open) => {
     for (; deaths < 20; deaths += 1) {
       const one = await consumer(engine, world.place, 'outbox', environment, '1s')
       const isDead = (): boolean => one.child.signalCode !== null
-      await expect.poll(async () => isDead() || (await letters()).length > 0, { timeout: 60_000 }).toBe(true)
+      await expect
+        .poll(async () => isDead() || (await lettersOf(world, 'kills')).length > 0, { timeout: 60_000 })
+        .toBe(true)
       if (!isDead()) {
         await expect.poll(async () => Object.keys(await allOf(innocents)).length).toBe(12)
         expect(await one.end()).toMatchObject({ parked: 1 })
@@ -158,15 +172,9 @@ describe.each(engines)('consumers on %s', (engine, open) => {
     expect(deaths).toBe(4)
     expect(heldThen[0]).toBeGreaterThan(1)
     expect(heldThen.slice(1)).toEqual([1, 1, 1])
-    expect(await letters()).toMatchObject([{ code: 'MESSAGE_KILLS', message: { id: 'kill-d-1000' } }])
+    expect(await lettersOf(world, 'kills')).toMatchObject([{ code: 'MESSAGE_KILLS', message: { id: 'kill-d-1000' } }])
     expect(Object.values(await allOf(innocents))).toEqual(Array.from({ length: 12 }, () => 1))
   })
-
-  const letters = (): Promise<readonly DeadLetter[]> =>
-    (world.db as unknown as MessageDomain<Handle>).messages.letters(
-      { reader: 'kills', limit: 10 },
-      { deadline: deadlineAfter('30s') },
-    )
 
   const allOf = async (keys: readonly string[]): Promise<Record<string, number>> =>
     Object.assign({}, ...(await Promise.all(keys.map(effects))))
@@ -195,6 +203,54 @@ describe.each(engines)('consumers on %s', (engine, open) => {
     }
     expect(counts.reduce((sum, { failed, parked }) => sum + failed + parked, 0)).toBe(0)
     expect(isShared()).toBe(true)
+  })
+})
+
+describe.each(engines)('consumers with effects outside of %s', (engine, open) => {
+  it.each<[LeasedFaultPoint | ConsumerFaultPoint, 'outbox' | 'source', sends: number]>([
+    ['leased.claimed', 'outbox', 1],
+    ['leased.before-complete', 'outbox', 2],
+    ['leased.completed', 'outbox', 1],
+    ['consumer.handled', 'outbox', 1],
+    ['consumer.committed', 'outbox', 1],
+    ['leased.before-complete', 'source', 2],
+    ['leased.completed', 'source', 1],
+    ['consumer.kept', 'source', 1],
+  ])('that are killed at %s of a message of the %s send it under one key', async (...given) => {
+    const [point, from, sends] = given
+    const world = await open()
+    const key = `leased-${from}-${point}`
+    const environment = { CONSUMER: key, LEASED: `${bundle}/${engine}-${key}` }
+    const first = await consumer(engine, world.place, from, { ...environment, ...killAt(point) }, '500ms')
+    const messages = ['1000', '1001'].map((id) => messageOf(`${key}-${id}`, key))
+    if (from === 'outbox') await emitIn(world, key, 2)
+    else first.deliver(messages[0] as Message, 1)
+    expect(await first.ended).toBe('SIGKILL')
+    expect(first.of('acked')).toEqual([])
+    const second = await consumer(engine, world.place, from, environment, '500ms')
+    if (from === 'source') for (const [index, one] of messages.entries()) second.deliver(one, 2 - index)
+    const lines = (): readonly string[] => linesIn(environment.LEASED)
+    await expect.poll(() => lines().length, { timeout: 60_000 }).toBe(sends + 1)
+    await expect.poll(() => second.of('acked').length).toBe(from === 'source' ? 2 : 0)
+    expect(await second.end()).toMatchObject({ failed: 0, parked: 0 })
+    const sent = lines().map((line) => line.split(' ') as [string, string])
+    expect(sent.map(([id]) => id)).toEqual([...Array(sends).fill(`${key}-1000`), `${key}-1001`])
+    expect(new Set(sent.map(([, name]) => name)).size).toBe(2)
+  })
+
+  it('that are held leave what may have happened to a person, and send nothing again', async () => {
+    const environment = { CONSUMER: 'held', LEASED: `${bundle}/${engine}-held`, RECOVER: 'hold' }
+    const world = await open()
+    await emitIn(world, 'held', 2)
+    const kill = killAt('leased.before-complete')
+    const first = await consumer(engine, world.place, 'outbox', { ...environment, ...kill }, '500ms')
+    expect(await first.ended).toBe('SIGKILL')
+    const second = await consumer(engine, world.place, 'outbox', environment, '500ms')
+    const held = (): Promise<readonly DeadLetter[]> => lettersOf(world, 'held')
+    await expect.poll(async () => (await held()).length, { timeout: 60_000 }).toBe(1)
+    expect(await held()).toMatchObject([{ code: 'OPERATION_UNKNOWN', parks: true, message: { id: 'held-1000' } }])
+    expect(await second.end()).toMatchObject({ handled: 0, parked: 1 })
+    expect(linesIn(environment.LEASED)).toHaveLength(1)
   })
 })
 

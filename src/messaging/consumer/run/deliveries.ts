@@ -11,12 +11,16 @@ import { type Ending, type Next, nothingKnown, onArrival } from '../machine.js'
 import { fitted, isMessage, storable } from '../readable.js'
 import { reach } from './fault-points.js'
 import { type Handling, letterOf } from './handling.js'
+import type { LaneReader } from './lane-reader.js'
 import { pausedFor } from './pause.js'
 
 type Unreadable = Extract<Delivery['content'], { readonly unreadable: string }>
 
-/** What is answered to the broker: it is done, or it is tried again after so long. */
-type Answer = { readonly is: 'ack' } | { readonly is: 'again'; readonly forMs: number }
+/**
+ * What is answered to the broker: it is done, once its lane has been worked on where that is given, or it is tried
+ * again after so long.
+ */
+type Answer = { readonly is: 'ack'; readonly lane?: string } | { readonly is: 'again'; readonly forMs: number }
 
 const ack: Answer = { is: 'ack' }
 const notYet: Answer = { is: 'again', forMs: 0 }
@@ -25,6 +29,7 @@ const mostBytes = 64 * 1024 * 1024
 /** Takes deliveries until its consumer stops. */
 export class Deliveries<Handle extends TransactionControls> {
   readonly #work: Handling<Handle>
+  readonly #lanes: Pick<LaneReader<Handle>, 'handleNow'>
   /** The last delivery of each key that is not answered yet: the next one of that key waits for it. */
   readonly #tails = new Map<string, Promise<void>>()
   readonly #open = new Map<Delivery, Promise<void>>()
@@ -32,8 +37,9 @@ export class Deliveries<Handle extends TransactionControls> {
   seen = 0
   #cancelExtend: CancelTimer | undefined
 
-  constructor(work: Handling<Handle>) {
+  constructor(work: Handling<Handle>, lanes: Pick<LaneReader<Handle>, 'handleNow'>) {
     this.#work = work
+    this.#lanes = lanes
   }
 
   get isIdle(): boolean {
@@ -86,6 +92,7 @@ export class Deliveries<Handle extends TransactionControls> {
           stop.aborted || pause.isOn ? notYet : this.#answer(delivery),
         )
         if (answer.is === 'ack') {
+          if (answer.lane !== undefined) await this.#lanes.handleNow(answer.lane)
           await delivery.ack()
           const fault = reach('consumer.acked')
           if (fault !== undefined) await fault
@@ -115,14 +122,18 @@ export class Deliveries<Handle extends TransactionControls> {
     }
     const message = await fitted(content, this.#work.settings.schemas)
     if (!isMessage(message)) return this.#handle(arrival, content, message)
-    return this.#handle(arrival, message, (delivery.count ?? 1) > 1 ? 'suspect' : undefined)
+    if ((delivery.count ?? 1) > 1) return this.#handle(arrival, message, 'suspect')
+    return this.#handle(arrival, message, this.#work.settings.effect === undefined ? undefined : 'outside')
   }
 
-  /** @param unfit What is wrong with it, or that it was delivered before. */
+  /**
+   * @param unfit What is wrong with it, that it was delivered before, or that its effect is no part of a transaction:
+   * then it is handled in its lane, whose claim keeps its key in order.
+   */
   async #handle(
     arrival: Arrival,
     message: Message,
-    unfit: Extract<Ending, { readonly is: 'dead' }> | 'suspect' | undefined,
+    unfit: Extract<Ending, { readonly is: 'dead' }> | 'suspect' | 'outside' | undefined,
   ): Promise<Answer> {
     const work = this.#work
     const { db, settings } = work
@@ -156,9 +167,11 @@ export class Deliveries<Handle extends TransactionControls> {
     if (!(ended.error instanceof NotNow)) {
       return this.#follow(arrival, message, work.next(message, nothingKnown, ended.ending, ended.error))
     }
-    if (unfit === 'suspect') {
-      const history = suspected('', settings.clock.wallMs())
-      return this.#keep(arrival, message, { is: 'rest', forMs: 0, failures: 0, history, pause: undefined })
+    if (unfit === 'suspect' || unfit === 'outside') {
+      const history = unfit === 'suspect' ? suspected('', settings.clock.wallMs()) : ''
+      const rest = { is: 'rest', forMs: 0, failures: 0, history, pause: undefined } as const
+      const answer = await this.#keep(arrival, message, rest)
+      return answer.is === 'ack' && unfit === 'outside' ? { is: 'ack', lane: message.key } : answer
     }
     return this.#follow(arrival, message, work.next(message, nothingKnown, unfit as Ending, undefined))
   }

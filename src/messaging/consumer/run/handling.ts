@@ -144,7 +144,7 @@ export class Handling<Handle extends TransactionControls> {
       }
     }
     try {
-      const result = await withIntent({ key: this.#keyOf(message) }, () =>
+      const result = await withIntent({ key: messageKey(this.settings.reader.name, message) }, () =>
         this.db.transact(run, signal === undefined ? limits : { ...limits, signal }),
       )
       this.pause.ended()
@@ -203,14 +203,14 @@ export class Handling<Handle extends TransactionControls> {
     return { ...ending, spared: !budget.tryRepeat(nowMs) }
   }
 
-  // The same for every delivery of the message, so that what a handler calls gets the same keys.
-  #keyOf({ source, id }: Pick<Message, 'source' | 'id'>): Key {
-    return contentKey({ inputs: [this.settings.reader.name, source, id], window: 'reprise.consumer' })
-  }
-
   #named({ source, id, type }: Named): ConsumerMessageEvent {
     return { domain: this.db.name, consumer: this.settings.reader.name, source, id, type }
   }
+}
+
+/** The key of a message: the same for every delivery, so that what a handler calls gets the same keys. */
+export function messageKey(consumer: string, { source, id }: Pick<Message, 'source' | 'id'>): Key {
+  return contentKey({ inputs: [consumer, source, id], window: 'reprise.consumer' })
 }
 
 /** The message that a dead letter keeps. */

@@ -15,11 +15,21 @@ import { HeldLane } from './held-lane.js'
 /** How long a loop with few free slots waits for more, so that a claim is worth its statement. */
 const gatherMs = 10
 
+/** What a claim gave. */
+interface Claimed {
+  readonly found: number
+  readonly nextDueMs: number | undefined
+  /** The work on each lane that was kept. */
+  readonly started: readonly Promise<void>[]
+}
+
 /** Reads lanes until its consumer stops. */
 export class LaneReader<Handle extends TransactionControls> {
   readonly #work: Handling<Handle>
   readonly #claims: Claims
   readonly #running = new Set<Promise<void>>()
+  // How many lanes run alone, or wait for that.
+  #alone = 0
   // One lane at a time, since the last claim had one that may have ended a process.
   #oneByOne = false
 
@@ -59,6 +69,19 @@ export class LaneReader<Handle extends TransactionControls> {
     return this.#claims.register(this.#work.stop)
   }
 
+  /**
+   * Handles what waits in one lane, and is fulfilled when that has ended; at once where somebody else has the lane, or
+   * one runs alone. Never rejected: what is in the store is found again.
+   */
+  async handleNow(key: string): Promise<void> {
+    if (this.#alone > 0) return
+    try {
+      await Promise.all((await this.#claim(1, key)).started)
+    } catch (error) {
+      this.#work.pause.begin('store', 0, error)
+    }
+  }
+
   // How long to sleep after it, in ms; undefined: there is nothing more to do.
   async #step(drains: boolean): Promise<number | undefined> {
     const { settings, slots, pause, stop } = this.#work
@@ -90,30 +113,33 @@ export class LaneReader<Handle extends TransactionControls> {
     return Math.max(1, Math.min(settings.pollMs, nextDueMs ?? settings.pollMs))
   }
 
-  async #claim(most: number): Promise<{ readonly found: number; readonly nextDueMs: number | undefined }> {
+  async #claim(most: number, key?: string): Promise<Claimed> {
     const { clock, batch } = this.#work.settings
     const sinceMs = clock.monotonicMs()
-    const { lanes, nextDueMs } = await this.#claims.claim(most, batch)
+    const { lanes, nextDueMs } = await this.#claims.claim(most, batch, key)
     const fault = reach('consumer.claimed')
     if (fault !== undefined) await fault
     const { kept, alone } = await this.#claims.sorted(lanes)
-    this.#oneByOne = alone !== undefined
-    for (const lane of kept) this.#start(lane, sinceMs)
-    return { found: lanes.length, nextDueMs }
+    if (key === undefined) this.#oneByOne = alone !== undefined
+    const started = kept.map((lane) => this.#start(lane, sinceMs, lane === alone))
+    return { found: lanes.length, nextDueMs, started }
   }
 
-  #start(lane: ClaimedLane, sinceMs: number): void {
+  #start(lane: ClaimedLane, sinceMs: number, isAlone: boolean): Promise<void> {
     const { db, settings } = this.#work
     const { leaseMs, clock } = settings
     const held = new HeldLane(this.#claims.of(lane), sinceMs, leaseMs, clock, (extended) =>
       db.messages.extend(extended, leaseMs, this.#claims.limits()),
     )
+    if (isAlone) this.#alone += 1
     const working = this.#lane(lane, held).finally(() => {
       held.over()
+      if (isAlone) this.#alone -= 1
       this.#running.delete(working)
       this.#work.lanesWake.wake()
     })
     this.#running.add(working)
+    return working
   }
 
   async #lane(lane: ClaimedLane, held: HeldLane): Promise<void> {
@@ -214,7 +240,8 @@ export class LaneReader<Handle extends TransactionControls> {
       if (fault !== undefined) await fault
       await finish(tx)
     }
-    const ended = await this.#work.transact(message, handling, held.signal)
+    const failed = await settings.effect?.(message, held.signal)
+    const ended = failed ?? (await this.#work.transact(message, handling, held.signal))
     if ('result' in ended) {
       const fault = reach('consumer.committed')
       if (fault !== undefined) await fault

@@ -1,13 +1,16 @@
 // A consumer in a process of its own. It reads the outbox, or takes what it is given as lines and prints what it
-// acknowledges. Its effect counts what its key has so far, so that the order is seen in the ledger.
+// acknowledges. Its effect counts what its key has so far, so that the order is seen in the ledger; with LEASED its
+// effect is a line in the file of that name.
 
+import { appendFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
 
 const [bundle = '', engine = '', place = '', from = '', lease = '30s'] = process.argv.slice(2)
 const load = (/** @type {string} */ name) => import(pathToFileURL(`${bundle}/${name}.js`).href)
 const { armFromEnvironment } = await load('testing')
-const { consume } = await load('messaging')
+const { consume, consumeLeased } = await load('messaging')
+const { hold, rerunKeyed } = await load('idempotency')
 const { transient, when } = await load('retry')
 
 const patient = { deadline: '120s', connectionWait: '60s', bodyLimit: '60s', lockWait: '30s' }
@@ -54,7 +57,8 @@ const source = {
 }
 
 const stop = new AbortController()
-const consumer = consume(db, {
+const file = process.env['LEASED']
+const common = {
   name: process.env['CONSUMER'] ?? 'receipts',
   from: from === 'outbox' ? db : source,
   lease,
@@ -63,6 +67,9 @@ const consumer = consume(db, {
   poll: '50ms',
   backoff: { data: { kind: 'constant', baseMs: 10, capMs: 10 }, delayMs: () => 10 },
   classify: when((/** @type {any} */ error) => error.message === 'busy', transient('busy', 'no')),
+}
+const ledger = {
+  ...common,
   handle: async (/** @type {any} */ tx, /** @type {any} */ message) => {
     const [{ n }] = (await tx.query(sql[0], [`${message.key}/%`])).rows
     await tx.query(sql[1], [`${message.key}/${message.id}`, String(n)])
@@ -75,7 +82,14 @@ const consumer = consume(db, {
     if (process.env['SLOW'] !== undefined) await new Promise((resolve) => setTimeout(resolve, 300))
     if (process.env['FAILS'] !== undefined) throw new Error('busy')
   },
-})
+}
+const outside = {
+  ...common,
+  recover: process.env['RECOVER'] === 'hold' ? hold() : rerunKeyed('1d'),
+  handle: (/** @type {any} */ lease, /** @type {any} */ { id }) =>
+    lease.effect('send', (/** @type {any} */ { key }) => appendFileSync(String(file), `${id} ${key}\n`)),
+}
+const consumer = file === undefined ? consume(db, ledger) : consumeLeased(db, outside)
 armFromEnvironment()
 const running = consumer.run({ signal: stop.signal })
 running.catch((/** @type {unknown} */ error) => {
