@@ -17,6 +17,11 @@ export interface Reader {
    * turn.
    */
   readonly reads: 'outbox' | 'inbox'
+  /**
+   * Of the inbox: for how long it has to be remembered that a message was handled, in ms. It is kept with the reader,
+   * and no purge is earlier. Default 0.
+   */
+  readonly memoryMs?: number
 }
 
 /** Which lanes are wanted. */

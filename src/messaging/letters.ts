@@ -60,10 +60,12 @@ export interface ReaderState {
 export interface MessagePurgeQuery {
   /** Messages that every reader has done, and that were emitted longer ago than this. */
   readonly sentAfterMs: number | undefined
-  /** Processed rows that are older. */
+  /** Processed rows that are older, and older than the longest memory that a reader is registered with. */
   readonly processedAfterMs: number | undefined
   /**
    * Heads of keys without a message, without a version to remember, and without an emit for longer; at least a minute.
+   * With them go lanes of the inbox in which nothing waits: those that know no numbers, and those that know some when
+   * they are older, and older than the longest memory.
    */
   readonly headsAfterMs: number | undefined
   /** Letters that were closed longer ago. */
@@ -76,6 +78,7 @@ export interface MessagePurgeQuery {
 export interface MessagesPurged {
   readonly messages: number
   readonly processed: number
+  /** Heads, and lanes of the inbox. */
   readonly heads: number
   readonly letters: number
 }

@@ -41,3 +41,7 @@ CREATE UNIQUE INDEX "reprise_inbox_identity" ON "public"."reprise_inbox" (reader
 CREATE TABLE "public"."reprise_dead_letter" (reader text NOT NULL, kind text NOT NULL, source text NOT NULL, id text NOT NULL, type text NOT NULL, subject text, key text NOT NULL, epoch bigint NOT NULL, number bigint NOT NULL, version bigint, at_ms bigint NOT NULL, intent text, traceparent text, schema text, codec text, data text NOT NULL, state text NOT NULL, parks integer NOT NULL, code text NOT NULL, reason text NOT NULL, history text NOT NULL, decision text, note text, first_at_ms bigint NOT NULL, last_at_ms bigint NOT NULL, PRIMARY KEY (reader, source, id));
 CREATE INDEX "reprise_dead_letter_open" ON "public"."reprise_dead_letter" (reader, key) WHERE state <> 'closed';
 INSERT INTO "public"."reprise_migration" (number, name, applied_at_ms, works_with) VALUES (5, 'messages', (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 1);
+
+-- 6: memory of consumers
+ALTER TABLE "public"."reprise_reader" ADD COLUMN memory_ms bigint;
+INSERT INTO "public"."reprise_migration" (number, name, applied_at_ms, works_with) VALUES (6, 'memory of consumers', (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 1);

@@ -67,3 +67,7 @@ CREATE UNIQUE INDEX "reprise_inbox_identity" ON "reprise_inbox" (reader, source,
 CREATE TABLE "reprise_dead_letter" (reader TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL, subject TEXT, key TEXT NOT NULL, epoch INTEGER NOT NULL, number INTEGER NOT NULL, version INTEGER, at_ms INTEGER NOT NULL, intent TEXT, traceparent TEXT, schema TEXT, codec TEXT, data TEXT NOT NULL, state TEXT NOT NULL, parks INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, history TEXT NOT NULL, decision TEXT, note TEXT, first_at_ms INTEGER NOT NULL, last_at_ms INTEGER NOT NULL, PRIMARY KEY (reader, source, id));
 CREATE INDEX "reprise_dead_letter_open" ON "reprise_dead_letter" (reader, key) WHERE state <> 'closed';
 INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (6, 'messages', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);
+
+-- 7: memory of consumers
+ALTER TABLE "reprise_reader" ADD COLUMN memory_ms INTEGER;
+INSERT INTO "reprise_migration" (number, name, applied_at_ms, works_with) VALUES (7, 'memory of consumers', CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER), 1);

@@ -35,7 +35,7 @@ export interface DrainConsumerOptions {
 /** Takes messages, each once. */
 export interface Consumer {
   readonly name: string
-  /** For how long it needs to be remembered that a message was handled, in ms: no purge may be earlier. */
+  /** For how long it is remembered that a message was handled, in ms: no purge is earlier. */
   readonly memoryMs: number
   /** What it did so far, in this process. */
   readonly counts: ConsumerCounts

@@ -241,8 +241,13 @@ export function consumerSettings<Handle extends TransactionControls>(
   }
   const concurrency = whole('concurrency', options.concurrency ?? 16, 1, 1_000)
   const time = timeOfRecords(db.records)
+  const memoryMs = memoryOf(options, source)
   return {
-    reader: Object.freeze({ name, kind: 'consumer', reads: source === undefined ? 'outbox' : 'inbox' }),
+    reader: Object.freeze(
+      source === undefined
+        ? { name, kind: 'consumer', reads: 'outbox' }
+        : { name, kind: 'consumer', reads: 'inbox', memoryMs },
+    ),
     source,
     handle,
     discarded,
@@ -260,7 +265,7 @@ export function consumerSettings<Handle extends TransactionControls>(
     leaseMs: ms('lease', options.lease ?? '30s', 100),
     pollMs: ms('poll', options.poll ?? '1s', 1),
     storeLimitMs: ms('storeLimit', options.storeLimit ?? '5s', 1),
-    memoryMs: memoryOf(options, source),
+    memoryMs,
     schemas,
     clock: options.clock ?? time.clock,
     random: options.random ?? time.random,

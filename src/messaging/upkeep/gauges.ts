@@ -37,8 +37,9 @@ const last = new WeakMap<LetterStore, MessageGauges>()
 
 /**
  * Reads how far the readers of a domain are, and publishes it on `reprise.messages.gauges`. Where a reader has more
- * open dead letters than before, `reprise.messages.letters` tells. It counts what is not done: call it every half a
- * minute or so, from one process.
+ * open dead letters than before, `reprise.messages.letters` tells. It looks at every key that has messages before a
+ * reader, which costs one to two seconds where there are 100,000 of them, and nothing where all is done: call it every
+ * half a minute or so, from one process.
  *
  * @example
  * ```ts

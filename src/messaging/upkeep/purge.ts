@@ -27,13 +27,15 @@ export interface MessagePurgeOptions extends BatchOptions<MessagePurgeCounts> {
    */
   readonly sentAfter?: Duration | 'never'
   /**
-   * That a consumer has processed a message is forgotten so long after it did. A message that comes again later is
-   * handled again: it covers the `memory` of every consumer of the domain. Default `'30d'`.
+   * That a consumer has processed a message is forgotten so long after it did, and never before the longest `memory`
+   * of the consumers that are registered: a message that comes again later is handled again. Default `'30d'`.
    */
   readonly processedAfter?: Duration | 'never'
   /**
    * Keys without messages are forgotten so long after their last emit, at least a minute; the next emit begins a higher
-   * epoch. A key whose messages had versions is remembered for ever. Default `'30d'`.
+   * epoch. A key whose messages had versions is remembered for ever. Of a key from a broker in which nothing waits its
+   * numbers are forgotten so long after the last of them, and never before the longest `memory`; without numbers there
+   * is nothing to keep. Default `'30d'`.
    */
   readonly headsAfter?: Duration | 'never'
   /** Dead letters are forgotten so long after they were closed; open ones never. Default `'90d'`. */

@@ -14,6 +14,8 @@ import {
   type MigrationOptions,
   type MigrationPlan,
   type MigrationResult,
+  memoryMigrationName,
+  memoryStatements,
   messageMigrationName,
   messageStatements,
   messageTables,
@@ -127,6 +129,12 @@ function migrationsOf(table: (name: string) => string, index: (name: string) => 
       name: messageMigrationName,
       worksWith: 1,
       statements: messageStatements(types, messageTables(table), index),
+    },
+    {
+      number: 6,
+      name: memoryMigrationName,
+      worksWith: 1,
+      statements: memoryStatements(types, messageTables(table)),
     },
   ]
 }

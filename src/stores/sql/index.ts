@@ -13,7 +13,13 @@ export { endedElsewhere, LockTimeoutError, notClaimed } from './errors.js'
 export type { SqlAnswer, SqlExecutor } from './executor.js'
 export { checkPrefix, checkSchema, quoteName, quoteTable } from './identifier.js'
 export { EmitStatements, emitError } from './messages/emit.js'
-export { messageMigrationName, messageStatements, messageTables } from './messages/migration.js'
+export {
+  memoryMigrationName,
+  memoryStatements,
+  messageMigrationName,
+  messageStatements,
+  messageTables,
+} from './messages/migration.js'
 export { sqlMessages } from './messages/store.js'
 export {
   applyMigrations,

@@ -8,6 +8,8 @@ import {
   hasDue,
   hasEnd,
   type MigrationPlan,
+  memoryMigrationName,
+  memoryStatements,
   messageMigrationName,
   messageStatements,
   messageTables,
@@ -107,6 +109,12 @@ export function sqliteMigrations(prefix: string, pepper?: Pepper): MigrationPlan
         name: messageMigrationName,
         worksWith: 1,
         statements: messageStatements(types, messageTables(index), index),
+      },
+      {
+        number: 7,
+        name: memoryMigrationName,
+        worksWith: 1,
+        statements: memoryStatements(types, messageTables(index)),
       },
     ],
   }

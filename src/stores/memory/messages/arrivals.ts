@@ -87,7 +87,9 @@ function advance(views: Views, arrival: Arrival, lane: LaneRow | undefined, done
     number: done.number,
     known_epoch: ahead.epoch,
     known_number: ahead.number,
-    ...(isWaiting && { ...unclaimed(lane), due_at_ms: nowMs }),
+    // Of a lane that stays idle it is when it came this far.
+    due_at_ms: nowMs,
+    ...(isWaiting && unclaimed(lane)),
   })
 }
 

@@ -32,7 +32,13 @@ export function purge(views: Views, query: MessagePurgeQuery, nowMs: number): Me
     rememberVersion(views, row)
     views.view(message).remove(row.rowId)
   }
-  const known = old(processed, 'at_ms', processedAfterMs)
+  // What a reader counts on is never forgotten.
+  const memoryMs = allOf(views.view(reader), {}).reduce((most, row) => Math.max(most, Number(row['memory_ms'] ?? 0)), 0)
+  const known = old(
+    processed,
+    'at_ms',
+    processedAfterMs === undefined ? undefined : Math.max(processedAfterMs, memoryMs),
+  )
   for (const row of known) views.view(processed).remove(row.rowId)
   const idleMs = headsAfterMs === undefined ? undefined : Math.max(headsAfterMs, leastHeadMs)
   const idle = old(head, 'at_ms', idleMs, (row) => isForgettable(views, row))
@@ -42,9 +48,21 @@ export function purge(views: Views, query: MessagePurgeQuery, nowMs: number): Me
     }
     views.view(head).remove(row.rowId)
   }
+  const lanes = idleMs === undefined ? [] : inboxLanes(views, nowMs - Math.max(idleMs, memoryMs)).slice(0, limit)
+  for (const row of lanes) views.view(lane).remove(row.rowId)
   const closed = old(deadLetter, 'last_at_ms', lettersAfterMs, (row) => row['state'] === 'closed')
   for (const row of closed) views.view(deadLetter).remove(row.rowId)
-  return { messages: sent.length, processed: known.length, heads: idle.length, letters: closed.length }
+  return { messages: sent.length, processed: known.length, heads: idle.length + lanes.length, letters: closed.length }
+}
+
+// Lanes of keys from brokers in which nothing waits. One without numbers holds nothing; one with numbers tells which
+// message is late, and stays for its time.
+function inboxLanes(views: Views, untilMs: number): readonly (Row & { readonly rowId: number })[] {
+  return allOf(views.view(reader), { reads: 'inbox' }).flatMap((row) =>
+    allOf(views.view(lane), { reader: String(row['name']), state: laneState.idle }).filter(
+      (at) => at['epoch'] === 0 || (Number(at['due_at_ms']) > 0 && Number(at['due_at_ms']) < untilMs),
+    ),
+  )
 }
 
 function rememberVersion(views: Views, row: Row): void {

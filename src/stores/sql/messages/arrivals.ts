@@ -196,7 +196,9 @@ function advancing(sql: MessageSql, arrival: Arrival, lane: LockedLane, done: Me
   return laneWrite(sql, arrival, (values) => [
     `epoch = ${values.number(done.epoch)}, number = ${values.number(done.number)}`,
     knows(values, lane.known !== undefined && isBehind(done, lane.known) ? lane.known : done),
-    ...(lane.state === laneStates.ready ? [unclaimed, forgotten, `due_at_ms = ${once(sql.dialect)}`] : []),
+    // Of a lane that stays idle it is when it came this far.
+    `due_at_ms = ${once(sql.dialect)}`,
+    ...(lane.state === laneStates.ready ? [unclaimed, forgotten] : []),
   ])
 }
 

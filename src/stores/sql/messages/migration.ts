@@ -6,6 +6,17 @@ import type { ColumnTypes } from '../records/migration.js'
 /** What the migration is for. */
 export const messageMigrationName = 'messages'
 
+/** What the migration is for that lets a reader say how long its memory is. */
+export const memoryMigrationName = 'memory of consumers'
+
+/** The statements of that migration. The memory is in ms; null: the reader has none. */
+export function memoryStatements(
+  { bigint }: ColumnTypes,
+  { reader }: Pick<MessageTables, 'reader'>,
+): readonly string[] {
+  return [`ALTER TABLE ${reader} ADD COLUMN memory_ms ${bigint}`]
+}
+
 /** The tables, by what follows the prefix. */
 export const messageTableNames = ['head', 'message', 'reader', 'lane', 'processed', 'inbox', 'dead_letter'] as const
 

@@ -3,6 +3,7 @@
 import { RepriseError } from '../../../kernel/index.js'
 import type { Reader } from '../../../messaging/index.js'
 import type { Procedure } from '../records/procedures.js'
+import { storableMs } from '../records/rows.js'
 import { asking, counting, laneStates, type MessageSql, once } from './statements.js'
 
 /** As many keys a reader is told of with one call. */
@@ -13,7 +14,7 @@ export function* registering(sql: MessageSql, reader: Reader): Procedure<boolean
   const { dialect, tables } = sql
   const stored = asking(
     dialect,
-    (values) => `SELECT kind, reads, told_to FROM ${tables.reader} WHERE name = ${values.text(reader.name)}`,
+    (values) => `SELECT kind, reads, told_to, memory_ms FROM ${tables.reader} WHERE name = ${values.text(reader.name)}`,
   )
   let [row] = (yield stored).rows
   if (row === undefined) {
@@ -30,9 +31,23 @@ export function* registering(sql: MessageSql, reader: Reader): Procedure<boolean
     const message = `The reader ${reader.name} is registered as a ${kind} that reads the ${reads}. Give this ${reader.kind} another name, or have that reader forgotten first.`
     throw new RepriseError('ARGUMENT_INVALID', message, { details: { reader: reader.name, kind, reads } })
   }
-  if (reader.reads === 'inbox') return true
+  if (reader.reads === 'inbox') {
+    yield* rememberingMemory(sql, reader, row['memory_ms'])
+    return true
+  }
   // Told of all: it goes round once more, since a transaction that did not see the reader may have committed since.
   return yield* tellingPage(sql, reader.name, String(row['told_to'] ?? ''))
+}
+
+// Written where it is another one than before: of two that differ, the one that came last holds.
+function* rememberingMemory({ dialect, tables }: MessageSql, reader: Reader, stored: unknown): Procedure<void> {
+  const { name, memoryMs = 0 } = reader
+  if (Number(stored ?? 0) === memoryMs) return
+  yield counting(
+    dialect,
+    (values) =>
+      `UPDATE ${tables.reader} SET memory_ms = ${values.number(storableMs(memoryMs))} WHERE name = ${values.text(name)}`,
+  )
 }
 
 // The next page of keys, in their order. A lane that knows as much as the head is left alone.

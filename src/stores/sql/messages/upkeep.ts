@@ -115,13 +115,36 @@ export function* purging(sql: MessageSql, query: MessagePurgeQuery): Procedure<M
   const { tables } = sql
   const identity = 'reader, source, id'
   const closed = { table: tables.dead_letter, identity, column: 'last_at_ms', also: "state = 'closed'" }
-  const processed = { table: tables.processed, identity, column: 'at_ms', also: 'TRUE' }
+  const processed = { table: tables.processed, identity, column: 'at_ms', also: isForgettable(sql, 'at_ms') }
   return {
     messages: sentAfterMs === undefined ? 0 : yield* forgettingMessages(sql, sentAfterMs, limit),
     processed: processedAfterMs === undefined ? 0 : yield* forgettingRows(sql, processed, processedAfterMs, limit),
-    heads: headsAfterMs === undefined ? 0 : yield* forgettingHeads(sql, Math.max(headsAfterMs, leastHeadMs), limit),
+    heads: headsAfterMs === undefined ? 0 : yield* forgettingKeys(sql, Math.max(headsAfterMs, leastHeadMs), limit),
     letters: lettersAfterMs === undefined ? 0 : yield* forgettingRows(sql, closed, lettersAfterMs, limit),
   }
+}
+
+// Whether something is older than the longest memory of all readers: what one of them counts on is never forgotten.
+function isForgettable({ dialect, tables }: MessageSql, column: string): string {
+  return `${column} <= ${once(dialect)} - (SELECT coalesce(max(memory_ms), 0) FROM ${tables.reader})`
+}
+
+function* forgettingKeys(sql: MessageSql, afterMs: number, limit: number): Procedure<number> {
+  return (yield* forgettingHeads(sql, afterMs, limit)) + (yield* forgettingInboxLanes(sql, afterMs, limit))
+}
+
+// The lanes of keys from brokers in which nothing waits. One without numbers holds nothing: processed rows alone tell
+// duplicates, and the next message makes it anew. One with numbers tells which message is late, and stays as long as
+// the memory of its consumer.
+function* forgettingInboxLanes(sql: MessageSql, afterMs: number, limit: number): Procedure<number> {
+  const { dialect, tables } = sql
+  const { rows } = yield asking(dialect, (values) => {
+    const isOld = `l.due_at_ms > 0 AND l.due_at_ms <= ${once(dialect)} - ${values.number(storableMs(afterMs))} AND ${isForgettable(sql, 'l.due_at_ms')}`
+    const readers = `SELECT r.name FROM ${tables.reader} AS r WHERE r.reads = 'inbox'`
+    const idle = `SELECT l.reader, l.key FROM ${tables.lane} AS l WHERE l.reader IN (${readers}) AND l.state = ${laneStates.idle} AND (l.epoch = 0 OR (${isOld})) LIMIT ${limit}${dialect.skipLocked}`
+    return `WITH idle AS MATERIALIZED (${idle}) DELETE FROM ${tables.lane} WHERE (reader, key) IN (SELECT reader, key FROM idle)${dialect.returning('key')}`
+  })
+  return rows.length
 }
 
 function* forgettingRows(

@@ -379,6 +379,46 @@ export const letterCases: readonly ConformanceCase[] = [
       }
     },
   ),
+  messageCase(
+    'store.letter.12',
+    'MUST forget no processed row before the longest memory that a reader was registered with, the last one it gave',
+    async (world, messages) => {
+      const { db } = world
+      await register(db, { ...inbox, memoryMs: 3_600_000 }, { ...inbox, name: 'short', memoryMs: 0 })
+      await arriving(world, arrivalOf('m1', 'key'))
+      const nowMs = await storeNowMs(world)
+      await until('the row is older than nothing', async () => (await storeNowMs(world)) > nowMs + 1)
+      const query = { ...nothing, processedAfterMs: 0 }
+      same((await messages.purge(query, limits())).processed, 0, 'what is forgotten within the memory')
+      same((await arriving(world, arrivalOf('m1', 'key'))).is, 'duplicate', 'the message, once more')
+      await register(db, { ...inbox, memoryMs: 0 })
+      await forgetAll(db, { processedAfterMs: 0 }, { processed: 1 })
+    },
+  ),
+  messageCase(
+    'store.letter.13',
+    'MUST forget the lanes of keys from brokers in which nothing waits, and keep for a time those that know numbers',
+    async (world, messages) => {
+      const { db } = world
+      await register(db, inbox)
+      await arriving(world, arrivalOf('a1', 'key', { key: 'a' }))
+      await arriving(world, arrivalOf('n5', 'gapless', { key: 'n', number: 5 }))
+      await keeping(world, arrivalOf('w1', 'key', { key: 'w' }))
+      const arrival = arrivalOf('p1', 'key', { key: 'p' })
+      await keeping(world, arrival, { is: 'park', letter: letterOfArrival(arrival) })
+      await keeping(world, arrivalOf('d1', 'key', { key: 'd' }))
+      const { lanes } = await claim(db, inbox, 'me', { key: 'd' })
+      await endAll(db, inbox, 'me', lanes[0] as ClaimedLane)
+      const { heads } = await messages.purge({ ...nothing, headsAfterMs: 0 }, limits())
+      // A store that makes no lane where nothing waits has one less of them.
+      holds(heads === 1 || heads === 2, 'lanes in which nothing waits are forgotten')
+      same((await messages.purge({ ...nothing, headsAfterMs: 0 }, limits())).heads, 0, 'what else is')
+      same((await arriving(world, arrivalOf('a1', 'key', { key: 'a' }))).is, 'duplicate', 'a message of such a key')
+      same((await arriving(world, arrivalOf('n4', 'gapless', { key: 'n', number: 4 }))).is, 'late', 'a lower number')
+      same((await arriving(world, arrivalOf('p2', 'key', { key: 'p' }))).is, 'stored', 'behind what is parked')
+      same(idsOf((await claim(db, inbox, 'me')).lanes), { w: ['w1'] }, 'what waits')
+    },
+  ),
 ]
 
 function sourceOf({ messages }: ClaimedLane): string {
