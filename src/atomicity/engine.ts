@@ -79,6 +79,11 @@ export interface Session<Handle> {
   /** Opens the transaction and hands out what the body works with. */
   begin(settings: BeginSettings, controls: TransactionControls): Promise<Handle> | Handle
   /**
+   * Runs the body in a context of the engine's own, by which the body is found. Known once the transaction has begun.
+   * Default: none.
+   */
+  readonly enters?: (<Result>(work: () => Result) => Result) | undefined
+  /**
    * Present: `begin` waits for no other transaction, but for the claim that goes with it. A BEGIN that is not answered
    * within the wait of that claim and `connectionWait` (or a third of what is left of the deadline, where that is
    * longer) is given up with CONNECT_TIMEOUT: a connection that was dropped on the way tells nobody. Default: it may

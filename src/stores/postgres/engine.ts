@@ -8,13 +8,15 @@ import { EmitStatements, postgresDialect, SqlRecords, SqlSeen, sqlMessages } fro
 import { LockReports } from './asking/lock-report.js'
 import { resolveTrace } from './asking/resolve.js'
 import { classifyPostgres } from './classification.js'
+import { AmbientTransactions } from './connection/ambient.js'
 import type { Connections } from './connection/connections.js'
 import type { Bind, PostgresTransaction } from './handle.js'
 import { postgresManifest, untracedManifest } from './manifest.js'
 import type { PostgresSchema } from './migrations.js'
+import type { PostgresPool } from './options.js'
 import { KeyStatements } from './records/key-statements.js'
 import { StatementRunner } from './records/statement-runner.js'
-import { type PostgresSession, sessionsOn } from './session.js'
+import { type PostgresSession, type SessionContext, sessionsOn } from './session.js'
 
 /** What an engine is made of. */
 export interface EngineParts<Bound> {
@@ -38,6 +40,8 @@ export interface EngineParts<Bound> {
 export interface PostgresEngine<Bound> extends Engine<PostgresTransaction<Bound>> {
   readonly records: Records
   readonly seen: SeenStore
+  /** The pool, which from now on finds the transactions of the engine by the code that runs in them. */
+  ambient<Pool extends PostgresPool>(pool: Pool): Pool
   readonly messages: MessageStore<PostgresTransaction<Bound>>
   acquire(limits: AcquireLimits): Promise<PostgresSession<Bound>>
 }
@@ -53,11 +57,26 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
   const parted = { domain: name, connections, statements: schema.statements, clock, connectionWaitMs }
   const runner = new StatementRunner(parted)
   const outbox = new Outbox(name, parts.messages)
+  const ambient: SessionContext<Bound>['ambient'] = { transactions: undefined }
   const emits = new EmitStatements(postgresDialect, schema.named, outbox.source)
   return {
     name,
+    ambient(pool) {
+      ambient.transactions ??= new AmbientTransactions()
+      return ambient.transactions.poolOver(pool)
+    },
     manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
-    acquire: sessionsOn(connections, { clock, statements, outbox, emits, bind, resolvesUnkeyed, locks, connections }),
+    acquire: sessionsOn(connections, {
+      clock,
+      statements,
+      outbox,
+      emits,
+      bind,
+      resolvesUnkeyed,
+      locks,
+      connections,
+      ambient,
+    }),
     records: new SqlRecords(schema.statements, runner, pepper),
     seen: new SqlSeen(schema.statements, runner, pepper),
     messages: { ...outbox.reading, ...sqlMessages(postgresDialect, schema.named, runner) },

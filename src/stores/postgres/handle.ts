@@ -268,7 +268,8 @@ export class TransactionPool {
   }
 
   /** The transaction's client, for one borrower: what it begins is told apart from what others send. */
-  async connect(): Promise<LentClient> {
+  async connect(callback?: unknown): Promise<LentClient> {
+    if (isGiven(callback)) throw unsupported('use the promise, not a callback')
     return new LentClient(this.#port, true)
   }
 

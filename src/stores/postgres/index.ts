@@ -37,7 +37,7 @@ export { postgresManifest } from './manifest.js'
 export type { ClientOf, PostgresAnswer, PostgresOptions, PostgresPool, PostgresPoolClient } from './options.js'
 
 /** A domain in a PostgreSQL database. */
-export interface PostgresDomain<Bound>
+export interface PostgresDomain<Bound, Pool = PostgresPool>
   extends Domain<PostgresTransaction<Bound>>,
     Operations<PostgresTransaction<Bound>>,
     Sequences<PostgresTransaction<Bound>>,
@@ -58,6 +58,23 @@ export interface PostgresDomain<Bound>
    * within 10 s.
    */
   doctor(): Promise<readonly Finding[]>
+  /**
+   * The pool, for programs that use one everywhere: code that runs in a transaction of this domain, such as a handler
+   * behind `idempotency(db, …)`, is in that transaction, and any other is where it was. BEGIN and COMMIT inside are
+   * savepoints, so that `transaction()` of Drizzle or Kysely nests. What a transaction has left running when it ended
+   * is refused with TRANSACTION_OVER. To be asked for before the first transaction.
+   *
+   * @example
+   * ```ts
+   * import pg from 'pg'
+   * import { postgres } from 'reprise/stores/postgres'
+   *
+   * const db = postgres({ pool: new pg.Pool(), name: 'shop' })
+   * export const pool = db.ambient()
+   * await db.transact(() => pool.query('insert into payment (id, amount) values ($1, $2)', ['p1', 5]))
+   * ```
+   */
+  ambient(): Pool
   /** Refuses new transactions from now on. The pool stays open: it is the caller's. */
   close(): Promise<void>
 }
@@ -79,7 +96,7 @@ const own = ['pool', 'name', 'prefix', 'schema', 'pepper', 'messages', 'bind', '
  */
 export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   options: PostgresOptions<Pool, Bound>,
-): PostgresDomain<Bound> {
+): PostgresDomain<Bound, Pool> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
   const { pool, name, prefix, schema: schemaName, bind, resolvesUnkeyed = true, ...others } = options
   const { pepper: secrets, messages, ...defaults } = others
@@ -143,6 +160,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
       )),
       ...budgetFindings(domain.budget, clock.monotonicMs()),
     ],
+    ambient: () => engine.ambient(pool),
     close: async () => connections.close(),
   }
 }

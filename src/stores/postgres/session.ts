@@ -41,6 +41,7 @@ import type { LockReports } from './asking/lock-report.js'
 import { isUnreplicated, type NoticeSource } from './asking/replicated.js'
 import { askAll, askNumber, takeTrace, unreadableBackend } from './asking/trace.js'
 import { isServerError, signsOf } from './classification.js'
+import type { AmbientTransactions } from './connection/ambient.js'
 import { Batch, ownStatement, type Step, type StepAnswer, sendBatch } from './connection/batch.js'
 import { type Connections, type KnownConnection, knownConnection } from './connection/connections.js'
 import { countOf, isUnprepared, mostLost, sendEach } from './connection/steps.js'
@@ -64,6 +65,8 @@ export interface SessionContext<Bound> {
   readonly resolvesUnkeyed: boolean
   /** Tells who blocks a backend, and why. */
   readonly locks: LockReports
+  /** Finds the transaction that code runs in; undefined: nobody asks. */
+  readonly ambient: { transactions: AmbientTransactions | undefined }
   /** Where the connection came from. */
   readonly connections: Pick<Connections, 'leave' | 'demandNewest'>
 }
@@ -89,6 +92,7 @@ export class PostgresSession<Bound>
   readonly beginsAtOnce = true
   readonly life: HandleLife = handleLife()
   trace: Trace | undefined
+  enters: Session<PostgresTransaction<Bound>>['enters']
   emitted: (() => void) | undefined
   neverBegun = false
   named = false
@@ -155,6 +159,7 @@ export class PostgresSession<Bound>
       else if (traced) question = askNumber
     }
     const handle = new PostgresHandle(this, controls, this.#context.bind)
+    this.enters = this.#context.ambient.transactions?.entering(this)
     if (question === undefined && claim !== undefined && !readOnly && batches) {
       return this.#beginWithClaim(settings, claim.id, claim.draft, handle)
     }

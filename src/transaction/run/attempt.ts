@@ -172,7 +172,8 @@ export async function attemptOnce<Handle extends TransactionControls, Result>(
       const scope = openScopes([open, layerScope(layer), ...(keyed?.scopes?.() ?? [])])
       const bodyEndsAtMs = clock.monotonicMs() + bodyLimitMs
       const tooLong = (): unknown => (bodyEndsAtMs <= workEndsAtMs ? bodyTooLong(bodyLimitMs) : tooLate())
-      value = await limits.wait(runBody(scope, body, handle), Math.min(bodyEndsAtMs, workEndsAtMs), tooLong)
+      const running = runBody(scope, session.enters, body, handle)
+      value = await limits.wait(running, Math.min(bodyEndsAtMs, workEndsAtMs), tooLong)
     } catch (error) {
       // Whether the connection can still be used is for the ruling to say.
       limits.underWay = false
@@ -267,11 +268,12 @@ function beginSettings(
 // for goes on as far as promises take it, and Node 20 tells of its requests, before the body counts as ended.
 async function runBody<Handle, Result>(
   scope: OpenScope,
+  enters: Session<Handle>['enters'],
   body: TransactionBody<Handle, Result>,
   handle: Handle,
 ): Promise<Result> {
   try {
-    return await scope.call(() => Promise.resolve(body(handle)))
+    return await scope.call(() => Promise.resolve(enters === undefined ? body(handle) : enters(() => body(handle))))
   } finally {
     await new Promise<void>(afterMicrotasks)
     scope.end()
