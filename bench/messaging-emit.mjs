@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import { postgres } from '../dist/stores/postgres/index.js'
 import { insertEntry } from './by-hand.mjs'
 import { outboxByHand, outboxOf, placed } from './messaging-work.mjs'
 import { effort, here, inTurn, text, there } from './operation-work.mjs'
@@ -10,6 +12,7 @@ import { ownProcessorUs, processorUs } from './processor-time.mjs'
 import { roundTripsOf } from './round-trips.mjs'
 
 const ours = 'transact with an emit'
+const notified = 'transact with an emit, NOTIFY on'
 const inBody = 'transact with an outbox insert in its body'
 const bare = 'by hand: BEGIN, INSERT, outbox INSERT, COMMIT'
 const silent = 'transact without a message'
@@ -17,11 +20,12 @@ const insertMessage = 'INSERT INTO outbox (id, type, key, data) VALUES ($1, $2, 
 
 /**
  * @param {import('pg').Pool} pool
+ * @param {string} url
  * @param {string} place
  * @param {number} connections
  * @param {import('./harness.mjs').Subject} flushes
  */
-export async function* emitCases(pool, place, connections, flushes) {
+export async function* emitCases(pool, url, place, connections, flushes) {
   await pool.query('CREATE TABLE IF NOT EXISTS entry (id bigserial PRIMARY KEY, text text NOT NULL)')
   const { db } = await outboxOf(pool, 'emit_')
   await outboxByHand(pool)
@@ -48,6 +52,34 @@ export async function* emitCases(pool, place, connections, flushes) {
       effort: { ...effort, warmUpCalls: 2_000 },
       notes: trips,
     }
+  }
+  yield* notifyCase(url, place, connections, waysOf(pool, db, randomUUID)[inBody])
+}
+
+/**
+ * The same with NOTIFY, on a pool with the one connection more that it needs, and somebody who listens.
+ * @param {string} url
+ * @param {string} place
+ * @param {number} connections
+ * @param {() => Promise<unknown>} other
+ */
+async function* notifyCase(url, place, connections, other) {
+  const pool = new pg.Pool({ connectionString: url, max: connections + 2, idleTimeoutMillis: 0 })
+  const db = postgres({ pool, name: 'bench', prefix: 'emit_', notify: true })
+  const unlisten = db.messages.onEmit(() => undefined)
+  try {
+    const subjects = Object.entries({ [notified]: waysOf(pool, db, randomUUID)[ours], [inBody]: other })
+    yield {
+      name: `one insert and one message, with NOTIFY, ${place}`,
+      rates: true,
+      subjects: subjects.map(([name, run]) => ({ name, run, waits: true, atOnce: connections })),
+      targets: [{ against: inBody, limit: 0.9 }],
+      effort: { ...effort, warmUpCalls: 2_000 },
+    }
+  } finally {
+    unlisten()
+    await db.close()
+    await pool.end()
   }
 }
 

@@ -26,7 +26,9 @@ export async function* cases({ smoke, curve }) {
       `${place}, ${connections} ${connections === 1 ? 'connection' : 'connections'}`
     try {
       for (const connections of [1, concurrency]) {
-        yield* withPool(server.url, connections, (pool) => emitCases(pool, on(connections), connections, flushes))
+        yield* withPool(server.url, connections, (pool) =>
+          emitCases(pool, server.url, on(connections), connections, flushes),
+        )
       }
       yield* withPool(server.url, 4, (pool) => relayCases(pool, server.url, place))
       yield* withPool(server.url, concurrency, (pool) => consumerCases(pool, place, concurrency))

@@ -20,9 +20,13 @@ export { type OperationLeaseEvent, type OperationSweepEvent, operationLease, ope
 export {
   type MessagesGaugesEvent,
   type MessagesLettersEvent,
+  type MessagesListeningEvent,
   type MessagesReaderEvent,
+  type MessagesUntoldEvent,
   messagesGauges,
   messagesLetters,
+  messagesListening,
+  messagesUntold,
 } from './message-events.js'
 export {
   type OperationClaimedEvent,

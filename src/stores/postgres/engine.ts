@@ -10,6 +10,7 @@ import { resolveTrace } from './asking/resolve.js'
 import { classifyPostgres } from './classification.js'
 import { AmbientTransactions } from './connection/ambient.js'
 import type { Connections } from './connection/connections.js'
+import type { Notifications } from './connection/notifications.js'
 import type { Bind, PostgresTransaction } from './handle.js'
 import { postgresManifest, untracedManifest } from './manifest.js'
 import type { PostgresSchema } from './migrations.js'
@@ -34,6 +35,8 @@ export interface EngineParts<Bound> {
   readonly bind: Bind<Bound>
   /** How its messages are. Default: all as the options say. */
   readonly messages?: MessageOptions | undefined
+  /** Tells other processes of messages, and hears of theirs. Default: nobody does. */
+  readonly notifications?: Notifications | undefined
 }
 
 /** An engine that keeps records. */
@@ -44,6 +47,8 @@ export interface PostgresEngine<Bound> extends Engine<PostgresTransaction<Bound>
   ambient<Pool extends PostgresPool>(pool: Pool): Pool
   readonly messages: MessageStore<PostgresTransaction<Bound>>
   acquire(limits: AcquireLimits): Promise<PostgresSession<Bound>>
+  /** Refuses from now on, and listens no more. */
+  close(): void
 }
 
 /** The engine of a PostgreSQL domain. */
@@ -59,6 +64,15 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
   const outbox = new Outbox(name, parts.messages)
   const ambient: SessionContext<Bound>['ambient'] = { transactions: undefined }
   const emits = new EmitStatements(postgresDialect, schema.named, outbox.source)
+  const { reading } = outbox
+  const { notifications } = parts
+  if (notifications !== undefined) reading.onEmit(notifications.committed)
+  const onEmit = (listener: () => void): (() => void) => {
+    const ends = [reading.onEmit(listener), notifications?.listen(listener)]
+    return () => {
+      for (const end of ends) end?.()
+    }
+  }
   return {
     name,
     ambient(pool) {
@@ -79,8 +93,12 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
     }),
     records: new SqlRecords(schema.statements, runner, pepper),
     seen: new SqlSeen(schema.statements, runner, pepper),
-    messages: { ...outbox.reading, ...sqlMessages(postgresDialect, schema.named, runner) },
+    messages: { ...reading, onEmit, ...sqlMessages(postgresDialect, schema.named, runner) },
     classify: classifyPostgres,
+    close() {
+      notifications?.close()
+      connections.close()
+    },
     async resolve(trace, limits) {
       const beganMs = clock.monotonicMs()
       const client = await connections.take(limits)

@@ -22,6 +22,7 @@ import {
   tooLate,
 } from '../sql/index.js'
 import { connectionsOf } from './connection/connections.js'
+import { Notifications } from './connection/notifications.js'
 import { mostOf } from './connection/pool-state.js'
 import { doctor } from './doctor.js'
 import { postgresEngine } from './engine.js'
@@ -79,7 +80,7 @@ export interface PostgresDomain<Bound, Pool = PostgresPool>
   close(): Promise<void>
 }
 
-const own = ['pool', 'name', 'prefix', 'schema', 'pepper', 'messages', 'bind', 'resolvesUnkeyed']
+const own = ['pool', 'name', 'prefix', 'schema', 'pepper', 'messages', 'bind', 'notify', 'resolvesUnkeyed']
 
 /**
  * A domain in a PostgreSQL database.
@@ -98,8 +99,8 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   options: PostgresOptions<Pool, Bound>,
 ): PostgresDomain<Bound, Pool> {
   demandKnown(options, [...own, ...transactionDefaultNames], 'options')
-  const { pool, name, prefix, schema: schemaName, bind, resolvesUnkeyed = true, ...others } = options
-  const { pepper: secrets, messages, ...defaults } = others
+  const { pool, name, prefix, schema: schemaName, bind, notify = false, ...others } = options
+  const { resolvesUnkeyed = true, pepper: secrets, messages, ...defaults } = others
   const { clock = systemClock, random = systemRandom, connectionWait = '1s' } = defaults
   const pepper = secrets === undefined ? undefined : pepperOf(secrets)
   const schema = postgresSchema(prefix, schemaName, pepper)
@@ -117,7 +118,8 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
           bind(client as unknown as ClientOf<Pool>, inner as unknown as Pool)
   const connectionWaitMs = durationMs(connectionWait)
   const parts = { name, connections, schema, pepper, messages, clock, connectionWaitMs, resolvesUnkeyed }
-  const engine = postgresEngine({ ...parts, bind: bound })
+  const notifications = notify ? new Notifications({ domain: name, connections, schema, clock, random }) : undefined
+  const engine = postgresEngine({ ...parts, notifications, bind: bound })
   const onClient = async <Result>(
     work: (client: PostgresPoolClient) => Promise<Result>,
     limitMs?: number,
@@ -160,7 +162,11 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
       )),
       ...budgetFindings(domain.budget, clock.monotonicMs()),
     ],
+<<<<<<< HEAD
     ambient: () => engine.ambient(pool),
     close: async () => connections.close(),
+=======
+    close: async () => engine.close(),
+>>>>>>> 1313ed2 (NOTIFY wakes readers in other processes, outside of the transactions, and says where nothing is heard)
   }
 }

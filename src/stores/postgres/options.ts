@@ -89,6 +89,13 @@ export interface PostgresOptions<Pool extends PostgresPool, Bound> extends Trans
   /** How its messages are: who makes them, how large they may be, what checks and what hides their data. */
   readonly messages?: MessageOptions
   /**
+   * Whether relays and consumers of the outbox in other processes are woken by NOTIFY when messages are committed, in
+   * place of finding them by their next `poll`. It is sent outside of the transactions, once for all commits of 10 ms;
+   * a process whose reader listens keeps one connection of the pool for that. Behind a pooler of transactions nothing
+   * is heard, which a warning says. Default false.
+   */
+  readonly notify?: boolean
+  /**
    * Whether the number of each transaction without a key is taken, in the same message as BEGIN, so that a commit whose
    * answer is lost can be resolved. It costs the server and the driver some 40 µs for each transaction. Without it such
    * a commit stays unknown; one with a key is resolved by its key all the same. Default true.
