@@ -19,7 +19,7 @@ export interface Reader {
   readonly reads: 'outbox' | 'inbox'
   /**
    * Of the inbox: for how long it has to be remembered that a message was handled, in ms. It is kept with the reader,
-   * and no purge is earlier. Default 0.
+   * and no purge is earlier. Default: what is kept already, at first 0.
    */
   readonly memoryMs?: number
 }

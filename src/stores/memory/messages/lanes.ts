@@ -1,7 +1,7 @@
 // The lanes of readers in memory. Whoever writes is alone, so that nothing has to be locked.
 
 import type { Match, MessagePlace, RecordLimits, Row } from '../../../atomicity/index.js'
-import { RepriseError } from '../../../kernel/index.js'
+import { defined, RepriseError } from '../../../kernel/index.js'
 import type { ClaimedLane, ClaimedLanes, LaneEnd, LaneQuery, LaneStore, Reader } from '../../../messaging/index.js'
 import type { MemoryEngine } from '../engine.js'
 import type { MemoryHandle, MemoryTransaction } from '../handle.js'
@@ -50,20 +50,21 @@ export function lanesOf(engine: MemoryEngine): LaneStore<MemoryTransaction> {
   }
 }
 
-function register(views: Views, { name, kind, reads, memoryMs = 0 }: Reader, nowMs: number): boolean {
+function register(views: Views, { name, kind, reads, memoryMs }: Reader, nowMs: number): boolean {
   const table = views.view(readers)
   const there = oneOf(table, { name })
   if (there !== undefined && (there['kind'] !== kind || there['reads'] !== reads)) {
     const message = 'A reader of this name is there already, and is of another kind, or reads elsewhere.'
     throw new RepriseError('ARGUMENT_INVALID', message, { details: { option: 'name' } })
   }
-  if (there === undefined) table.insert({ name, kind, reads, told_to: '', at_ms: nowMs, memory_ms: memoryMs })
+  if (there === undefined) table.insert({ name, kind, reads, told_to: '', at_ms: nowMs, memory_ms: memoryMs ?? 0 })
   const told = textIn(there?.['told_to'] ?? '') ?? ''
   const page = reads === 'inbox' ? [] : headsAfter(views, told)
   for (const row of page.slice(0, keysPerPage)) tellOfHead(views, name, row, nowMs)
   const isLast = page.length <= keysPerPage
   const toldTo = isLast ? null : String(page[keysPerPage - 1]?.['key'])
-  for (const id of table.find({ name })) table.update(id, { told_to: toldTo, at_ms: nowMs, memory_ms: memoryMs })
+  for (const id of table.find({ name }))
+    table.update(id, { told_to: toldTo, at_ms: nowMs, ...defined({ memory_ms: memoryMs }) })
   return isLast
 }
 

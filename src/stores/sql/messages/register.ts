@@ -41,8 +41,8 @@ export function* registering(sql: MessageSql, reader: Reader): Procedure<boolean
 
 // Written where it is another one than before: of two that differ, the one that came last holds.
 function* rememberingMemory({ dialect, tables }: MessageSql, reader: Reader, stored: unknown): Procedure<void> {
-  const { name, memoryMs = 0 } = reader
-  if (Number(stored ?? 0) === memoryMs) return
+  const { name, memoryMs } = reader
+  if (memoryMs === undefined || Number(stored ?? 0) === memoryMs) return
   yield counting(
     dialect,
     (values) =>
