@@ -162,11 +162,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
       )),
       ...budgetFindings(domain.budget, clock.monotonicMs()),
     ],
-<<<<<<< HEAD
     ambient: () => engine.ambient(pool),
-    close: async () => connections.close(),
-=======
     close: async () => engine.close(),
->>>>>>> 1313ed2 (NOTIFY wakes readers in other processes, outside of the transactions, and says where nothing is heard)
   }
 }
