@@ -26,7 +26,7 @@ const limits = {
   './idempotency': '46.6 kB',
   './identity': '15 kB',
   './kernel': '15.9 kB',
-  './messaging': '40.8 kB',
+  './messaging': '53.8 kB',
   './retry': '19.5 kB',
   './sequence': '11.8 kB',
   './simulator': '9.1 kB',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { handleLife, type Rows, type TransactionControls, TransactionHandle } from './index.js'
+import { type Emission, handleLife, type Rows, type TransactionControls, TransactionHandle } from './index.js'
 
 const emits = { emit: () => expect.unreachable('nothing was emitted') }
 
@@ -65,4 +65,13 @@ it('lets the transaction wait for a call that the body did not wait for', async 
   answer()
   await settled
   await expect(handle.readRow('item', { id: 1 })).rejects.toMatchObject({ code: 'TRANSACTION_OVER' })
+})
+
+it('knows the keys of what was emitted, and nothing of handles that are not ours', () => {
+  const life = handleLife()
+  const handle = new TransactionHandle(controls, life, () => expect.unreachable('no rows were asked for'), emits)
+  expect(TransactionHandle.keysEmittedBy(handle)).toEqual([])
+  life.emit(['b', 'a', 'b'].map((key) => ({ key }) as Emission))
+  expect(TransactionHandle.keysEmittedBy(handle)).toEqual(['a', 'b'])
+  expect(TransactionHandle.keysEmittedBy({})).toEqual([])
 })

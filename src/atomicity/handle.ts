@@ -15,7 +15,7 @@ import type { Rows } from './rows/rows.js'
  */
 export class TransactionHandle implements TransactionControls, Rows, Emits {
   readonly #controls: TransactionControls & { readonly engine?: object }
-  readonly #life: Pick<HandleLife, 'call'>
+  readonly #life: Pick<HandleLife, 'call'> & Partial<Pick<HandleLife, 'emissions'>>
   readonly #makeRows: () => Rows
   readonly #emits: EmitsSoon
   #madeRows: Rows | undefined
@@ -28,7 +28,7 @@ export class TransactionHandle implements TransactionControls, Rows, Emits {
    */
   constructor(
     controls: TransactionControls & { readonly engine?: object },
-    life: Pick<HandleLife, 'call'>,
+    life: Pick<HandleLife, 'call'> & Partial<Pick<HandleLife, 'emissions'>>,
     makeRows: () => Rows,
     emits: EmitsSoon,
   ) {
@@ -41,6 +41,12 @@ export class TransactionHandle implements TransactionControls, Rows, Emits {
   /** Whether a value is the handle of a transaction of this engine: of a domain's own, and of no other's. */
   static isOf(engine: object, value: unknown): boolean {
     return typeof value === 'object' && value !== null && #controls in value && value.#controls.engine === engine
+  }
+
+  /** The keys of what the body of a transaction has emitted so far, each once, in order; none of other handles. */
+  static keysEmittedBy(value: object): readonly string[] {
+    const emissions = #life in value ? value.#life.emissions : undefined
+    return emissions === undefined ? [] : [...new Set(emissions.map(({ key }) => key))].sort()
   }
 
   get attempt(): number {

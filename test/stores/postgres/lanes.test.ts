@@ -1,9 +1,10 @@
 // Lanes on PostgreSQL beside transactions that are open: what they hold is waited for or passed over, and never skipped.
 // And what claims and ends read, by their plans.
 
-import { beforeEach, describe, expect, it } from 'vitest'
+import diagnostics from 'node:diagnostics_channel'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { deadlineAfter } from '../../../src/kernel/index.js'
-import type { ClaimedLane, LaneEnd, Reader } from '../../../src/messaging/index.js'
+import { type ClaimedLane, consume, type LaneEnd, type Reader } from '../../../src/messaging/index.js'
 import { messageTables, postgresDialect } from '../../../src/stores/sql/index.js'
 import { claiming } from '../../../src/stores/sql/messages/claim.js'
 import { ending } from '../../../src/stores/sql/messages/ends.js'
@@ -72,6 +73,45 @@ describe('beside a transaction that is open', () => {
   })
 })
 
+describe('handlers that emit to the keys of each other', () => {
+  it('wait in one order, also beside others who emit to these keys, and never for each other', async () => {
+    const signs: unknown[] = []
+    const hear = (event: unknown): void => void signs.push((event as { readonly sign?: unknown }).sign)
+    diagnostics.subscribe('reprise.transaction.attempt', hear)
+    onTestFinished(() => void diagnostics.unsubscribe('reprise.transaction.attempt', hear))
+    const consumer = consume(db, {
+      name: 'pairs',
+      from: db,
+      deadline: '60s',
+      storeLimit: '60s',
+      // Its partner, and itself.
+      handle: async (tx, { key, data }) => {
+        if (data.hops === 0) return
+        const partner = String(Number(key) ^ 1)
+        await tx.emit(
+          [partner, key].map((to, own) => ({ type: 't', key: to, data: { hops: own ? 0 : data.hops - 1 } })),
+        )
+      },
+    })
+    const hops = 25
+    const keys = ['0', '1', '2', '3', '4', '5', '6', '7']
+    const seed = (given: object): Promise<unknown> =>
+      db.transact((tx) => tx.emit(keys.map((key) => ({ type: 't', key, data: given }))), patient)
+    await consumer.drain()
+    await seed({ hops })
+    const stop = new AbortController()
+    const running = consumer.run({ signal: stop.signal })
+    const all = keys.length * (2 * hops + 1)
+    const rounds = 30
+    for (let round = 0; round < rounds; round += 1) await seed({ hops: 0 })
+    await expect.poll(() => consumer.counts.handled, { timeout: 120_000 }).toBe(all + rounds * keys.length)
+    stop.abort()
+    await running
+    expect(signs.filter((sign) => sign === '40P01')).toEqual([])
+    expect(consumer.counts).toMatchObject({ failed: 0, parked: 0, fenced: 0 })
+  })
+})
+
 it('a reader that a transaction did not know of is told of its messages later', async () => {
   await emit('a', 'a1')
   // As if it had read the table of readers before this one was there.
@@ -100,7 +140,8 @@ it('claims and ends find lanes, messages and letters by their indexes, however m
   await raw.query(
     `INSERT INTO reprise_dead_letter (reader, kind, source, id, type, key, epoch, number, at_ms, data, state, parks, code, reason, history, first_at_ms, last_at_ms) SELECT 'relay', 'relay', 's', k || '-1', 't', 'k' || k, 7, 1, 0, '1', 'closed', 1, 'C', 'r', '[]', 0, 0 FROM ${keys}`,
   )
-  await raw.query('VACUUM ANALYZE reprise_message, reprise_lane, reprise_dead_letter')
+  await raw.query(`INSERT INTO reprise_head (key, epoch, number, at_ms) SELECT 'k' || k, 7, 5, 0 FROM ${keys}`)
+  await raw.query('VACUUM ANALYZE reprise_message, reprise_lane, reprise_dead_letter, reprise_head')
   const sql = { dialect: postgresDialect, tables: messageTables((table) => `reprise_${table}`) }
   const planOf = async (procedure: Procedure<unknown>): Promise<string> => {
     const { value } = procedure.next()
@@ -115,6 +156,9 @@ it('claims and ends find lanes, messages and letters by their indexes, however m
     expect(plan).toMatch(/Index Scan using reprise_lane_pkey/)
     expect(plan).not.toMatch(/Seq Scan on reprise_/)
   }
+  // With what a handler has emitted.
+  const emitting = await planOf(ending(sql, ends.slice(0, 1), ['k7', 'k8', 'k9']))
+  expect(emitting).not.toMatch(/Seq Scan on reprise_(lane|head|dead_letter)/)
   expect(plans[0]).toMatch(/Index Scan using reprise_lane_due/)
   expect(plans[0]).toMatch(/Index (Only )?Scan using reprise_message_pkey/)
   // Whatever waits under a key is not sorted: only what is handed out is.

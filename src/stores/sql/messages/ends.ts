@@ -41,11 +41,19 @@ export interface LetterFor {
   readonly letter: LetterDraft
 }
 
-/** Ends claims; each in its place, whether it was written. */
-export function* ending(sql: MessageSql, ends: readonly LaneEnd[]): Procedure<readonly boolean[]> {
+/**
+ * Ends claims; each in its place, whether it was written.
+ *
+ * @param emitted The keys to which the transaction around it has emitted; by default none.
+ */
+export function* ending(
+  sql: MessageSql,
+  ends: readonly LaneEnd[],
+  emitted: readonly string[] = [],
+): Procedure<readonly boolean[]> {
   if (ends.length === 0) return []
   const rows = sql.dialect.writesInWith
-    ? (yield { ...endedAtOnce(sql, ends), plansAnew: true }).rows
+    ? (yield { ...endedAtOnce(sql, ends, emitted), plansAnew: true }).rows
     : yield* endedByStep(sql, ends)
   const written = new Set(rows.map(({ reader, key }) => JSON.stringify([reader, key])))
   return ends.map(({ reader, key }) => written.has(JSON.stringify([reader.name, key])))
@@ -67,12 +75,13 @@ export function* extending(
 }
 
 // The lanes are locked in the order of their keys, as everybody does who locks several.
-function endedAtOnce(sql: MessageSql, ends: readonly LaneEnd[]): Query {
+function endedAtOnce(sql: MessageSql, ends: readonly LaneEnd[], emitted: readonly string[]): Query {
   const { dialect, tables } = sql
   const letters = lettersOf(ends)
   return asking(dialect, (values) => {
     const given = `given AS MATERIALIZED (SELECT * FROM ${rowsOf(dialect, endColumns, ends.map(cellsOfEnd), values)} AS g)`
-    const locked = `locked AS MATERIALIZED (SELECT g.* FROM given AS g JOIN ${tables.lane} AS l ON ${isOwned} ORDER BY l.key, l.reader FOR UPDATE OF l)`
+    const own = `locked AS MATERIALIZED (SELECT g.* FROM given AS g JOIN ${tables.lane} AS l ON ${isOwned} ORDER BY l.key, l.reader FOR UPDATE OF l)`
+    const locked = emitted.length === 0 ? own : lockedWithEmitted(sql, emitted, values)
     const parts = [given, locked, `ended AS (${update(sql, 'locked')} RETURNING l.reader, l.key, l.epoch, l.number)`]
     if (letters.length > 0) {
       const ofEnded = `SELECT d.* FROM (${draftsOf(sql, letters, values)}) AS d JOIN ended AS e ON e.reader = d.reader AND e.key = d.key`
@@ -85,6 +94,25 @@ function endedAtOnce(sql: MessageSql, ends: readonly LaneEnd[]): Query {
     }
     return `WITH ${parts.join(', ')} SELECT reader, key FROM ended`
   })
+}
+
+// What the transaction has emitted is written by its last statement, which needs the heads of those keys and the lanes
+// of all who read them. All are locked here, heads before lanes as an emit does it: two handlers that emit to the keys
+// of each other would each have its own lane first, and then wait for that of the other one.
+function lockedWithEmitted({ dialect, tables }: MessageSql, emitted: readonly string[], values: Values): string {
+  const rows = emitted.map((key) => [key])
+  const told = `SELECT r.name, w.key FROM ${tables.reader} AS r CROSS JOIN wanted AS w WHERE r.reads = 'outbox'`
+  // Each row is looked up and locked by itself, in the order of those that are wanted: no plan reads all of a table.
+  const head = `SELECT h.key FROM ${tables.head} AS h WHERE h.key = w.key FOR UPDATE`
+  const lane = `SELECT l.reader, l.key, l.owner, l.attempt FROM ${tables.lane} AS l WHERE l.reader = n.name AND l.key = n.key FOR UPDATE`
+  return [
+    `wanted AS MATERIALIZED (SELECT * FROM ${rowsOf(dialect, { key: 'text' }, rows, values)} AS k ORDER BY key)`,
+    `heads AS MATERIALIZED (SELECT h.key FROM wanted AS w CROSS JOIN LATERAL (${head}) AS h)`,
+    // The count is asked for before the first lane is looked at.
+    `needed AS MATERIALIZED (SELECT n.* FROM (${told} UNION SELECT of_reader, of_key FROM given) AS n WHERE (SELECT count(*) FROM heads) >= 0 ORDER BY n.key, n.name)`,
+    `lanes AS MATERIALIZED (SELECT l.* FROM needed AS n CROSS JOIN LATERAL (${lane}) AS l)`,
+    `locked AS MATERIALIZED (SELECT g.* FROM given AS g JOIN lanes AS l ON ${isOwned})`,
+  ].join(', ')
 }
 
 function* endedByStep(sql: MessageSql, ends: readonly LaneEnd[]): Procedure<readonly Row[]> {

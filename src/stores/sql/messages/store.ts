@@ -1,7 +1,7 @@
 // The messages of an SQL store: the ports of readers and of upkeep, on statements that all of them share and the runner
 // of their records.
 
-import type { RecordLimits } from '../../../atomicity/index.js'
+import { type RecordLimits, TransactionHandle } from '../../../atomicity/index.js'
 import type { LaneStore, LetterStore } from '../../../messaging/index.js'
 import type { SqlDialect } from '../dialect.js'
 import { type Procedure, performAsync } from '../records/procedures.js'
@@ -37,7 +37,7 @@ export function sqlMessages(
     claim: (query, limits) => runner.write(() => claiming(sql, query), limits),
     end: (ends, limits) => runner.write(() => ending(sql, ends), limits),
     extend: (claim, leaseMs, limits) => runner.write(() => extending(sql, claim, leaseMs), limits),
-    endIn: async (tx, end) => (await inside(tx, ending(sql, [end])))[0] === true,
+    endIn: async (tx, end) => (await inside(tx, ending(sql, [end], TransactionHandle.keysEmittedBy(tx))))[0] === true,
     arrive: (tx, arrival, gapMs) => inside(tx, arriving(sql, arrival, gapMs)),
     keep: (tx, arrival, then) => inside(tx, keeping(sql, arrival, then)),
     bury: (tx, reader, letter) => inside(tx, burying(sql, { reader, letter })),
