@@ -3,7 +3,7 @@
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf } from '../../identity/index.js'
-import { demandKnown, durationMs, inTime, RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
+import { demandKnown, durationMs, inTime, type RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
 import type { MessageDomain, WindowStore } from '../../messaging/index.js'
 import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import {
@@ -104,11 +104,6 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
   const { clock = systemClock, random = systemRandom, connectionWait = '1s' } = defaults
   const pepper = secrets === undefined ? undefined : pepperOf(secrets)
   const schema = postgresSchema(prefix, schemaName, pepper)
-  // A single client has no such count.
-  if (typeof Object(pool).connect !== 'function' || typeof Object(pool).totalCount !== 'number')
-    throw new RepriseError('ARGUMENT_INVALID', 'Give a pool of pg: new pg.Pool({ … }).', {
-      details: { option: 'pool' },
-    })
   const connections = connectionsOf(pool, clock)
   // The client and the pool that bind gets stand for the user's own; what they do not do they refuse.
   const bound =
