@@ -190,11 +190,13 @@ describe('commands in the documentation', () => {
     'npm run test:matrix': { in: 'test/tools/run.test.ts', words: "project.run(['test:matrix', " },
     'npm run test:tools': { in: '.ci/run', words: '\nnpm run test:tools -- ' },
     'npm run walk': { in: 'test/walk/walk.test.ts', words: "['tools/run.mjs', 'walk', '--json', '--verbose']" },
-    'npm run torture -- operations': {
-      in: 'test/torture/command.ts',
-      words: "['tools/run.mjs', 'torture', 'operations', ",
+    'npm run torture -- operations': { in: 'test/torture/torture.test.ts', words: "expectHolds('operations')" },
+    'npm run torture -- messaging --messages 1000000': {
+      in: 'test/torture/torture.test.ts',
+      words: "expectHolds('messaging')",
     },
     'npm pack': { check: 'package-contents' },
+    'npm run bench -- messaging': { in: 'test/tools/bench.test.ts', words: "bench('messaging', " },
     'npm run bench -- http': { in: 'test/tools/bench.test.ts', words: "bench('http', " },
     'npm run bench -- operation': { in: 'test/tools/bench.test.ts', words: "bench('operation', " },
     'npm run bench -- retry': { in: 'test/tools/bench.test.ts', words: "bench('retry', " },
