@@ -53,6 +53,14 @@ interface Subscriber {
   held: number
 }
 
+/** The next call of `publish` is cut off, before its messages are taken or before they are answered for. */
+interface Trap {
+  readonly isTaken: boolean
+  readonly sprung: () => void
+}
+
+const trapMs = 1_500
+
 /** The broker, as the run sees it. */
 export class TortureBroker {
   /** Whether the faults are over: it takes what it refused before, and waits longer for answers. */
@@ -68,6 +76,7 @@ export class TortureBroker {
   readonly #sockets = new Set<Socket>()
   readonly #seen = new Set<string>()
   #log: OnTheWire[] = []
+  #trap: Trap | undefined
   #tags = 0
   #server: Server | undefined
   #port = 0
@@ -120,12 +129,25 @@ export class TortureBroker {
     return [
       {
         kind: 'cut-broker',
-        weight: 4,
+        weight: 3,
         strike: async (random) => {
           const sockets = [...this.#sockets]
           sockets[Math.floor(random.next() * sockets.length)]?.destroy()
           return sockets.length > 0
         },
+      },
+      {
+        kind: 'cut-publish',
+        weight: 5,
+        strike: (random) =>
+          new Promise((resolve) => {
+            const trap: Trap = { isTaken: random.next() < 0.5, sprung: () => resolve(true) }
+            this.#trap = trap
+            setTimeout(() => {
+              if (this.#trap === trap) this.#trap = undefined
+              resolve(false)
+            }, trapMs)
+          }),
       },
       {
         kind: 'restart-broker',
@@ -161,9 +183,13 @@ export class TortureBroker {
 
   #heard(from: Subscriber, said: ToBroker): void {
     if ('publish' in said) {
+      const trap = this.#trap
+      this.#trap = undefined
       const refused = new Set<string>()
-      const answers = said.texts.map((text) => this.#take(text, refused))
-      this.#say(from, { published: said.publish, answers })
+      const answers = trap?.isTaken === false ? [] : said.texts.map((text) => this.#take(text, refused))
+      trap?.sprung()
+      if (trap !== undefined) from.socket.destroy()
+      else this.#say(from, { published: said.publish, answers })
     } else if ('subscribe' in said) from.inFlight = said.subscribe
     else if ('paused' in said) from.paused = said.paused
     else if ('ack' in said) this.#ack(said.ack, from)
