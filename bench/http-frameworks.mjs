@@ -100,6 +100,13 @@ async function onExpress(way, kept) {
   if (isOurs(way)) {
     const { idempotent } = await import('../dist/http/express/index.js')
     app.post('/payments', idempotent(...routeOf(way, kept, (request) => request.headers.authorization)))
+  } else if (way === 'drop-in') {
+    const { idempotency } = await import('../dist/http/express/index.js')
+    const [db, options] = routeOf(way, kept, (request) => request.headers.authorization)
+    app.post('/payments', express.json(), idempotency(db, options), async (request, out) => {
+      await kept.insert(request.tx, request.body.note)
+      out.status(201).json(response)
+    })
   } else {
     const work = workOf(way, kept)
     const before = isBare(way) ? [] : await (await peers()).express(way, kept)
@@ -122,6 +129,13 @@ async function fastify(way, kept) {
     const { idempotent, repriseIdempotency } = await import('../dist/http/fastify/index.js')
     await app.register(repriseIdempotency)
     app.post('/payments', idempotent(...routeOf(way, kept, (request) => request.headers.authorization)))
+  } else if (way === 'drop-in') {
+    const { idempotency } = await import('../dist/http/fastify/index.js')
+    const [db, options] = routeOf(way, kept, (request) => request.headers.authorization)
+    app.post('/payments', idempotency(db, options), async (request, out) => {
+      await kept.insert(request.tx, request.body.note)
+      return out.code(201).send(response)
+    })
   } else {
     const work = workOf(way, kept)
     const options = isBare(way) ? {} : await (await peers()).fastify(app, way, kept)

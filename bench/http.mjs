@@ -23,6 +23,7 @@ export const versions = versionsHere()
 const transact = 'db.transact in the handler, no layer'
 const bare = 'the driver in the handler, no layer'
 const byHand = 'key, effect and outcome by hand, no layer'
+const wrapper = 'keyed POST, handler returns its answer'
 const ways = { [bare]: 'bare', [byHand]: 'by-hand', [transact]: 'transact' }
 /** What is asked of a POST with a key. */
 const keyedLimits = {
@@ -96,6 +97,18 @@ async function* storeCases(place, text, flushes) {
     others: { [bare]: ways[bare], [transact]: ways[transact] },
     targets: [{ against: bare, limit: 1 }],
   })
+  if (place.framework !== 'node') {
+    yield* caseOf({
+      name: `handler that exists, ${where}`,
+      place,
+      kind: { keyed: true },
+      ours: ['keyed POST, handler behind idempotency()', 'drop-in'],
+      others: { [wrapper]: 'keyed' },
+      // On SQLite the other form shares the flush of its commit with those that wait, and this one cannot.
+      targets: place.store === 'sqlite' ? [] : [{ against: wrapper, limit: 0.9 }],
+      flushes,
+    })
+  }
   yield* replayCase(place, where, here)
 }
 

@@ -96,14 +96,29 @@ export function knownConnection(client: PostgresPoolClient): KnownConnection {
   return known
 }
 
+/** A pool that tells of a connection before it hands it out for the first time, as pg's does. */
+interface NewConnections {
+  on(event: 'connect', listener: (client: PostgresPoolClient) => void): unknown
+  removeListener(event: 'connect', listener: (client: PostgresPoolClient) => void): unknown
+}
+
 // Several domains on one pool need one listener, and Node warns of more than ten.
+//
+// A connection is known before the pool hands it out: a server that is ready and ends it at once is told of by one
+// read, and whoever waits for the connection would listen too late.
 function listenToPool(pool: PostgresPool): () => void {
   const state = stateOf(pool)
-  if (state.stores === 0) pool.on('error', ignore)
+  const source = pool as unknown as NewConnections
+  if (state.stores === 0) {
+    pool.on('error', ignore)
+    source.on('connect', knownConnection)
+  }
   state.stores += 1
   return () => {
     state.stores -= 1
-    if (state.stores === 0) pool.removeListener('error', ignore)
+    if (state.stores > 0) return
+    pool.removeListener('error', ignore)
+    source.removeListener('connect', knownConnection)
   }
 }
 
