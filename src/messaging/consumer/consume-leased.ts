@@ -28,9 +28,7 @@ import {
 } from './options.js'
 import { messageKey } from './run/handling.js'
 
-// biome-ignore lint/suspicious/noExplicitAny: what the data is only the user knows, and `schemas` checks.
-type AnyMessage = Message<any>
-type Leased = LeasedOptions<AnyMessage, unknown, string>
+type Leased = LeasedOptions<Message, unknown, string>
 
 /** What a consumer with leases needs of a store: its messages, its transactions and its records. */
 export type LeasedConsumerDomain<Handle extends TransactionControls> = ConsumerDomain<Handle> & RecordStore
@@ -43,7 +41,8 @@ export interface ConsumeLeasedOptions<Handle>
    * a key that is the same for every delivery and every run. A final failure is returned with `fail(…)`: the message is
    * then a dead letter.
    */
-  readonly handle: (lease: Lease, message: AnyMessage) => unknown
+  // biome-ignore lint/suspicious/noExplicitAny: what the data is only the user knows, and `schemas` checks.
+  readonly handle: (lease: Lease, message: Message<any>) => unknown
   /** What is done where the effect may have happened: `rerunKeyed(window)`, `resolve(fn)` or `hold()`. */
   readonly recover: NonNullable<Leased['recover']>
   /** The codes of final failures. Default: none. */
@@ -59,9 +58,9 @@ export interface ConsumeLeasedOptions<Handle>
 /** Takes messages, each with an effect outside of the store. */
 export interface LeasedConsumer extends Consumer {
   /** The operation that each message is, for `sweep` and the answers of the domain. */
-  readonly operation: LeasedOperation<AnyMessage, unknown>
+  readonly operation: LeasedOperation<Message, unknown>
   /** The record of a message, for `lookup` and `settle` of the domain. */
-  which(message: Pick<Message, 'source' | 'id'>): NameOfRecord<LeasedOperation<AnyMessage, unknown>>
+  which(message: Pick<Message, 'source' | 'id'>): NameOfRecord<LeasedOperation<Message, unknown>>
 }
 
 const ownNames = ['recover', 'failures', 'terminal', 'margin', 'leftForCall'] as const
@@ -116,7 +115,7 @@ export function consumeLeased<Handle extends TransactionControls>(
   const operation = leased(`consumer/${reader.name}`, {
     store: db,
     scope: () => scoped,
-    key: (message: AnyMessage) => messageKey(reader.name, message),
+    key: (message: Message) => messageKey(reader.name, message),
     // A message of the same identity and other content is found when it arrives.
     content: 'none',
     window: settings.memoryMs,
@@ -125,7 +124,7 @@ export function consumeLeased<Handle extends TransactionControls>(
     duplicates: 'refuse',
     ...defined({ classify: options.classify }),
     ...pick(options, ownNames),
-    run: async (lease: Lease, message: AnyMessage) => {
+    run: async (lease: Lease, message: Message) => {
       try {
         return keepable(await handle(lease, message), lease)
       } catch (error) {
@@ -133,7 +132,7 @@ export function consumeLeased<Handle extends TransactionControls>(
         throw error
       }
     },
-  } as never) as unknown as LeasedOperation<AnyMessage, unknown>
+  } as never) as unknown as LeasedOperation<Message, unknown>
   const isHandlers = (error: unknown): boolean => typeof error !== 'object' || error === null || thrown.has(error)
   const recovery = operation.answers.recovery as Recovery
   const effect = async (message: Message, signal: AbortSignal): Promise<EffectEnd | undefined> => {
