@@ -29,8 +29,8 @@ export interface Bug {
   handler?(handler: Handler, transact: Transact): Handler
   /** The transaction of an intent without a key. */
   transact?(transact: Transact): Transact
-  /** For how long purges remember what was processed, in ms. */
-  readonly processedAfterMs?: number
+  /** For how long it is remembered what was processed, by consumers and purges, in ms. */
+  readonly memoryMs?: number
 }
 
 const limits = () => ({ deadline: deadlineAfter('5s') })
@@ -155,7 +155,7 @@ const bugs: Readonly<Record<string, Bug>> = {
   'ack-before-commit': ackBeforeCommit,
   'effect-apart': effectApart,
   'emit-apart': emitApart,
-  'short-memory': { processedAfterMs: 1 },
+  'short-memory': { memoryMs: 1 },
 }
 
 /** The names of the bugs. */

@@ -101,14 +101,14 @@ function consumer(name: ConsumerName) {
   return consume(store, {
     ...{ name, from, order, handle: handle as never, classify, budget, attempts: 50, concurrency: 4, ...shared },
     // Longer than a stop: whoever goes on after one is kept out by its claim, and not by its time.
-    ...{ deadline: '12s', redelivered: '1h' },
+    ...{ deadline: '12s', redelivered: bug.memoryMs ?? '1h', memory: bug.memoryMs ?? '1d' },
   })
 }
 
 async function upkeep(): Promise<never> {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, 900))
-    const processedAfter = bug.processedAfterMs ?? '1d'
+    const processedAfter = bug.memoryMs ?? '1d'
     await purgeMessages({ store: db, sentAfter: '1s', processedAfter }).catch(() => undefined)
   }
 }
