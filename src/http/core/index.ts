@@ -43,6 +43,6 @@ export { type AtomicHandler, type AtomicHandlerCall, atomicRoute, type RouteDoma
 export type { CauseLog, RefusalCause } from './route/causes.js'
 export { Arrival, type ArrivalParts, type HandlerCall } from './route/handler.js'
 export { type LeasedHandler, type LeasedHandlerCall, leasedRoute } from './route/leased.js'
-export type { AtomicRouteOptions, LeasedRouteOptions, Parse, RouteOptions } from './route/options.js'
+export type { AtomicRouteOptions, LeasedRouteOptions, Parse, Parsed, RouteOptions } from './route/options.js'
 export type { Principal, PrincipalNames } from './route/principal.js'
 export type { Route } from './route/route.js'

@@ -28,13 +28,15 @@ export const operationNames = [
 type OperationTypes = Required<OperationOptions<never, AnswerJson> & CallOptions>
 
 /** Makes the input of a handler of a request. */
-export type Parse<Native, Input> = (request: HttpRequest, native: Native) => Weaker<Input> | Promise<Weaker<Input>>
+export type Parse<Native, Input> = (request: HttpRequest, native: Native) => Parsed<Input> | Promise<Parsed<Input>>
 
-// The same type. The compiler looks at it last when it infers `Input`, so that a schema that can also be called, as
-// those of ArkType can, tells the input by its schema and not by what a call returns.
+/**
+ * `Input`, written so that the compiler looks at it last when it infers that: a schema that can also be called, as
+ * those of ArkType can, tells the input by its schema and not by what a call returns.
+ */
 // biome-ignore lint/complexity/noBannedTypes: every value but null and undefined.
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is a parse, too.
-type Weaker<Input> = Input & ({} | null | undefined | void)
+export type Parsed<Input> = Input & ({} | null | undefined | void)
 
 /**
  * Options of all routes. `Native` is the framework's own request, `Input` what `parse` makes of one, `Who` what
