@@ -55,7 +55,8 @@ export async function startSubject(
 ): Promise<Served> {
   const serve = await serveBy(adapter)
   const ownFolder = folder === undefined ? await mkdtemp(join(tmpdir(), 'reprise-sink-')) : undefined
-  const ledger = await openLedger(databaseUrl)
+  // What is asked of it is asked on machines that are busy with many tests: 500 at once take their time there.
+  const ledger = await openLedger(databaseUrl, { deadline: '60s', bodyLimit: '30s' })
   const sink = openSink(folder ?? (ownFolder as string))
   const served = await serve({
     db: ledger.db,
