@@ -8,7 +8,7 @@ import type { Procedure } from '../records/procedures.js'
 import { storableMs } from '../records/rows.js'
 import type { Query } from '../records/statements.js'
 import type { Values } from '../values.js'
-import { cellsOf, contentNames, placeIn, textIn } from './content.js'
+import { cellsOf, contentNames, placeIn, type Row, textIn } from './content.js'
 import { parking } from './ends.js'
 import { asking, behind, counting, laneStates, type MessageSql, once } from './statements.js'
 
@@ -31,10 +31,11 @@ interface Facts {
 /** Says what a message is, and writes what follows from that. */
 export function* arriving(sql: MessageSql, arrival: Arrival, gapMs: number): Procedure<Arrived> {
   if (arrival.order === 'none') return yield* arrivingAlone(sql, arrival)
-  const lane = yield* lockedLane(sql, arrival)
-  // Nothing waits in a lane that is idle, so that the index of processed rows alone decides.
-  const byArrival = lane.state === laneStates.idle && placeOf(arrival) === undefined
-  if (byArrival && (yield* processing(sql, arrival))) return { is: 'new' }
+  const byArrival = placeOf(arrival) === undefined
+  const { lane, isMine } = byArrival
+    ? yield* lockedOrProcessed(sql, arrival)
+    : { lane: yield* lockedLane(sql, arrival) }
+  if (isMine === true) return { is: 'new' }
   const facts = yield* factsOf(sql, arrival, lane)
   const step = arrivalOf(arrival, { ...lane, first: facts.first }, facts)
   if (step.is === 'new') {
@@ -101,14 +102,38 @@ export function* keeping(
 const unclaimed = 'owner = NULL, attempt = attempt + 1, claims = 0'
 const forgotten = "failures = 0, history = ''"
 
-function* lockedLane({ dialect, tables }: MessageSql, { reader, message }: Arrival): Procedure<LockedLane> {
-  const { rows } = yield asking(dialect, (values) => {
-    const source = `VALUES (${values.text(reader.name)}, ${values.text(message.key)})`
-    // An update that changes nothing: it locks the row, and answers with it as it is now.
-    const insert = dialect.insertOrSet(tables.lane, 'reader, key', source, 'reader, key', ['key'])
-    return insert + dialect.returning('state, epoch, number, known_epoch, known_number')
+function* lockedLane(sql: MessageSql, arrival: Arrival): Procedure<LockedLane> {
+  const { rows } = yield asking(sql.dialect, (values) => lockLane(sql, arrival, values))
+  return laneIn(rows[0])
+}
+
+// The lane, and whether the processed row is written by this transaction. Nothing waits in a lane that is idle, so that
+// the index of processed rows alone decides there; in one that is not nothing is written. Where the engine can write
+// inside WITH it is one statement, in which the second part waits for the lock of the first one.
+function* lockedOrProcessed(
+  sql: MessageSql,
+  arrival: Arrival,
+): Procedure<{ readonly lane: LockedLane; readonly isMine: boolean }> {
+  if (!sql.dialect.writesInWith) {
+    const lane = yield* lockedLane(sql, arrival)
+    return { lane, isMine: lane.state === laneStates.idle && (yield* processing(sql, arrival)) }
+  }
+  const { rows } = yield asking(sql.dialect, (values) => {
+    const lane = `lane AS (${lockLane(sql, arrival, values)})`
+    const mine = `mine AS (${insertProcessed(sql, arrival, values, ` FROM lane WHERE lane.state = ${laneStates.idle}`)})`
+    return `WITH ${lane}, ${mine} SELECT lane.*, (SELECT count(*) FROM mine) AS mine FROM lane`
   })
-  const [row = {}] = rows
+  return { lane: laneIn(rows[0]), isMine: Number(rows[0]?.['mine']) === 1 }
+}
+
+function lockLane({ dialect, tables }: MessageSql, { reader, message }: Arrival, values: Values): string {
+  const source = `VALUES (${values.text(reader.name)}, ${values.text(message.key)})`
+  // An update that changes nothing: it locks the row, and answers with it as it is now.
+  const insert = dialect.insertOrSet(tables.lane, 'reader, key', source, 'reader, key', ['key'])
+  return insert + dialect.returning('state, epoch, number, known_epoch, known_number')
+}
+
+function laneIn(row: Row = {}): LockedLane {
   return {
     state: Number(row['state']),
     done: placeIn(row['epoch'], row['number']),
@@ -153,15 +178,18 @@ function* firstWaiting(
 }
 
 // Whether the processed row is written by this transaction.
-function* processing({ dialect, tables }: MessageSql, arrival: Arrival): Procedure<boolean> {
-  const { reader, message, fingerprint } = arrival
-  const { rows } = yield asking(dialect, (values) => {
-    const cells = [reader.name, message.source, message.id, fingerprint].map((cell) => values.text(cell))
-    const source = `VALUES (${cells.join(', ')}, ${dialect.nowMs})`
-    const columns = 'reader, source, id, fingerprint, at_ms'
-    return dialect.insertNew(tables.processed, columns, source, 'reader, source, id') + dialect.returning('id')
-  })
+function* processing(sql: MessageSql, arrival: Arrival): Procedure<boolean> {
+  const { rows } = yield asking(sql.dialect, (values) => insertProcessed(sql, arrival, values, ' WHERE TRUE'))
   return rows.length === 1
+}
+
+// Writes the processed row where there is none, under a condition.
+function insertProcessed({ dialect, tables }: MessageSql, arrival: Arrival, values: Values, where: string): string {
+  const { reader, message, fingerprint } = arrival
+  const cells = [reader.name, message.source, message.id, fingerprint].map((cell) => values.text(cell))
+  const source = `SELECT ${cells.join(', ')}, ${dialect.nowMs}${where}`
+  const columns = 'reader, source, id, fingerprint, at_ms'
+  return dialect.insertNew(tables.processed, columns, source, 'reader, source, id') + dialect.returning('id')
 }
 
 function unprocessing({ dialect, tables }: MessageSql, arrival: Arrival): Query {
