@@ -49,7 +49,7 @@ describe.each(entryPoints)('%s', (entryPoint) => {
 
 describe('the entry points together', () => {
   // Adapters of servers are used one at a time, and in the same words.
-  const sameWords = ['idempotent', 'idempotentLeased']
+  const sameWords = ['idempotency', 'idempotent', 'idempotentLeased']
 
   it('give one and the same thing under one name', () => {
     const program = `

@@ -38,6 +38,8 @@ export interface Bug {
   endIn?(life: Life, real: MessageStore<MemoryTransaction>['endIn']): MessageStore<MemoryTransaction>['endIn']
   /** Whether a store that is away looks like a failure of the handler. */
   readonly outageReachesHandler?: true
+  /** For how long the consumer declares that messages come again and are remembered. */
+  readonly memoryMs?: number
   /** Done before each delivery that is not the first. */
   beforeRedelivery?(life: Life): Promise<void>
 }
@@ -201,8 +203,10 @@ export class Life {
 
   #options(process: Process): ConsumeOptions<MemoryTransaction> {
     const { from, order } = this.#setting
+    const { memoryMs } = this.#bug
     return {
       name: 'receipts',
+      ...(memoryMs !== undefined && { redelivered: memoryMs, memory: memoryMs }),
       from: from === 'outbox' ? 'outbox' : this.#sourceOf(process),
       ...(from === 'source' && { order }),
       gapWait: '2d',

@@ -53,6 +53,7 @@ export const plantedBugs: readonly Bug[] = [
     name: 'a memory that is shorter than the last redelivery',
     setting: source,
     noticed: twice,
+    memoryMs: 1,
     beforeRedelivery: async ({ db, clock }) => {
       const query = {
         sentAfterMs: undefined,
