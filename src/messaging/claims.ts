@@ -31,7 +31,11 @@ interface Debt {
   refused: number
 }
 
-const registerEveryMs = 60_000
+/**
+ * How long after it was made known a reader looks once more for what was emitted before, in ms: a transaction that began
+ * before it was known may commit after. Each time twice as long, up to the longest.
+ */
+const registerAgainMs = { first: 500, longest: 60_000 }
 /** So often a store that answers may refuse how a claim ended: others may have been in its way. */
 const mostRefusals = 3
 
@@ -57,6 +61,7 @@ export class Claims {
   readonly #owner: string
   #debts: Debt[] = []
   #registerAtMs = Number.NEGATIVE_INFINITY
+  #registerAgainMs = registerAgainMs.first
 
   constructor(store: Pick<LaneStore<never>, 'register' | 'claim' | 'end' | 'extend'>, settings: ClaimSettings) {
     this.#store = store
@@ -75,7 +80,8 @@ export class Claims {
     const nowMs = clock.monotonicMs()
     if (nowMs < this.#registerAtMs) return
     while (!(await this.#store.register(reader, this.limits())) && !stop.aborted) {}
-    this.#registerAtMs = nowMs + registerEveryMs
+    this.#registerAtMs = nowMs + this.#registerAgainMs
+    this.#registerAgainMs = Math.min(this.#registerAgainMs * 2, registerAgainMs.longest)
   }
 
   /**

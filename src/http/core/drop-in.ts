@@ -2,7 +2,7 @@
 // committed.
 
 import { RepriseError } from '../../kernel/index.js'
-import { type Answered, answerOf, discardBody } from './answer/answer.js'
+import { type Answer, type Answered, answerOf, discardBody, reply } from './answer/answer.js'
 import { type AtomicHandlerCall, atomicRoute, type RouteDomain } from './route/atomic.js'
 import type { AtomicRouteOptions } from './route/options.js'
 import type { Principal } from './route/principal.js'
@@ -33,13 +33,38 @@ export function dropInRoute<Native extends object, Handle, Who extends Principal
     // A transaction may begin in vain, before anything is known of it, and be begun once more.
     if (begun.has(call.native)) throw new RepriseError('TRANSACTION_OVER', 'The handler of a request runs once.')
     begun.add(call.native)
-    const answered = await run(call)
-    const answer = answerOf(answered)
+    const answer = answerOf(await run(call))
     const type = answer.headers.find(([name]) => name === 'content-type')?.[1] ?? ''
-    if (!isEventStream(type)) return answered
+    if (!isEventStream(type)) return inWhole(answer)
     await discardBody(answer)
     throw notHeld('A stream of events')
   })
+}
+
+/** More than this is not held back: the transaction is rolled back. */
+export const mostHeldBytes = 16_777_216
+
+/** The refusal of more than that. */
+export function tooLargeToHold(): RepriseError {
+  return notHeld(`An answer of more than ${mostHeldBytes} bytes`)
+}
+
+// What makes the body may still write through the transaction, so all of it comes before COMMIT.
+async function inWhole(answer: Answer): Promise<Answer> {
+  const { body } = answer
+  const made = reply(answer.status)
+  if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
+    return { ...made, headers: answer.headers, body }
+  }
+  const parts: Buffer[] = []
+  let size = 0
+  for await (const part of body as AsyncIterable<Uint8Array | string>) {
+    parts.push(Buffer.from(part as string))
+    size += (parts.at(-1) as Buffer).length
+    // Leaving the loop ends what makes it.
+    if (size > mostHeldBytes) throw tooLargeToHold()
+  }
+  return { ...made, headers: answer.headers, body: Buffer.concat(parts, size) }
 }
 
 /** Whether an answer of this type goes on for as long as its client listens. */

@@ -17,7 +17,14 @@ export {
   reply,
 } from './answer/answer.js'
 export { type AnswerJson, replayedFields, storesStatus } from './answer/stored.js'
-export { type DropInOptions, dropInRoute, isEventStream, notHeld } from './drop-in.js'
+export {
+  type DropInOptions,
+  dropInRoute,
+  isEventStream,
+  mostHeldBytes,
+  notHeld,
+  tooLargeToHold,
+} from './drop-in.js'
 export { type OpenApiFragment, type OpenApiNode, type OpenApiOptions, openApiFragment } from './openapi.js'
 export { type CurrentState, checkPreconditions, entityTag } from './preconditions.js'
 export {

@@ -307,3 +307,34 @@ it('refuses a body that a parser of parts has read, since files would not count'
   })
   expect([status, charges()]).toEqual([500, 0])
 })
+
+it('waits for a middleware before it that ends the response later', async () => {
+  const { app, mount, post, charges } = await world()
+  app.use((_request, response, next) => {
+    const { end } = response
+    response.end = ((...given: unknown[]) => {
+      setImmediate(() => end.apply(response, given as never))
+      return response
+    }) as typeof end
+    next()
+  })
+  app.use(express.json())
+  mount(charge)
+  for (const _ of [1, 2]) expect((await post('{"amount":1}', key('a'))).status).toBe(201)
+  expect(charges()).toBe(1)
+})
+
+it('leaves what follows an error to the handlers of the route', async () => {
+  const { app, post } = await world()
+  app.use(express.json())
+  const answerLater: RequestHandler = (_request, response) => void response.status(202).json({ recovered: true })
+  const recover: ErrorRequestHandler = (_error, _request, _response, next) => next()
+  app.post(
+    '/charges',
+    idempotency(memory({ name: 'other' }), { name: 'other', principal: () => 'ann' }),
+    () => Promise.reject(new Error('odd')),
+    recover,
+    answerLater,
+  )
+  expect((await post('{}', key('a'))).status).toBe(202)
+})

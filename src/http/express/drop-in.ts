@@ -84,9 +84,12 @@ export function idempotency<Handle, Who extends Principal = Principal>(
       const facts = parsedFacts(request, { target, params, parsed, advice })
       const answer = await route.handle(facts, request)
       flight.captured?.release()
+      // Whoever stands before may end the response later than it is told to.
+      response.once('close', () => flight.captured?.mute())
       await sendToNode(response, answer)
-      flight.captured?.mute()
     } catch (error) {
+      // From here on its handlers are those of anybody.
+      flights.delete(request)
       flight.captured?.release()
       next(error instanceof PassedOn ? error.command : error)
     } finally {

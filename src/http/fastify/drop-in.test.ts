@@ -13,7 +13,7 @@ it('keeps to the schemas of its route: a wrong body is not stored, and an answer
   const response = { 201: { type: 'object', properties: { paid: { type: 'number' } } } }
   app.post(
     '/',
-    { schema: { body, response }, ...idempotency(memory({ name: 'shop' }), options) },
+    idempotency(memory({ name: 'shop' }), options, { schema: { body, response } }),
     async (request, reply) => reply.code(201).send({ paid: (request.body as { amount: number }).amount, secret: 1 }),
   )
   expect((await app.inject({ ...sent, payload: {} })).statusCode).toBe(400)
@@ -49,4 +49,73 @@ it('sends bytes as they are', async () => {
   )
   const { statusCode, rawPayload, headers } = await app.inject('/')
   expect([statusCode, [...rawPayload], headers['x-own']]).toEqual([203, [0xff, 0xfe], '1'])
+})
+
+it('runs hooks of the route before its own, and its error handler after the roll-back', async () => {
+  const db = memory({ name: 'shop' })
+  db.table('charge', { unique: [['id']] })
+  const app = fastify()
+  const own = {
+    preHandler: async (
+      request: { headers: Record<string, unknown> },
+      reply: { code(status: number): { send(): void } },
+    ) => {
+      if (request.headers['x-user'] === undefined) return reply.code(401).send()
+    },
+    errorHandler: (error: Error, _request: unknown, reply: { code(status: number): { send(body: string): void } }) =>
+      reply.code(422).send(`${error.message}, ${db.rows('charge').length} charges`),
+  }
+  app.post('/', idempotency(db, options, own), async (request) => {
+    await request.tx.insertOnce('charge', { id: 'x' }, ['id'])
+    throw new Error('odd')
+  })
+  expect((await app.inject(sent)).statusCode).toBe(401)
+  const failed = await app.inject({ ...sent, headers: { ...sent.headers, 'x-user': 'ann' } })
+  expect([failed.statusCode, failed.body]).toEqual([422, 'odd, 0 charges'])
+})
+
+it('is refused where its hooks were replaced', async () => {
+  const app = fastify()
+  const hooks = idempotency(memory({ name: 'shop' }), options)
+  app.post(
+    '/',
+    {
+      ...hooks,
+      errorHandler: (error: Error) => {
+        throw error
+      },
+    },
+    async () => ({ a: 1 }),
+  )
+  app.post(
+    '/sent',
+    { ...hooks, onSend: async (_request: unknown, _reply: unknown, payload: unknown) => payload },
+    async () => ({ a: 1 }),
+  )
+  for (const url of ['/', '/sent']) {
+    const { statusCode, body } = await app.inject({ ...sent, url })
+    expect([statusCode, body]).toEqual([500, expect.stringContaining('Its hooks were replaced')])
+  }
+})
+
+it('takes the first of several answers, also of a handler that does not return its reply', async () => {
+  const app = fastify()
+  app.post('/', idempotency(memory({ name: 'shop' }), options), async (_request, reply) => {
+    reply.code(201).send({ a: 1 })
+  })
+  app.post('/twice', idempotency(memory({ name: 'b' }), options), async (_request, reply) => {
+    reply.code(201).send({ a: 1 })
+    throw new Error('late')
+  })
+  app.post('/response', idempotency(memory({ name: 'c' }), options), async () => new Response('web', { status: 202 }))
+  for (const [url, status, text] of [
+    ['/', 201, '{"a":1}'],
+    ['/twice', 201, '{"a":1}'],
+    ['/response', 202, 'web'],
+  ] as const) {
+    for (const replayed of [undefined, 'true']) {
+      const { statusCode, body, headers } = await app.inject({ ...sent, url })
+      expect([url, statusCode, body, headers['idempotent-replayed']]).toEqual([url, status, text, replayed])
+    }
+  }
 })

@@ -32,25 +32,32 @@ interface Flight {
   /** What the route comes to. */
   readonly result: Promise<Answer>
   /** Whether the handler has answered or thrown, or somebody answers in its place. */
-  hasAnswered?: true
+  hasAnswered?: boolean
+  /** Whether its answer waits for COMMIT. */
+  isSending?: boolean
   /** Ends the handler's turn; present while it is at work. */
   end?: { readonly answer: (answer: Answer) => void; readonly fail: (error: unknown) => void } | undefined
 }
 
-/** The hooks of a route, to be given as its options. */
-export interface DropInHooks {
-  readonly preHandler: (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void
-  readonly onSend: (request: FastifyRequest, reply: FastifyReply, payload: unknown) => Promise<unknown>
-  readonly errorHandler: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<never>
+type Before = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void
+type OnSend = (request: FastifyRequest, reply: FastifyReply, payload: unknown) => Promise<unknown>
+type OnError = (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => unknown
+
+/** The options of a route with the hooks of {@link idempotency} among its own. */
+export type DropInRoute<Route> = Omit<Route, 'preHandler' | 'onSend' | 'errorHandler'> & {
+  readonly preHandler: Before[]
+  readonly onSend: OnSend[]
+  readonly errorHandler: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 }
 
 /**
  * Options of a route that make its handler repeatable, as it is: `request.tx` is the open transaction, and what the
  * handler answers leaves after COMMIT. An error, a status of 5xx and a deadline roll back, and nothing is stored. The
  * handler runs once; what is given up for that, beside `idempotent`: a transaction that could not be serialized is not
- * run again but answered with a 503 that can be repeated. Other options of the route are added by
- * `{ schema, ...idempotency(db, options) }`.
+ * run again but answered with a 503 that can be repeated.
  *
+ * @param own The other options of the route, such as its schema and hooks of its own, which run before these. Spread
+ * beside what this returns, hooks of the same name would replace one another: that is refused where it is seen.
  * @example
  * ```ts
  * import { fastify } from 'fastify'
@@ -66,62 +73,116 @@ export interface DropInHooks {
  * })
  * ```
  */
-export function idempotency<Handle, Who extends Principal = Principal>(
+export function idempotency<Handle, Who extends Principal = Principal, Route extends object = object>(
   db: RouteDomain<Handle>,
   options: DropInOptions<FastifyRequest, Who>,
-): DropInHooks {
+  own?: Route,
+): DropInRoute<Route> {
   const flights = new WeakMap<FastifyRequest, Flight>()
   const route = dropInRoute<FastifyRequest, Handle, Who>(db, options, ({ tx, native }) =>
     handled(native, flights.get(native) as Flight, tx),
   )
-  return {
-    // With a callback: what it calls goes on in the context of its caller, which is that of the transaction.
-    preHandler: (request, replied, done) => {
-      const { originalUrl: target, raw, body: parsed } = request
-      const params = request.params as Readonly<Record<string, unknown>>
-      const { rawBody: kept } = request as { readonly rawBody?: KeptBytes }
-      const facts = parsedFacts(raw, { target, params, kept, parsed })
-      const result = held(replied.raw, () => route.handle(facts, request))
-      const flight: Flight = { fields: fieldsBefore(fieldsIn(replied)), go: done, result }
-      flights.set(request, flight)
-      // The handler did not have to run, or its time was over before it answered. What it has answered is sent by
-      // onSend.
-      const answers = (): boolean => {
-        const isOurs = !flight.hasAnswered
-        flight.hasAnswered = true
-        flight.end = undefined
-        return isOurs
-      }
-      result.then(
-        (answer) => answers() && void replied.send(payloadOf(replied, answer)),
-        (error) => answers() && void replied.send(error),
-      )
-    },
-    onSend: async (request, replied, payload) => {
-      const flight = flights.get(request)
-      if (flight?.end === undefined) return payload
-      const { changed, restore } = flight.fields
-      const { end } = flight
-      flight.hasAnswered = true
-      flight.end = undefined
-      end.answer({ ...reply(replied.statusCode, payload), headers: changed() })
+  // With a callback: what it calls goes on in the context of its caller, which is that of the transaction.
+  const before: Before = (request, replied, done) => {
+    const misplaced = misplacedIn(request)
+    if (misplaced !== undefined) {
+      done(misplaced)
+      return
+    }
+    const { originalUrl: target, raw, body: parsed } = request
+    const params = request.params as Readonly<Record<string, unknown>>
+    const { rawBody: kept } = request as { readonly rawBody?: KeptBytes }
+    const facts = parsedFacts(raw, { target, params, kept, parsed })
+    const result = held(replied.raw, () => route.handle(facts, request))
+    const flight: Flight = { fields: fieldsBefore(fieldsIn(replied)), go: done, result }
+    flights.set(request, flight)
+    result.then(
+      (answer) => answerInPlace(flight, replied, () => payloadOf(replied, answer)),
+      (error) => answerInPlace(flight, replied, () => error),
+    )
+  }
+  const repriseOnSend: OnSend = async (request, replied, payload) => {
+    const flight = flights.get(request)
+    // A second answer, while the first one waits for COMMIT, is nobody's.
+    if (flight?.isSending === true) return new Promise(() => undefined)
+    if (flight?.end === undefined) return payload
+    const { end } = flight
+    const { changed, restore } = flight.fields
+    flight.hasAnswered = true
+    flight.isSending = true
+    flight.end = undefined
+    try {
+      end.answer(answerIn(replied.statusCode, payload, changed()))
       const answer = await flight.result
       restore()
       return payloadOf(replied, answer)
-    },
-    // What the handler threw. It is thrown again after the roll-back, for the error handlers of the application.
-    errorHandler: async (error, request) => {
-      const flight = flights.get(request)
-      const end = flight?.end
-      if (flight !== undefined && end !== undefined) {
-        flight.hasAnswered = true
-        flight.end = undefined
-        end.fail(error)
-        await flight.result.catch(() => undefined)
-      }
-      throw error
-    },
+    } finally {
+      flight.isSending = false
+    }
   }
+  const hooks = own as
+    | { preHandler?: Before | Before[]; onSend?: OnSend | OnSend[]; errorHandler?: OnError }
+    | undefined
+  // What the handler threw. It goes on after the roll-back, to the error handlers of the route and the application.
+  const repriseErrorHandler = async (
+    error: FastifyError,
+    request: FastifyRequest,
+    replied: FastifyReply,
+  ): Promise<unknown> => {
+    const flight = flights.get(request)
+    const end = flight?.end
+    if (flight !== undefined && end !== undefined) {
+      flight.hasAnswered = true
+      flight.end = undefined
+      end.fail(error)
+      await flight.result.catch(() => undefined)
+    }
+    if (hooks?.errorHandler === undefined) throw error
+    return hooks.errorHandler(error, request, replied)
+  }
+  return {
+    ...(own as Route),
+    preHandler: [...[hooks?.preHandler ?? []].flat(), before],
+    onSend: [...[hooks?.onSend ?? []].flat(), repriseOnSend],
+    errorHandler: repriseErrorHandler,
+  } as DropInRoute<Route>
+}
+
+// The handler did not have to run, or its time was over before it answered. What it has answered is sent by onSend.
+function answerInPlace(flight: Flight, replied: FastifyReply, payload: () => unknown): void {
+  if (flight.hasAnswered) return
+  flight.hasAnswered = true
+  flight.end = undefined
+  // A handler that took the reply for itself has not ended it: nobody else can.
+  if (replied.sent) replied.raw.destroy()
+  else void replied.send(payload())
+}
+
+function answerIn(status: number, payload: unknown, headers: [string, string][]): Answer {
+  if (!(payload instanceof Response)) return { ...reply(status, payload), headers }
+  return { ...reply(payload.status), headers: [...headers, ...payload.headers], body: payload.body }
+}
+
+interface RouteContext {
+  readonly onSend: unknown
+  readonly errorHandler: { readonly func?: unknown } | null
+}
+
+// A route whose options were put together by spreading may have lost one of the hooks, and with it the roll-back.
+function misplacedIn(request: FastifyRequest): RepriseError | undefined {
+  const name = Object.getOwnPropertySymbols(request).find(({ description }) => description === 'fastify.context')
+  const context = name && (request as unknown as Record<symbol, RouteContext | undefined>)[name]
+  if (context === undefined) return undefined
+  const { onSend, errorHandler } = context
+  if ([onSend].flat().some(isOurs) && isOurs(errorHandler?.func)) return undefined
+  const message =
+    'Its hooks were replaced. Give the other options of the route to idempotency(db, options, { schema, preHandler, … }).'
+  return new RepriseError('OPERATION_INVALID', message, { details: { option: 'idempotency' } })
+}
+
+// By its name, since Fastify binds hooks to its instance.
+function isOurs(hook: unknown): boolean {
+  return typeof hook === 'function' && hook.name.replace('bound ', '').startsWith('reprise')
 }
 
 async function handled(request: FastifyRequest, flight: Flight, tx: unknown): Promise<Answer> {

@@ -25,7 +25,7 @@ import { nodeFacts } from '../wire/index.js'
 import { payloadOf } from './answer.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
-export { type DropInHooks, idempotency, type Register, type RequestTransaction } from './drop-in.js'
+export { type DropInRoute, idempotency, type Register, type RequestTransaction } from './drop-in.js'
 
 /** A handler of Fastify. */
 export type FastifyHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>

@@ -30,6 +30,7 @@ it.each([
   ['text', 'text', 'text', 'text/plain; charset=utf-8'],
   ['bytes', Buffer.from('bytes'), 'bytes', 'application/octet-stream'],
   ['a stream', Readable.from(['a', 'b']), 'ab', 'application/octet-stream'],
+  ['a blob', new Blob(['blob']), 'blob', 'application/octet-stream'],
 ])('stores and repeats %s as Koa sends it', async (_, body, text, type) => {
   const answers = await twice((ctx) => {
     ctx.body = body

@@ -72,5 +72,6 @@ async function handled(ctx: Context, { next, fields }: Flight): Promise<Answer> 
 
 // As Koa sends it: an object that is no stream is JSON.
 function asAnswered(body: unknown): unknown {
+  if (body instanceof Blob) return body.stream()
   return body instanceof Response ? body.body : body
 }

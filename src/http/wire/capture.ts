@@ -3,11 +3,8 @@
 
 import type { ServerResponse } from 'node:http'
 import type { RepriseError } from '../../kernel/index.js'
-import { type Answer, isEventStream, notHeld, reply } from '../core/index.js'
+import { type Answer, isEventStream, mostHeldBytes, notHeld, reply, tooLargeToHold } from '../core/index.js'
 import { fieldsBefore } from './fields.js'
-
-/** More than this is not held back: the transaction is rolled back. */
-const mostHeldBytes = 16_777_216
 
 const written = ['writeHead', 'write', 'end', 'flushHeaders', 'writeEarlyHints'] as const
 const looked = ['headersSent', 'writableEnded', 'finished'] as const
@@ -112,8 +109,8 @@ export class CapturedResponse {
     if (this.#hasBegun) return
     const type = String(this.#response.getHeader('content-type') ?? '')
     this.#hasBegun = true
-    if (isEventStream(type)) this.#refuse('A stream of events')
-    if (this.#response.statusCode < 200) this.#refuse('A change of the protocol')
+    if (isEventStream(type)) this.#refuse(notHeld('A stream of events'))
+    if (this.#response.statusCode < 200) this.#refuse(notHeld('A change of the protocol'))
   }
 
   #take(part: unknown, encoding: unknown): void {
@@ -125,14 +122,14 @@ export class CapturedResponse {
         ? Buffer.from(part, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8')
         : Buffer.from(part as Uint8Array)
     this.#size += bytes.length
-    if (this.#size > mostHeldBytes) this.#refuse(`An answer of more than ${mostHeldBytes} bytes`)
+    if (this.#size > mostHeldBytes) this.#refuse(tooLargeToHold())
     else this.#parts.push(bytes)
   }
 
-  #refuse(what: string): void {
+  #refuse(error: RepriseError): void {
     this.#isEnded = true
     this.#parts.length = 0
-    this.#refused(notHeld(what))
+    this.#refused(error)
   }
 
   #end(): void {

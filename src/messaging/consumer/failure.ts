@@ -58,7 +58,7 @@ export function endingOf(
   if (phase === 'waiting' || phase === 'connecting' || ruling.alarm) return { is: 'away' }
   if (!progress.called) {
     if (!progress.begun || ruling.connection === 'discard') return { is: 'away' }
-    if (ruling.help === 'transient') return { is: 'busy' }
+    if (ruling.help === 'transient' || isLimit(error)) return { is: 'busy' }
     // What was to be written about the message: another time the store says the same.
     return { is: 'refused', code: wordOf(ruling.sign, error), reason: reasonOf(error) }
   }
@@ -66,6 +66,11 @@ export function endingOf(
     return { is: 'lost', code: wordOf(ruling.sign, error), reason: reasonOf(error) }
   }
   return failed(error, classify)
+}
+
+// A machine that stood still says nothing about the message that was to be looked up then.
+function isLimit(error: unknown): boolean {
+  return isRepriseError(error, 'DEADLINE_EXCEEDED') || isRepriseError(error, 'BODY_TIME_LIMIT')
 }
 
 /** A handler that failed, and what its error means. */

@@ -177,15 +177,15 @@ export class TransactionClient {
   }
 
   async #query(config: unknown, values: unknown, callback: unknown): Promise<PostgresAnswer> {
-    if (typeof values === 'function' || isGiven(callback)) throw this.#unheard('use the promise, not a callback')
+    if (typeof values === 'function' || isGiven(callback)) throw this.unheard('use the promise, not a callback')
     if (typeof config === 'string') return this.#send(config, config, values)
     if (typeof config !== 'object' || config === null) throw unsupported('a statement is a text or a config')
     if (typeof (config as { submit?: unknown }).submit === 'function') {
-      throw this.#unheard('cursors and streams keep the connection busy between reads; select in parts instead')
+      throw this.unheard('cursors and streams keep the connection busy between reads; select in parts instead')
     }
     // A copy: what was looked at is what is sent.
     const copy = { ...config } as Record<string, unknown>
-    if (isGiven(copy['callback'])) throw this.#unheard('use the promise, not a callback')
+    if (isGiven(copy['callback'])) throw this.unheard('use the promise, not a callback')
     if (typeof copy['text'] !== 'string') throw unsupported('a config needs its text')
     return this.#send(copy['text'], copy, values)
   }
@@ -198,9 +198,11 @@ export class TransactionClient {
     return this.#port.send(config, valuesOf(values), this)
   }
 
-  // With a callback or a submittable nobody awaits the promise: the transaction must not go on as if the statement had
-  // been run.
-  #unheard(why: string): RepriseError {
+  /**
+   * With a callback or a submittable nobody awaits the promise: the transaction must not go on as if the statement had
+   * been run.
+   */
+  unheard(why: string): RepriseError {
     const refusal = unsupported(why)
     this.#port.life.poison(refusal)
     return refusal
@@ -269,7 +271,7 @@ export class TransactionPool {
 
   /** The transaction's client, for one borrower: what it begins is told apart from what others send. */
   async connect(callback?: unknown): Promise<LentClient> {
-    if (isGiven(callback)) throw unsupported('use the promise, not a callback')
+    if (isGiven(callback)) throw this.#own.unheard('use the promise, not a callback')
     return new LentClient(this.#port, true)
   }
 

@@ -75,6 +75,26 @@ it('refuses what a transaction has left running, and does not let it out to the 
   expect(await ids()).toEqual(['in time'])
 })
 
+it('tells callbacks why they are refused, and fails the transaction', async () => {
+  for (const [name, call] of [
+    ['query', (callback: (error: unknown) => void) => pool.query('select 1', callback as never)],
+    ['connect', (callback: (error: unknown) => void) => pool.connect(callback as never)],
+  ] as const) {
+    const heard: unknown[] = []
+    const running = db.transact(
+      () =>
+        new Promise((_resolve, reject) => {
+          call((error) => {
+            heard.push(error)
+            reject(error)
+          })
+        }),
+    )
+    await expect(running, name).rejects.toMatchObject({ code: 'STATEMENT_UNSUPPORTED' })
+    expect(heard).toHaveLength(1)
+  }
+})
+
 it('is the pool in everything else', () => {
   expect(pool).toBeInstanceOf(pg.Pool)
   expect([pool.totalCount, pool.options.max]).toEqual([world.pool.totalCount, 6])

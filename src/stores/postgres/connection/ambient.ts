@@ -7,6 +7,14 @@ import type { PostgresPool } from '../options.js'
 
 type Call = (...args: unknown[]) => unknown
 
+// A callback hears why it is refused, and nobody waits for the promise then.
+function told(promise: Promise<unknown>, args: readonly unknown[]): unknown {
+  const callback = args.find((value) => typeof value === 'function') as Call | undefined
+  if (callback === undefined) return promise
+  promise.catch((error: unknown) => callback(error))
+  return undefined
+}
+
 /** The transactions of a domain, found by the context of the code that runs in them. */
 export class AmbientTransactions {
   // Not a live scope: what a body has started is to be refused after its end, and not to find the pool instead.
@@ -22,8 +30,14 @@ export class AmbientTransactions {
   poolOver<Pool extends PostgresPool>(pool: Pool): Pool {
     const current = this.#current
     const outer = pool as unknown as { readonly query: Call; readonly connect: Call }
-    const query: Call = (...args) => current.getStore()?.query(...(args as [unknown])) ?? outer.query(...args)
-    const connect: Call = (...args) => current.getStore()?.connect(...args) ?? outer.connect(...args)
+    const query: Call = (...args) => {
+      const inner = current.getStore()
+      return inner === undefined ? outer.query(...args) : told(inner.query(...(args as [unknown])), args)
+    }
+    const connect: Call = (...args) => {
+      const inner = current.getStore()
+      return inner === undefined ? outer.connect(...args) : told(inner.connect(...args), args)
+    }
     return new Proxy(pool, {
       get(target, name) {
         if (name === 'query') return query

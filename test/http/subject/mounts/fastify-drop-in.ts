@@ -25,9 +25,7 @@ export const serve: Serve = async ({ db, atomic, effects }) => {
   for (const route of atomic) {
     const { method, path: url, options } = route
     app.route({
-      method,
-      url,
-      ...idempotency(db, { ...options, principal }),
+      ...idempotency(db, { ...options, principal }, { method, url }),
       handler: async (request, reply) => {
         const params = request.params as Record<string, string>
         const facts = nodeFacts(request.raw, { target: request.originalUrl, params })
