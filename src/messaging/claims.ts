@@ -32,8 +32,8 @@ interface Debt {
 }
 
 /**
- * How long after it was made known a reader looks once more for what was emitted before, in ms: a transaction that began
- * before it was known may commit after. Each time twice as long, up to the longest.
+ * How long after it was made known a reader looks once more for what was emitted before, in ms: a transaction that
+ * began before it was known may commit after. Each time twice as long, up to the longest.
  */
 const registerAgainMs = { first: 500, longest: 60_000 }
 /** So often a store that answers may refuse how a claim ended: others may have been in its way. */

@@ -39,14 +39,14 @@ interface Flight {
   end?: { readonly answer: (answer: Answer) => void; readonly fail: (error: unknown) => void } | undefined
 }
 
-type Before = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void
-type OnSend = (request: FastifyRequest, reply: FastifyReply, payload: unknown) => Promise<unknown>
+type Before = DropInRoute<object>['preHandler'][number]
+type OnSend = DropInRoute<object>['onSend'][number]
 type OnError = (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => unknown
 
 /** The options of a route with the hooks of {@link idempotency} among its own. */
 export type DropInRoute<Route> = Omit<Route, 'preHandler' | 'onSend' | 'errorHandler'> & {
-  readonly preHandler: Before[]
-  readonly onSend: OnSend[]
+  readonly preHandler: ((request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void)[]
+  readonly onSend: ((request: FastifyRequest, reply: FastifyReply, payload: unknown) => Promise<unknown>)[]
   readonly errorHandler: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 }
 
@@ -124,19 +124,8 @@ export function idempotency<Handle, Who extends Principal = Principal, Route ext
     | { preHandler?: Before | Before[]; onSend?: OnSend | OnSend[]; errorHandler?: OnError }
     | undefined
   // What the handler threw. It goes on after the roll-back, to the error handlers of the route and the application.
-  const repriseErrorHandler = async (
-    error: FastifyError,
-    request: FastifyRequest,
-    replied: FastifyReply,
-  ): Promise<unknown> => {
-    const flight = flights.get(request)
-    const end = flight?.end
-    if (flight !== undefined && end !== undefined) {
-      flight.hasAnswered = true
-      flight.end = undefined
-      end.fail(error)
-      await flight.result.catch(() => undefined)
-    }
+  const repriseErrorHandler: OnError = async (error, request, replied) => {
+    await rolledBack(flights.get(request), error)
     if (hooks?.errorHandler === undefined) throw error
     return hooks.errorHandler(error, request, replied)
   }
@@ -146,6 +135,15 @@ export function idempotency<Handle, Who extends Principal = Principal, Route ext
     onSend: [...[hooks?.onSend ?? []].flat(), repriseOnSend],
     errorHandler: repriseErrorHandler,
   } as DropInRoute<Route>
+}
+
+async function rolledBack(flight: Flight | undefined, error: unknown): Promise<void> {
+  if (flight?.end === undefined) return
+  const { end } = flight
+  flight.hasAnswered = true
+  flight.end = undefined
+  end.fail(error)
+  await flight.result.catch(() => undefined)
 }
 
 // The handler did not have to run, or its time was over before it answered. What it has answered is sent by onSend.
