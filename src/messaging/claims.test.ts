@@ -132,3 +132,21 @@ it('tells what no pause mends from what one may', () => {
   expect(isSetUp(new RepriseError('STORE_UNREACHABLE', 'away'))).toBe(false)
   expect(isSetUp(new Error('of a driver'))).toBe(false)
 })
+
+it('looks for what was emitted before it was known again soon, and then less and less often', async () => {
+  const clock = manualClock()
+  const { messages } = memory({ name: 'shop', clock })
+  const atMs: number[] = []
+  const register = async (...given: Parameters<typeof messages.register>): Promise<boolean> => {
+    atMs.push(clock.monotonicMs())
+    return messages.register(...given)
+  }
+  const claims = claimsOf({ ...messages, register }, clock, 1)
+  const { signal } = new AbortController()
+  for (let steps = 0; steps < 2_000; steps += 1) {
+    await claims.register(signal)
+    await clock.advance(100)
+  }
+  const gapsMs = atMs.slice(1).map((ms, place) => ms - (atMs[place] as number))
+  expect(gapsMs).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
+})
