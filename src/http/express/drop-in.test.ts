@@ -60,6 +60,14 @@ const charge: RequestHandler = async (request, response) => {
 
 const key = (name: string) => ({ 'idempotency-key': name })
 
+function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open = (): void => undefined
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open: () => open() }
+}
+
 describe.each([
   ['behind a parser', [express.json()], []],
   ['behind a parser that keeps the bytes', [express.json({ verify: keepRawBody })], []],
@@ -183,6 +191,36 @@ describe('what is rolled back, and not stored', () => {
     await expect.poll(() => late).toBeUndefined()
   })
 
+  it('what a part of it writes after another one threw, however long the error handler takes', async () => {
+    const { app, mount, post, charges } = await world()
+    app.use(express.json())
+    const [late, logged] = [gate(), gate()]
+    const seen: unknown[] = []
+    mount(async (request, response) => {
+      const writes = late.opened.then(() => {
+        seen.push(response.headersSent)
+        response.status(201).set('x-late', '1').json({ late: true })
+        seen.push('written')
+      })
+      await request.tx.insertOnce('charge', { id: 'x' }, ['id'])
+      await Promise.all([writes, Promise.reject(teapot)])
+    })
+    app.use((async (error, _request, response, _next) => {
+      response.status(error.status)
+      seen.push('asked')
+      await logged.opened
+      response.json({ reason: error.message })
+    }) satisfies ErrorRequestHandler)
+    const answering = post('{}', key('a'))
+    await expect.poll(() => seen).toEqual(['asked'])
+    late.open()
+    await expect.poll(() => seen).toEqual(['asked', true, 'written'])
+    logged.open()
+    const answer = await answering
+    expect([answer.status, await answer.json(), answer.headers.get('x-late')]).toEqual([418, { reason: 'odd' }, null])
+    expect(charges()).toBe(0)
+  })
+
   it('a stream of events, in words, before anything leaves', async () => {
     const { app, mount, post } = await world()
     app.use(express.json())
@@ -248,18 +286,15 @@ it('answers duplicates that come at once with one effect', async () => {
   const { app, mount, post, charges } = await world()
   app.use(express.json())
   let arrived = 0
-  let go: (() => void) | undefined
-  const gate = new Promise<void>((resolve) => {
-    go = resolve
-  })
+  const { opened, open } = gate()
   mount(async (request, response, next) => {
     arrived += 1
-    await gate
+    await opened
     return charge(request, response, next)
   })
   const all = Array.from({ length: 8 }, () => post('{"amount":1}', key('a')))
   await expect.poll(() => arrived).toBe(1)
-  go?.()
+  open()
   const statuses = (await Promise.all(all)).map(({ status }) => status)
   expect(charges()).toBe(1)
   expect(statuses.filter((status) => status === 201).length).toBeGreaterThan(0)
@@ -286,6 +321,31 @@ it('is refused where it is not in the route of its handler', async () => {
   }) satisfies ErrorRequestHandler)
   expect((await post('{"amount":1}', key('a'))).status).toBe(500)
   expect(reasons).toEqual(['OPERATION_INVALID'])
+})
+
+it('is refused in words where a route has it twice', async () => {
+  const { app, db, mount, post, charges } = await world()
+  app.use(express.json())
+  mount(idempotency(db, { name: 'other', principal: () => 'ann' }), charge)
+  app.use(answerErrors)
+  for (const _ of [1, 2]) {
+    const refused = await post('{"amount":1}', key('a'))
+    expect(await refused.json()).toEqual({ reason: expect.stringContaining('more than once') })
+  }
+  expect(charges()).toBe(0)
+})
+
+it('is one for each method of a route', async () => {
+  const { app, db, charges } = await world()
+  app.use(express.json())
+  const made = (name: string) => idempotency(db, { name, principal: () => 'ann' })
+  app.route('/charges').post(made('add'), charge).put(made('set'), charge)
+  for (const method of ['POST', 'PUT', 'POST', 'PUT']) {
+    const headers = { 'content-type': 'application/json', ...key('a') }
+    const answer = await fetch(`http://${addressOf()}/charges`, { method, headers, body: '{"amount":1}' })
+    expect(answer.status).toBe(201)
+  }
+  expect(charges()).toBe(2)
 })
 
 it('refuses a body that a parser of parts has read, since files would not count', async () => {

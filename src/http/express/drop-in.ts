@@ -84,8 +84,6 @@ export function idempotency<Handle, Who extends Principal = Principal>(
       const facts = parsedFacts(request, { target, params, parsed, advice })
       const answer = await route.handle(facts, request)
       flight.captured?.release()
-      // Whoever stands before may end the response later than it is told to.
-      response.once('close', () => flight.captured?.mute())
       await sendToNode(response, answer)
     } catch (error) {
       // From here on its handlers are those of anybody.
@@ -96,6 +94,7 @@ export function idempotency<Handle, Who extends Principal = Principal>(
       flight.fail = undefined
     }
   }
+  middlewares.add(middleware)
   return middleware
 }
 
@@ -112,7 +111,7 @@ async function handled(request: Request, tx: unknown): Promise<Answer> {
         throw new RepriseError('TRANSACTION_OVER', 'The request was answered, and its transaction is over.')
       }
       Object.defineProperty(request, 'tx', { configurable: true, get })
-      flight.next()
+      flight.captured.run(flight.next)
     })
   } finally {
     isOpen = false
@@ -126,22 +125,36 @@ interface Layer {
   readonly method?: string
 }
 
+const middlewares = new WeakSet<Layer['handle']>()
 const watched = new WeakSet<Layer['handle']>()
 
 // Express has no way to be told of the error of a handler before it looks for who answers it, and an answer to an error
 // must not commit what the handler wrote. So the handlers of the route are called through a function that sees it.
 function watchRoute(request: Request, middleware: Layer['handle']): void {
-  const stack = (request.route as { readonly stack?: readonly Layer[] } | undefined)?.stack ?? []
-  if (!stack.some(({ handle }) => handle === middleware)) {
-    const message = 'It is mounted in the route, before its handler: app.post(path, idempotency(db, options), handler).'
-    throw new RepriseError('OPERATION_INVALID', message, { details: { option: 'idempotency' } })
-  }
+  const all = (request.route as { readonly stack?: readonly Layer[] } | undefined)?.stack ?? []
+  const stack = all.filter((layer) => isFor(request, layer))
+  if (!stack.some(({ handle }) => handle === middleware))
+    throw misplaced(
+      'It is mounted in the route, before its handler: app.post(path, idempotency(db, options), handler).',
+    )
+  if (stack.filter(({ handle }) => middlewares.has(handle)).length > 1)
+    throw misplaced('It is in the route more than once. A handler has one answer and one key: leave one of them out.')
   for (const layer of stack) {
     // A function of four is for errors.
     if (layer.handle === middleware || watched.has(layer.handle) || layer.handle.length > 3) continue
-    layer.handle = watching(layer, stack)
+    layer.handle = watching(layer, all)
     watched.add(layer.handle)
   }
+}
+
+function misplaced(message: string): RepriseError {
+  return new RepriseError('OPERATION_INVALID', message, { details: { option: 'idempotency' } })
+}
+
+// A route may have handlers for several methods; those for GET answer HEAD, too.
+function isFor({ method }: Request, layer: Layer): boolean {
+  const wanted = method.toLowerCase()
+  return [undefined, wanted, wanted === 'head' ? 'get' : wanted].includes(layer.method)
 }
 
 function watching(layer: Layer, stack: readonly Layer[]): Layer['handle'] {
@@ -153,7 +166,7 @@ function watching(layer: Layer, stack: readonly Layer[]): Layer['handle'] {
     const goOn: NextFunction = (error?: unknown) => {
       if (error === 'route' || error === 'router') failed(new PassedOn(error))
       else if (error) failed(error)
-      else if (lastFor(request, stack) === layer) failed(new PassedOn(undefined))
+      else if (lastOf(request, stack) === layer) failed(new PassedOn(undefined))
       else next()
     }
     try {
@@ -166,9 +179,8 @@ function watching(layer: Layer, stack: readonly Layer[]): Layer['handle'] {
   }
 }
 
-function lastFor({ method }: Request, stack: readonly Layer[]): Layer | undefined {
-  const wanted = method.toLowerCase()
-  return stack.filter((layer) => layer.handle.length <= 3 && (layer.method ?? wanted) === wanted).at(-1)
+function lastOf(request: Request, stack: readonly Layer[]): Layer | undefined {
+  return stack.filter((layer) => layer.handle.length <= 3 && isFor(request, layer)).at(-1)
 }
 
 // After its answer the handler's turn is over, and so is its transaction: nobody is left to be told but people.

@@ -2,12 +2,16 @@
 // it leaves, and it ends up as an answer.
 
 import type { ServerResponse } from 'node:http'
-import type { RepriseError } from '../../kernel/index.js'
+import { type OpenScope, type RepriseError, scopeKind } from '../../kernel/index.js'
 import { type Answer, isEventStream, mostHeldBytes, notHeld, reply, tooLargeToHold } from '../core/index.js'
 import { fieldsBefore } from './fields.js'
 
 const written = ['writeHead', 'write', 'end', 'flushHeaders', 'writeEarlyHints'] as const
 const looked = ['headersSent', 'writableEnded', 'finished'] as const
+const set = ['setHeader', 'appendHeader', 'removeHeader', 'setHeaders'] as const
+
+/** Whose handler the code at hand belongs to, until the response is closed. */
+const handlers = scopeKind<CapturedResponse>('handler of a captured response')
 
 type Callback = (error?: Error | null) => void
 
@@ -20,6 +24,7 @@ export class CapturedResponse {
   readonly #ended: (answer: Answer) => void
   readonly #refused: (error: RepriseError) => void
   readonly #statusBefore: number
+  readonly #scope: OpenScope | undefined
   #size = 0
   #hasBegun = false
   #isEnded = false
@@ -39,11 +44,22 @@ export class CapturedResponse {
     // A middleware before this one may have set its own: these are put back.
     this.#own = [...written, ...looked].map((name) => [name, Object.getOwnPropertyDescriptor(response, name)])
     this.#replace()
+    // Nobody would tell when to end it.
+    if (response.closed) return
+    const scope = handlers.open(this)
+    this.#scope = scope
+    response.once('close', () => scope.end())
+  }
+
+  /** Calls the handler. What it starts is known as its own, however late it writes. */
+  run(handler: () => void): void {
+    if (this.#scope === undefined) handler()
+    else this.#scope.call(handler)
   }
 
   /**
-   * The response is as it was before the handler began, and can be answered by others. What the handler writes late
-   * goes nowhere once {@link mute} is called.
+   * The response is as it was before the handler began, and can be answered by others, however long they take: what the
+   * handler writes late goes nowhere and harms nobody, and so does what anybody writes once the answer has left.
    */
   release(): void {
     this.#isOver = true
@@ -51,17 +67,42 @@ export class CapturedResponse {
       if (descriptor === undefined) delete (this.#response as unknown as Record<string, unknown>)[name]
       else Object.defineProperty(this.#response, name, descriptor)
     }
-    if (this.#response.headersSent) return
-    this.#before.restore()
-    this.#response.statusCode = this.#statusBefore
+    if (!this.#response.headersSent) {
+      this.#before.restore()
+      this.#response.statusCode = this.#statusBefore
+    }
+    this.#turnLateAway()
   }
 
-  /** The answer has left. What the handler writes from now on is dropped, and harms nobody. */
-  mute(): void {
-    this.#replace()
-    // Node throws where fields are set that cannot leave any more.
-    for (const name of ['setHeader', 'appendHeader', 'removeHeader'] as const)
-      this.#response[name] = () => this.#response
+  #isLate(): boolean {
+    return this.#response.closed || handlers.current() === this
+  }
+
+  // `finished` is left alone: Node itself sets it.
+  #turnLateAway(): void {
+    const response = this.#response
+    const methods: Record<string, (...given: never[]) => unknown> = this.#methods()
+    for (const name of [...written, ...set]) {
+      const real = response[name] as (...given: never[]) => unknown
+      const late = methods[name] ?? (() => response)
+      const value = (...given: never[]): unknown => (this.#isLate() ? late(...given) : real.apply(response, given))
+      Object.defineProperty(response, name, { value, configurable: true, writable: true })
+    }
+    for (const name of ['headersSent', 'writableEnded'] as const) {
+      const real = Object.getOwnPropertyDescriptor(response, name)?.get
+      const get = (): unknown =>
+        this.#isLate() || (real === undefined ? Reflect.get(Object.getPrototypeOf(response), name, response) : real())
+      Object.defineProperty(response, name, { get, configurable: true })
+    }
+    let { statusCode } = response
+    Object.defineProperty(response, 'statusCode', {
+      configurable: true,
+      enumerable: true,
+      get: () => statusCode,
+      set: (given: number) => {
+        if (!this.#isLate()) statusCode = given
+      },
+    })
   }
 
   #replace(): void {
