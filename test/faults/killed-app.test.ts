@@ -1,62 +1,25 @@
 // The application's process is killed with SIGKILL at every fault point of a transaction and right after COMMIT was
 // written. Another process continues with its key.
 
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { rmSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { mintKey } from '../../src/identity/index.js'
 import { type ArmedFault, checkEffects, commits, killAt } from '../../src/testing/index.js'
 import { type TransactionFaultPoint, transactionFaultPoints } from '../../src/transaction/index.js'
-import { bundleInto } from '../bundle.js'
+import { bundledScript } from '../bundled-script.js'
 import { until } from '../servers/server-process.js'
 import { type Lane, type Lanes, openLanes, parts } from './lanes.js'
 
-const script = fileURLToPath(new URL('./processes/transacts.mjs', import.meta.url))
-const bundle = fileURLToPath(new URL(`../../.cache/fault-processes-${process.pid}`, import.meta.url))
-const children = new Set<ChildProcess>()
+const program = bundledScript(new URL('./processes/transacts.mjs', import.meta.url), {
+  postgres: 'stores/postgres',
+  identity: 'identity',
+  testing: 'testing',
+})
 
 let world: Lanes
 beforeAll(async () => {
   world = await openLanes(inject('postgresUrl'), 1)
-  const source = (path: string): string => fileURLToPath(new URL(`../../src/${path}/index.ts`, import.meta.url))
-  const entries = { postgres: source('stores/postgres'), identity: source('identity'), testing: source('testing') }
-  await bundleInto(bundle, entries)
 })
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL')
-  rmSync(bundle, { recursive: true, force: true })
-})
-
-interface Ended {
-  readonly signal: string | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-function transact(
-  url: string,
-  args: readonly string[],
-  environment: Readonly<Record<string, string>> = {},
-): Promise<Ended> {
-  const env = { ...process.env, REPRISE_FAULT: '', ...environment }
-  const child = spawn(process.execPath, [script, bundle, url, ...args], { env })
-  children.add(child)
-  let [stdout, stderr] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    stdout += chunk
-  })
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    stderr += chunk
-  })
-  return new Promise((resolve) => {
-    child.on('close', (_, signal) => {
-      children.delete(child)
-      resolve({ signal, stdout: stdout.trim(), stderr })
-    })
-  })
-}
 
 /** What the ledger holds of an intent. */
 const effectsOf = async (intent: string) => (await world.ledger()).filter((effect) => effect.intent === intent)
@@ -65,7 +28,7 @@ const effectsOf = async (intent: string) => (await world.ledger()).filter((effec
 async function takeUp(intent: string, key: string): Promise<string> {
   const results: string[] = []
   for (let n = 0; n < 2; n += 1) {
-    const { signal, stdout, stderr } = await transact(world.url, [key, intent])
+    const { signal, stdout, stderr } = await program.run([world.url, key, intent])
     expect({ signal, stderr }).toEqual({ signal: null, stderr: '' })
     results.push(stdout)
   }
@@ -97,7 +60,7 @@ describe('the application killed -9', () => {
     if (point === 'transaction.resolving' || point === 'transaction.resolved')
       cut = lane?.proxy.arm({ statement: commits, at: 'before-answer', action: 'fin' })
     const url = cut === undefined || lane === undefined ? world.url : through(lane)
-    const { signal, stdout, stderr } = await transact(url, [key, intent], killAt(point))
+    const { signal, stdout, stderr } = await program.run([url, key, intent], killAt(point))
     expect({ signal, stdout }).toEqual({ signal: 'SIGKILL', stdout: '' })
     expect(stderr).toBe(`reprise-fault ${point}:1=kill\n`)
     if (cut !== undefined) expect(cut.fired).toHaveLength(1)
@@ -109,7 +72,7 @@ describe('the application killed -9', () => {
   it('right after COMMIT was written: it commits all the same, and the next process gets its result', async () => {
     for (let round = 0; round < 5; round += 1) {
       const [intent, key] = [randomUUID(), mintKey()]
-      const ended = await transact(world.url, [key, intent, 'dies-when-commit-is-written'])
+      const ended = await program.run([world.url, key, intent, 'dies-when-commit-is-written'])
       expect(ended).toEqual({ signal: 'SIGKILL', stdout: '', stderr: '' })
       await until(async () => (await effectsOf(intent)).length === 2, 'what the dead process wrote is carried out')
       const [effect] = await effectsOf(intent)
@@ -122,10 +85,10 @@ describe('the application killed -9', () => {
     const [lane] = world.lanes
     if (lane === undefined) return expect.unreachable()
     const armed = lane.proxy.arm({ statement: commits, at: 'before-forward', action: 'late', delayMs: 3_000 })
-    const first = transact(through(lane), [key, intent])
+    const { child, ended } = program.start([through(lane), key, intent])
     await armed.first
-    for (const child of children) child.kill('SIGKILL')
-    expect((await first).signal).toBe('SIGKILL')
+    child.kill('SIGKILL')
+    expect((await ended).signal).toBe('SIGKILL')
     expect(await effectsOf(intent)).toEqual([])
     const result = await takeUp(intent, key)
     await armed.delivered

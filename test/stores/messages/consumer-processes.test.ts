@@ -1,11 +1,9 @@
 // Consumers in processes that are killed at every fault point, race, and are stopped for longer than their lease: each
 // message has its effect once, in the order of its key.
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { LeasedFaultPoint } from '../../../src/idempotency/index.js'
 import { deadlineAfter } from '../../../src/kernel/index.js'
 import type {
@@ -17,28 +15,17 @@ import type {
 } from '../../../src/messaging/index.js'
 import type { QueryHandle } from '../../../src/stores/sql/index.js'
 import { killAt } from '../../../src/testing/index.js'
-import { bundleInto } from '../../bundle.js'
+import { bundledScript } from '../../bundled-script.js'
 import { messageOf } from '../../messaging/consumer/scripted-source.js'
 import { engines, type Handle, type LedgerWorld } from '../operations/worlds.js'
 
-const script = fileURLToPath(new URL('./processes/consumes.mjs', import.meta.url))
-const bundle = fileURLToPath(new URL(`../../../.cache/consumer-processes-${process.pid}`, import.meta.url))
-const children = new Set<ChildProcess>()
-const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}/index.ts`, import.meta.url))
-
-beforeAll(() =>
-  bundleInto(bundle, {
-    idempotency: source('idempotency'),
-    messaging: source('messaging'),
-    postgres: source('stores/postgres'),
-    retry: source('retry'),
-    sqlite: source('stores/sqlite'),
-    testing: source('testing'),
-  }),
-)
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL')
-  rmSync(bundle, { recursive: true, force: true })
+const consumes = bundledScript(new URL('./processes/consumes.mjs', import.meta.url), {
+  idempotency: 'idempotency',
+  messaging: 'messaging',
+  postgres: 'stores/postgres',
+  retry: 'retry',
+  sqlite: 'stores/sqlite',
+  testing: 'testing',
 })
 
 /** A process with a consumer, and what it has printed. */
@@ -49,14 +36,10 @@ async function consumer(
   environment: Readonly<Record<string, string>>,
   lease = '30s',
 ) {
-  const env = { ...process.env, ...environment }
-  const args = [script, bundle, engine, place, from, lease]
-  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
-  children.add(child)
+  const { child, ended } = consumes.start([engine, place, from, lease], environment)
   child.stdin.on('error', () => undefined)
   const told: string[] = []
   createInterface({ input: child.stdout }).on('line', (line) => told.push(line))
-  const ended = new Promise<string | null>((resolve) => child.on('close', (_, signal) => resolve(signal)))
   await expect.poll(() => told).toContain('open')
   const of = (word: string): string[] =>
     told.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1))
@@ -116,7 +99,7 @@ describe.each(engines)('consumers on %s', (engine, open) => {
     const environment = { CONSUMER: `killed at ${point}`, ...fails }
     const first = await consumer(engine, world.place, 'source', { ...environment, ...killAt(point) }, '500ms')
     first.deliver(message, 1)
-    expect(await first.ended).toBe('SIGKILL')
+    expect((await first.ended).signal).toBe('SIGKILL')
     expect(first.of('begun')).toHaveLength(begun)
     // The broker delivers again what was not acknowledged, and what follows it.
     const second = await consumer(engine, world.place, 'source', { CONSUMER: environment.CONSUMER })
@@ -137,7 +120,7 @@ describe.each(engines)('consumers on %s', (engine, open) => {
       await emit(key, 5)
       const environment = { CONSUMER: `outbox killed at ${point}` }
       const first = await consumer(engine, world.place, 'outbox', { ...environment, ...killAt(point) }, '500ms')
-      expect(await first.ended).toBe('SIGKILL')
+      expect((await first.ended).signal).toBe('SIGKILL')
       const second = await consumer(engine, world.place, 'outbox', environment, '500ms')
       const all = Object.fromEntries([0, 1, 2, 3, 4].map((id) => [`${key}/${key}-${1000 + id}`, 1]))
       await expect.poll(() => effects(key)).toEqual(all)
@@ -220,12 +203,12 @@ describe.each(engines)('consumers with effects outside of %s', (engine, open) =>
     const [point, from, sends] = given
     const world = await open()
     const key = `leased-${from}-${point}`
-    const environment = { CONSUMER: key, LEASED: `${bundle}/${engine}-${key}` }
+    const environment = { CONSUMER: key, LEASED: `${consumes.folder}/${engine}-${key}` }
     const first = await consumer(engine, world.place, from, { ...environment, ...killAt(point) }, '500ms')
     const messages = ['1000', '1001'].map((id) => messageOf(`${key}-${id}`, key))
     if (from === 'outbox') await emitIn(world, key, 2)
     else first.deliver(messages[0] as Message, 1)
-    expect(await first.ended).toBe('SIGKILL')
+    expect((await first.ended).signal).toBe('SIGKILL')
     // It is in the inbox before it is sent. Where the loop over the lanes is faster than its delivery, that is all the
     // delivery waits for; else the broker delivers it again.
     const delivered = from === 'outbox' ? [] : messages.slice(first.of('acked').length)
@@ -242,12 +225,12 @@ describe.each(engines)('consumers with effects outside of %s', (engine, open) =>
   })
 
   it('that are held leave what may have happened to a person, and send nothing again', async () => {
-    const environment = { CONSUMER: 'held', LEASED: `${bundle}/${engine}-held`, RECOVER: 'hold' }
+    const environment = { CONSUMER: 'held', LEASED: `${consumes.folder}/${engine}-held`, RECOVER: 'hold' }
     const world = await open()
     await emitIn(world, 'held', 2)
     const kill = killAt('leased.before-complete')
     const first = await consumer(engine, world.place, 'outbox', { ...environment, ...kill }, '500ms')
-    expect(await first.ended).toBe('SIGKILL')
+    expect((await first.ended).signal).toBe('SIGKILL')
     const second = await consumer(engine, world.place, 'outbox', environment, '500ms')
     const held = (): Promise<readonly DeadLetter[]> => lettersOf(world, 'held')
     await expect.poll(async () => (await held()).length, { timeout: 60_000 }).toBe(1)

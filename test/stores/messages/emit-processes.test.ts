@@ -1,61 +1,21 @@
 // A process that emits is killed with SIGKILL at every fault point on its way to COMMIT and back: its messages are
 // there exactly when its effect is, and another process that takes the intent up makes no second one of either.
 
-import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { rmSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { mintKey } from '../../../src/identity/index.js'
 import { commits, killAt, postgresProxy } from '../../../src/testing/index.js'
 import { transactionFaultPoints } from '../../../src/transaction/index.js'
-import { bundleInto } from '../../bundle.js'
+import { bundledScript } from '../../bundled-script.js'
 import { joinStores, keepTable } from '../../faults/operations/fault-table.js'
 import { worlds } from '../windows/worlds.js'
 
-const script = fileURLToPath(new URL('./processes/emits.mjs', import.meta.url))
-const bundle = fileURLToPath(new URL(`../../../.cache/emit-processes-${process.pid}`, import.meta.url))
-const running = new Set<ReturnType<typeof spawn>>()
-
-beforeAll(async () => {
-  const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}/index.ts`, import.meta.url))
-  await bundleInto(bundle, {
-    identity: source('identity'),
-    testing: source('testing'),
-    postgres: source('stores/postgres'),
-    sqlite: source('stores/sqlite'),
-  })
+const { run: emits } = bundledScript(new URL('./processes/emits.mjs', import.meta.url), {
+  identity: 'identity',
+  testing: 'testing',
+  postgres: 'stores/postgres',
+  sqlite: 'stores/sqlite',
 })
-afterAll(() => {
-  for (const child of running) child.kill('SIGKILL')
-  rmSync(bundle, { recursive: true, force: true })
-})
-
-interface Ended {
-  readonly signal: string | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-/** A process that emits, until it ends. */
-function emits(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
-  const env = { ...process.env, REPRISE_FAULT: '', ...environment }
-  const child = spawn(process.execPath, [script, bundle, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  running.add(child)
-  let [stdout, stderr] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    stdout += chunk
-  })
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    stderr += chunk
-  })
-  return new Promise((resolve) => {
-    child.on('close', (_, signal) => {
-      running.delete(child)
-      resolve({ signal, stdout: stdout.trim(), stderr })
-    })
-  })
-}
 
 /** Fault points that only some stores have, and those at which a COMMIT without an answer is looked up. */
 const shared = ['sqlite.sharing', 'sqlite.shared']

@@ -1,41 +1,31 @@
 // Relays in processes of their own: killed with SIGKILL at every fault point, stopped there for longer than their
-// lease, and two of them at once beside those who emit. Nothing is lost, each key is in order, and what is on the wire twice is counted.
+// lease, and two of them at once beside those who emit. Nothing is lost, each key is in order, and what is on the wire
+// twice is counted.
 
-import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { deadlineAfter } from '../../../src/kernel/index.js'
 import { type RelayCounts, type RelayFaultPoint, relayFaultPoints } from '../../../src/messaging/index.js'
 import type { SqliteDomain, SqliteTransaction } from '../../../src/stores/sqlite/index.js'
 import { faultEnvironment, killAt } from '../../../src/testing/index.js'
-import { bundleInto } from '../../bundle.js'
+import { bundledScript } from '../../bundled-script.js'
 import { joinStores, keepTable } from '../../faults/operations/fault-table.js'
 import { worlds } from '../windows/worlds.js'
 
-const script = fileURLToPath(new URL('./processes/relays.mjs', import.meta.url))
-const bundle = fileURLToPath(new URL(`../../../.cache/relay-processes-${process.pid}`, import.meta.url))
+const relays = bundledScript(new URL('./processes/relays.mjs', import.meta.url), {
+  kernel: 'kernel',
+  messaging: 'messaging',
+  broker: 'brokers/memory',
+  testing: 'testing',
+  postgres: 'stores/postgres',
+  sqlite: 'stores/sqlite',
+})
 const folder = mkdtempSync(join(tmpdir(), 'reprise-relay-broker-'))
-const running = new Set<ReturnType<typeof spawn>>()
 let files = 0
 
-beforeAll(async () => {
-  const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}/index.ts`, import.meta.url))
-  await bundleInto(bundle, {
-    kernel: source('kernel'),
-    messaging: source('messaging'),
-    broker: source('brokers/memory'),
-    testing: source('testing'),
-    postgres: source('stores/postgres'),
-    sqlite: source('stores/sqlite'),
-  })
-})
-afterAll(() => {
-  for (const child of running) child.kill('SIGKILL')
-  for (const path of [bundle, folder]) rmSync(path, { recursive: true, force: true })
-})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** A broker in a file: what is on the wire, as key, number and id. */
 function freshBroker() {
@@ -43,37 +33,6 @@ function freshBroker() {
   const file = join(folder, `${files}.txt`)
   const lines = (): readonly string[] => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [])
   return { file, lines }
-}
-
-interface Ended {
-  readonly signal: string | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-/** A relay, until it ends. */
-const relaying = (place: string, file: string, environment?: Readonly<Record<string, string>>): Promise<Ended> =>
-  startRelay(place, file, environment).ended
-
-/** A relay, and how it ends. */
-function startRelay(place: string, file: string, environment: Readonly<Record<string, string>> = {}) {
-  const env = { ...process.env, REPRISE_FAULT: '', ...environment }
-  const child = spawn(process.execPath, [script, bundle, place, file], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  running.add(child)
-  let [stdout, stderr] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    stdout += chunk
-  })
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    stderr += chunk
-  })
-  const ended = new Promise<Ended>((resolve) => {
-    child.on('close', (_, signal) => {
-      running.delete(child)
-      resolve({ signal, stdout, stderr })
-    })
-  })
-  return { child, ended, said: () => stderr }
 }
 
 /** What was found, for the page. */
@@ -128,13 +87,13 @@ describe.each(worlds.slice(0, 2))('relays in processes of their own, on %s', (st
       await db.messages.register({ name: 'out', kind: 'relay', reads: 'outbox' }, { deadline: deadlineAfter('1m') })
       await emit(db, 1, each)
       const { file, lines } = freshBroker()
-      expect(await relaying(place, file, killAt(point))).toMatchObject({
+      expect(await relays.run([place, file], killAt(point))).toMatchObject({
         signal: 'SIGKILL',
         stderr: `reprise-fault ${point}:1=kill\n`,
       })
       const before = lines().length
       expect(before > 0).toBe(point !== 'relay.claimed')
-      const ended = await relaying(place, file)
+      const ended = await relays.run([place, file])
       expect(ended).toMatchObject({ signal: null, stderr: '' })
       const duplicates = duplicatesOn(lines(), each)
       console.log(`${point}: ${before} published before the kill, ${duplicates} on the wire twice`)
@@ -152,12 +111,12 @@ describe.each(worlds.slice(0, 2))('relays in processes of their own, on %s', (st
         await db.messages.register({ name: 'out', kind: 'relay', reads: 'outbox' }, { deadline: deadlineAfter('1m') })
         await emit(db, 1, each)
         const { file, lines } = freshBroker()
-        const zombie = startRelay(place, file, faultEnvironment(point, 'stop'))
+        const zombie = relays.start([place, file], faultEnvironment(point, 'stop'))
         await expect.poll(zombie.said, { timeout: 60_000 }).toBe(`reprise-fault ${point}:1=stop\n`)
         const before = lines().length
         expect(before > 0).toBe(point !== 'relay.claimed')
         // Ends when all is done, so when the lease of the other one is over.
-        const follower = await relaying(place, file)
+        const follower = await relays.run([place, file])
         expect(JSON.parse(follower.stdout) as RelayCounts).toMatchObject({ parked: 0, refused: 0, fenced: 0 })
         const duplicates = duplicatesOn(lines(), each)
         expect(duplicates > 0).toBe(isTwice[point])
@@ -183,11 +142,11 @@ describe.each(worlds.slice(0, 2))('relays in processes of their own, on %s', (st
       await db.messages.register({ name: 'out', kind: 'relay', reads: 'outbox' }, { deadline: deadlineAfter('1m') })
       const { file, lines } = freshBroker()
       await emit(db, 1, 1)
-      const relays = [relaying(place, file), relaying(place, file)]
+      const both = [relays.run([place, file]), relays.run([place, file])]
       await emit(db, 2, each)
-      const counts = (await Promise.all(relays)).map(({ stdout }) => JSON.parse(stdout) as RelayCounts)
+      const counts = (await Promise.all(both)).map(({ stdout }) => JSON.parse(stdout) as RelayCounts)
       // Both may have ended before the last were emitted.
-      await relaying(place, file)
+      await relays.run([place, file])
       const fenced = counts.reduce((sum, count) => sum + count.fenced, 0)
       const duplicates = duplicatesOn(lines(), each)
       if (fenced === 0) expect(duplicates).toBe(0)

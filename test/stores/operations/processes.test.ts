@@ -1,30 +1,16 @@
 // Two processes with the same keys at the same time: the store's index decides, each effect is there once, and both are
 // told the same.
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { mintKey } from '../../../src/identity/index.js'
-import { bundleInto } from '../../bundle.js'
+import { bundledScript } from '../../bundled-script.js'
 import { engines, type LedgerWorld } from './worlds.js'
 
-const script = fileURLToPath(new URL('./processes/pays.mjs', import.meta.url))
-const bundle = fileURLToPath(new URL(`../../../.cache/operation-processes-${process.pid}`, import.meta.url))
-const children = new Set<ChildProcess>()
-const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}/index.ts`, import.meta.url))
-
-beforeAll(() =>
-  bundleInto(bundle, {
-    postgres: source('stores/postgres'),
-    sqlite: source('stores/sqlite'),
-    identity: source('identity'),
-  }),
-)
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL')
-  rmSync(bundle, { recursive: true, force: true })
+const pays = bundledScript(new URL('./processes/pays.mjs', import.meta.url), {
+  postgres: 'stores/postgres',
+  sqlite: 'stores/sqlite',
+  identity: 'identity',
 })
 
 /** What the calls of one process for one key were told. */
@@ -37,8 +23,7 @@ interface CallsOfKey {
 
 /** A process that pays what it is told to. */
 async function payer(engine: string, place: string) {
-  const child = spawn(process.execPath, [script, bundle, engine, place], { stdio: ['pipe', 'pipe', 'inherit'] })
-  children.add(child)
+  const { child } = pays.start([engine, place])
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   expect((await lines.next()).value).toBe('ready')
   return {
@@ -49,7 +34,6 @@ async function payer(engine: string, place: string) {
     async end(): Promise<void> {
       child.stdin.end()
       expect((await lines.next()).done).toBe(true)
-      children.delete(child)
     },
   }
 }

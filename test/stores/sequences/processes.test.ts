@@ -1,36 +1,22 @@
 // Numbers of one producer from two processes at the same time, and from processes that are killed: each number has one
 // effect, both are told the same, and what a dead process committed is a duplicate to the next.
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { SequenceNumber } from '../../../src/identity/index.js'
 import { killAt } from '../../../src/testing/index.js'
 import type { TransactionFaultPoint } from '../../../src/transaction/index.js'
-import { bundleInto } from '../../bundle.js'
+import { bundledScript } from '../../bundled-script.js'
 import { engines, type LedgerWorld } from '../operations/worlds.js'
 
-const script = fileURLToPath(new URL('./processes/accepts.mjs', import.meta.url))
-const bundle = fileURLToPath(new URL(`../../../.cache/sequence-processes-${process.pid}`, import.meta.url))
-const children = new Set<ChildProcess>()
-const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}/index.ts`, import.meta.url))
-
-beforeAll(() =>
-  bundleInto(bundle, {
-    postgres: source('stores/postgres'),
-    sqlite: source('stores/sqlite'),
-    testing: source('testing'),
-  }),
-)
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL')
-  rmSync(bundle, { recursive: true, force: true })
+const accepts = bundledScript(new URL('./processes/accepts.mjs', import.meta.url), {
+  postgres: 'stores/postgres',
+  sqlite: 'stores/sqlite',
+  testing: 'testing',
 })
 
 /** What became of a number in another process. */
-interface Told {
+interface Accepted {
   readonly result: string
   readonly value?: { readonly by: number }
   readonly began: string
@@ -38,16 +24,13 @@ interface Told {
 }
 
 /** A process that accepts what it is given. Its answer is undefined where it died. */
-async function acceptor(engine: string, place: string, environment: Readonly<Record<string, string>> = {}) {
-  const env = { ...process.env, ...environment }
-  const child = spawn(process.execPath, [script, bundle, engine, place], { env, stdio: ['pipe', 'pipe', 'ignore'] })
-  children.add(child)
-  const ended = new Promise<string | null>((resolve) => child.on('close', (_, signal) => resolve(signal)))
+async function acceptor(engine: string, place: string, environment?: Readonly<Record<string, string>>) {
+  const { child, ended } = accepts.start([engine, place], environment)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   expect((await lines.next()).value).toBe('ready')
   return {
     ended,
-    async accept(at: SequenceNumber): Promise<Told | undefined> {
+    async accept(at: SequenceNumber): Promise<Accepted | undefined> {
       child.stdin.write(`${JSON.stringify(at)}\n`)
       const { value, done } = await lines.next()
       return done === true ? undefined : JSON.parse(value)
@@ -55,7 +38,6 @@ async function acceptor(engine: string, place: string, environment: Readonly<Rec
     async end(): Promise<void> {
       child.stdin.end()
       await ended
-      children.delete(child)
     },
   }
 }
@@ -99,7 +81,7 @@ describe.each(engines)('processes on %s', (engine, open) => {
     const producer = `killed.at.${point}`
     const at = { producer, epoch: await orders.open(producer), number: 1 }
     const { accept, ended } = await acceptor(engine, world.place, killAt(point))
-    expect([await accept(at), await ended]).toEqual([undefined, 'SIGKILL'])
+    expect([await accept(at), (await ended).signal]).toEqual([undefined, 'SIGKILL'])
     const told = await world.db.transact((tx) =>
       orders.accept(tx, at, async () => {
         await world.effect(tx, `${producer}/${at.epoch}/1`)

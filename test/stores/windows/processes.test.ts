@@ -1,36 +1,25 @@
 // Windows in processes of their own: killed with SIGKILL at every fault point, and two of them at once.
 
-import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { type WindowFaultPoint, windowFaultPoints } from '../../../src/messaging/index.js'
 import { killAt } from '../../../src/testing/index.js'
-import { bundleInto } from '../../bundle.js'
+import { bundledScript } from '../../bundled-script.js'
 import { worlds } from './worlds.js'
 
-const script = fileURLToPath(new URL('./processes/passes.mjs', import.meta.url))
-const bundle = fileURLToPath(new URL(`../../../.cache/window-processes-${process.pid}`, import.meta.url))
+const passes = bundledScript(
+  new URL('./processes/passes.mjs', import.meta.url),
+  { messaging: 'messaging', testing: 'testing', postgres: 'stores/postgres', sqlite: 'stores/sqlite' },
+  // Node 22 calls its own SQLite experimental, and says so.
+  ['--disable-warning=ExperimentalWarning'],
+)
 const folder = mkdtempSync(join(tmpdir(), 'reprise-window-sink-'))
-const running = new Set<ReturnType<typeof begin>['child']>()
 let files = 0
 
-beforeAll(async () => {
-  const source = (path: string): string => fileURLToPath(new URL(`../../../src/${path}/index.ts`, import.meta.url))
-  await bundleInto(bundle, {
-    messaging: source('messaging'),
-    testing: source('testing'),
-    postgres: source('stores/postgres'),
-    sqlite: source('stores/sqlite'),
-  })
-})
-afterAll(() => {
-  for (const child of running) child.kill('SIGKILL')
-  for (const path of [bundle, folder]) rmSync(path, { recursive: true, force: true })
-})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** A sink in a file: how often it accepted. */
 function freshSink() {
@@ -39,25 +28,10 @@ function freshSink() {
   return { file, accepted: () => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').length : 0) }
 }
 
-// Node 22 calls its own SQLite experimental, and says so.
-const quiet = ['--disable-warning=ExperimentalWarning']
-
 /** A process that passes one id. */
-function begin(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
-  const env = { ...process.env, REPRISE_FAULT: '', ...environment }
-  const child = spawn(process.execPath, [...quiet, script, bundle, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'] })
-  running.add(child)
+function begin(args: readonly string[], environment?: Readonly<Record<string, string>>) {
+  const { child, ended } = passes.start(args, environment)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  let stderr = ''
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    stderr += chunk
-  })
-  const ended = new Promise<{ signal: string | null; stderr: string }>((resolve) => {
-    child.on('close', (_, signal) => {
-      running.delete(child)
-      resolve({ signal, stderr })
-    })
-  })
   const line = async (): Promise<string | undefined> => (await lines.next()).value
   return { child, line, ended }
 }
@@ -66,7 +40,7 @@ function begin(args: readonly string[], environment: Readonly<Record<string, str
 async function passed(args: readonly string[]): Promise<string | undefined> {
   const { line, ended } = begin(args)
   const said = await line()
-  expect(await ended).toEqual({ signal: null, stderr: '' })
+  expect(await ended).toMatchObject({ signal: null, stderr: '' })
   return said
 }
 
@@ -86,7 +60,7 @@ describe.each(worlds.slice(0, 2))('processes with one store, on %s', (_name, inW
       const { file, accepted } = freshSink()
       const args = [place, file, 'a']
       const [dead, next] = left[point]
-      expect(await begin(args, killAt(point)).ended).toEqual({
+      expect(await begin(args, killAt(point)).ended).toMatchObject({
         signal: 'SIGKILL',
         stderr: `reprise-fault ${point}:1=kill\n`,
       })
