@@ -18,6 +18,7 @@ import {
   type SourceLimits,
   type Subscription,
 } from 'reprise/messaging'
+import { Receiver } from '../wire/receiver.js'
 
 const manifest: BrokerManifest = {
   broker: 'http',
@@ -82,6 +83,7 @@ async function publishOne(url: string, message: Message, { deadline }: PublishLi
 }
 
 const mostBytes = 1_048_576
+const statuses = { confirmed: 204, unsent: 503, refused: 422 }
 
 /** Where events arrive. @param arrived Is told of each, the repeated ones included. */
 export class HttpSource implements Source {
@@ -109,61 +111,13 @@ export class HttpSource implements Source {
     this.#arrived()
     if (text === undefined) end(response, 422)
     else if (this.#receiver?.isReady !== true) end(response, 503)
-    else this.#receiver.take(text, response)
+    else end(response, statuses[await this.#receiver.take(readContent(text))])
   }
 }
 
-class Receiver implements Subscription {
-  readonly ended: Promise<void>
-  readonly #receive: (delivery: Delivery) => Promise<void>
-  readonly #inFlight: number
-  #held = 0
-  #state: 'open' | 'paused' | 'over' = 'open'
-  #end: () => void = () => undefined
-
-  constructor(receive: (delivery: Delivery) => Promise<void>, inFlight: number) {
-    this.#receive = receive
-    this.#inFlight = inFlight
-    this.ended = new Promise((resolve) => {
-      this.#end = resolve
-    })
-  }
-
-  get isReady(): boolean {
-    return this.#state === 'open' && this.#held < this.#inFlight
-  }
-
-  take(text: string, response: ServerResponse): void {
-    const read = readEvent(text)
-    const answer = async (status: number): Promise<void> => {
-      end(response, status)
-      this.#held -= 1
-      if (this.#state === 'over' && this.#held === 0) this.#end()
-    }
-    this.#held += 1
-    void this.#receive({
-      content: isReadable(read) ? read : { ...read, raw: text },
-      count: undefined,
-      ack: () => answer(204),
-      again: () => answer(503),
-      refuse: () => answer(422),
-      extend: async () => undefined,
-    })
-  }
-
-  pause(): void {
-    if (this.#state === 'open') this.#state = 'paused'
-  }
-
-  resume(): void {
-    if (this.#state === 'paused') this.#state = 'open'
-  }
-
-  drain(): Promise<void> {
-    this.#state = 'over'
-    if (this.#held === 0) this.#end()
-    return this.ended
-  }
+function readContent(text: string): Delivery['content'] {
+  const read = readEvent(text)
+  return isReadable(read) ? read : { ...read, raw: text }
 }
 
 async function textOf(request: IncomingMessage): Promise<string | undefined> {

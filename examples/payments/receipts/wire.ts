@@ -16,6 +16,7 @@ import {
   type SourceLimits,
   type Subscription,
 } from 'reprise/messaging'
+import { Receiver, type Taken } from '../../wire/receiver.js'
 
 const manifest: BrokerManifest = {
   broker: 'parent process',
@@ -31,9 +32,6 @@ const manifest: BrokerManifest = {
     dedupeMs: 'The channel passes on what it is given.',
   },
 }
-
-/** What became of a message, in the service. */
-type Taken = 'confirmed' | 'unsent' | 'refused'
 
 /** What the relay says: the events of one call, as JSON of CloudEvents. */
 export interface Publishing {
@@ -147,59 +145,5 @@ export class RelaySource implements Source {
       if (taken !== 'confirmed') return taken
     }
     return 'confirmed'
-  }
-}
-
-class Receiver implements Subscription {
-  readonly ended: Promise<void>
-  readonly #receive: (delivery: Delivery) => Promise<void>
-  readonly #inFlight: number
-  #held = 0
-  #state: 'open' | 'paused' | 'over' = 'open'
-  #end: () => void = () => undefined
-
-  constructor(receive: (delivery: Delivery) => Promise<void>, inFlight: number) {
-    this.#receive = receive
-    this.#inFlight = inFlight
-    this.ended = new Promise((resolve) => {
-      this.#end = resolve
-    })
-  }
-
-  get isReady(): boolean {
-    return this.#state === 'open' && this.#held < this.#inFlight
-  }
-
-  take(content: Message): Promise<Taken> {
-    this.#held += 1
-    return new Promise((resolve) => {
-      const answer = async (taken: Taken): Promise<void> => {
-        this.#held -= 1
-        resolve(taken)
-        if (this.#state === 'over' && this.#held === 0) this.#end()
-      }
-      void this.#receive({
-        content,
-        count: undefined,
-        ack: () => answer('confirmed'),
-        again: () => answer('unsent'),
-        refuse: () => answer('refused'),
-        extend: async () => undefined,
-      })
-    })
-  }
-
-  pause(): void {
-    if (this.#state === 'open') this.#state = 'paused'
-  }
-
-  resume(): void {
-    if (this.#state === 'paused') this.#state = 'open'
-  }
-
-  drain(): Promise<void> {
-    this.#state = 'over'
-    if (this.#held === 0) this.#end()
-    return this.ended
   }
 }
