@@ -39,20 +39,32 @@ it('refuses a stream of events, and ends what makes it', async () => {
 })
 
 // Each part is a row of its own, written while the answer is made.
-async function* written(tx: MemoryTransaction, parts: number): AsyncGenerator<Uint8Array> {
-  for (let part = 1; part <= parts; part += 1) {
-    await tx.insertOnce('part', { id: part }, ['id'])
-    yield new Uint8Array(1_048_576)
+async function* written(tx: MemoryTransaction, parts: number, ended: () => void): AsyncGenerator<Uint8Array> {
+  try {
+    for (let part = 1; part <= parts; part += 1) {
+      await tx.insertOnce('part', { id: part }, ['id'])
+      yield new Uint8Array(1_048_576)
+    }
+  } finally {
+    ended()
   }
 }
 
 it('makes all of a streamed answer before COMMIT, and rolls back one that is too large to be held', async () => {
   const db = memory({ name: 'shop' })
   db.table('part', { unique: [['id']] })
-  let parts = 17
-  const route = dropInRoute(db, options, async ({ tx }) => reply(200, written(tx, parts)))
+  let parts = 18
+  let ended = 0
+  const route = dropInRoute(db, options, async ({ tx }) =>
+    reply(
+      200,
+      written(tx, parts, () => {
+        ended += 1
+      }),
+    ),
+  )
   await expect(route.handle(sent, {})).rejects.toMatchObject({ code: 'ANSWER_NOT_HELD' })
-  expect(db.rows('part')).toHaveLength(0)
+  expect([db.rows('part').length, ended]).toEqual([0, 1])
   parts = 3
   const whole = await read(await route.handle(sent, {}))
   expect([whole.status, whole.bytes.length, db.rows('part').length]).toEqual([200, 3_145_728, 3])

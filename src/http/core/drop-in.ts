@@ -2,7 +2,7 @@
 // committed.
 
 import { RepriseError } from '../../kernel/index.js'
-import { type Answer, type Answered, answerOf, discardBody, reply } from './answer/answer.js'
+import { type Answer, type Answered, answerOf, discardBody, finish, reply } from './answer/answer.js'
 import { type AtomicHandlerCall, atomicRoute, type RouteDomain } from './route/atomic.js'
 import type { AtomicRouteOptions } from './route/options.js'
 import type { Principal } from './route/principal.js'
@@ -50,21 +50,14 @@ export function tooLargeToHold(): RepriseError {
 }
 
 // What makes the body may still write through the transaction, so all of it comes before COMMIT.
-async function inWhole(answer: Answer): Promise<Answer> {
-  const { body } = answer
-  const made = reply(answer.status)
+async function inWhole(given: Answer): Promise<Answer> {
+  const answer = await finish(given, mostHeldBytes)
+  const { status, headers, body } = answer
   if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
-    return { ...made, headers: answer.headers, body }
+    return { ...reply(status), headers, body }
   }
-  const parts: Buffer[] = []
-  let size = 0
-  for await (const part of body as AsyncIterable<Uint8Array | string>) {
-    parts.push(Buffer.from(part as string))
-    size += (parts.at(-1) as Buffer).length
-    // Leaving the loop ends what makes it.
-    if (size > mostHeldBytes) throw tooLargeToHold()
-  }
-  return { ...made, headers: answer.headers, body: Buffer.concat(parts, size) }
+  await discardBody(answer)
+  throw tooLargeToHold()
 }
 
 /** Whether an answer of this type goes on for as long as its client listens. */

@@ -92,7 +92,8 @@ it('is refused where its hooks were replaced', async () => {
     { ...hooks, onSend: async (_request: unknown, _reply: unknown, payload: unknown) => payload },
     async () => ({ a: 1 }),
   )
-  for (const url of ['/', '/sent']) {
+  app.post('/before', { ...hooks, preHandler: async () => undefined }, async () => ({ a: 1 }))
+  for (const url of ['/', '/sent', '/before']) {
     const { statusCode, body } = await app.inject({ ...sent, url })
     expect([statusCode, body]).toEqual([500, expect.stringContaining('Its hooks were replaced')])
   }

@@ -83,7 +83,7 @@ export function idempotency<Handle, Who extends Principal = Principal, Route ext
     handled(native, flights.get(native) as Flight, tx),
   )
   // With a callback: what it calls goes on in the context of its caller, which is that of the transaction.
-  const before: Before = (request, replied, done) => {
+  const reprisePreHandler: Before = (request, replied, done) => {
     const misplaced = misplacedIn(request)
     if (misplaced !== undefined) {
       done(misplaced)
@@ -103,6 +103,7 @@ export function idempotency<Handle, Who extends Principal = Principal, Route ext
   }
   const repriseOnSend: OnSend = async (request, replied, payload) => {
     const flight = flights.get(request)
+    if (flight === undefined) refuseOnce(request)
     // A second answer, while the first one waits for COMMIT, is nobody's.
     if (flight?.isSending === true) return new Promise(() => undefined)
     if (flight?.end === undefined) return payload
@@ -131,7 +132,7 @@ export function idempotency<Handle, Who extends Principal = Principal, Route ext
   }
   return {
     ...(own as Route),
-    preHandler: [...[hooks?.preHandler ?? []].flat(), before],
+    preHandler: [...[hooks?.preHandler ?? []].flat(), reprisePreHandler],
     onSend: [...[hooks?.onSend ?? []].flat(), repriseOnSend],
     errorHandler: repriseErrorHandler,
   } as DropInRoute<Route>
@@ -162,20 +163,32 @@ function answerIn(status: number, payload: unknown, headers: [string, string][])
 }
 
 interface RouteContext {
+  readonly preHandler: unknown
   readonly onSend: unknown
   readonly errorHandler: { readonly func?: unknown } | null
 }
 
-// A route whose options were put together by spreading may have lost one of the hooks, and with it the roll-back.
+// A route whose options were put together by spreading may have lost one of the hooks, and with it the roll-back. Each
+// of those that are left looks for the others.
 function misplacedIn(request: FastifyRequest): RepriseError | undefined {
   const name = Object.getOwnPropertySymbols(request).find(({ description }) => description === 'fastify.context')
   const context = name && (request as unknown as Record<symbol, RouteContext | undefined>)[name]
   if (context === undefined) return undefined
-  const { onSend, errorHandler } = context
-  if ([onSend].flat().some(isOurs) && isOurs(errorHandler?.func)) return undefined
+  const { preHandler, onSend, errorHandler } = context
+  if ([preHandler, onSend, errorHandler?.func].every((hooks) => [hooks].flat().some(isOurs))) return undefined
   const message =
     'Its hooks were replaced. Give the other options of the route to idempotency(db, options, { schema, preHandler, … }).'
   return new RepriseError('OPERATION_INVALID', message, { details: { option: 'idempotency' } })
+}
+
+const refused = new WeakSet<FastifyRequest>()
+
+// The answer to a request that did not come as far as the transaction. The refusal itself is such an answer, too.
+function refuseOnce(request: FastifyRequest): void {
+  const misplaced = refused.has(request) ? undefined : misplacedIn(request)
+  if (misplaced === undefined) return
+  refused.add(request)
+  throw misplaced
 }
 
 // By its name, since Fastify binds hooks to its instance.
