@@ -64,7 +64,7 @@ export function resultTable({ kills: killed, ...counts }: Result): string {
 }
 
 /** Where the drill works. */
-export interface Place {
+export interface Workplace {
   /** A folder of its own. */
   readonly folder: string
   /** The store of the service. */
@@ -72,7 +72,7 @@ export interface Place {
 }
 
 /** Runs the drill. @param say Is told how far it is. */
-export async function drill({ folder, database }: Place, say: (line: string) => void): Promise<Result> {
+export async function drill({ folder, database }: Workplace, say: (line: string) => void): Promise<Result> {
   const store = openStore(database)
   await migrate(store)
   const register = await openRegister(`${folder}/register.db`, () => undefined)

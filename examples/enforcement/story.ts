@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { migrate } from './actions.js'
 import { type Answer, actionClient, type Intent } from './client.js'
-import { drill, isGood, type Place, resultTable, whileHeld } from './drill.js'
+import { drill, isGood, resultTable, type Workplace, whileHeld } from './drill.js'
 import { planTable, table } from './plan.js'
 import type { Role, Word } from './processes.js'
 import { openRegister } from './register.js'
@@ -20,7 +20,7 @@ import { actionService } from './service.js'
 import { openStore } from './store.js'
 
 /** The story: a request, its repeats, a neighbour in the way, and an event that is published twice. */
-async function tell({ folder, database }: Place): Promise<void> {
+async function tell({ folder, database }: Workplace): Promise<void> {
   console.log(`${planTable()}\n`)
   const counts = new Map<Word, number>()
   const count = (word: Word): number => counts.get(word) ?? 0
@@ -79,7 +79,7 @@ function intent(violationCode: string): Intent {
 }
 
 /** Runs work in a folder and a database of its own, and leaves nothing behind. */
-async function inPlace<Value>(url: string | undefined, work: (place: Place) => Promise<Value>): Promise<Value> {
+async function inPlace<Value>(url: string | undefined, work: (place: Workplace) => Promise<Value>): Promise<Value> {
   const folder = mkdtempSync(join(tmpdir(), 'reprise-'))
   try {
     if (url === undefined) return await work({ folder, database: `sqlite:${join(folder, 'enforcement.db')}` })

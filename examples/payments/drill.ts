@@ -72,7 +72,7 @@ export async function beforeEffect({ slow }: Drill, { signal }: Transaction): Pr
 }
 
 /** What a drill needs of the service around it. */
-export interface Surroundings {
+export interface DrillHost {
   /** Cuts the connection on which the request came. */
   cut(): void
   /** Tells whoever watches over this process that it is about to kill itself, and whether to start it again. */
@@ -82,7 +82,7 @@ export interface Surroundings {
 }
 
 /** What happens after the effect and before COMMIT, and what is to happen after it. */
-export async function afterEffect(drill: Drill, tx: Transaction, around: Surroundings): Promise<void> {
+export async function afterEffect(drill: Drill, tx: Transaction, around: DrillHost): Promise<void> {
   if (drill.fail !== undefined) throw new AnswerError(around.failure(drill.fail))
   if (drill.throw) throw new DrillError('The drill asked for this error.')
   if (drill.exit === 'before-commit') await exit(drill, around)
@@ -91,7 +91,7 @@ export async function afterEffect(drill: Drill, tx: Transaction, around: Surroun
   if (drill.drop) tx.afterCommit(() => around.cut())
 }
 
-async function exit({ restart }: Drill, { announceExit }: Surroundings): Promise<never> {
+async function exit({ restart }: Drill, { announceExit }: DrillHost): Promise<never> {
   await announceExit(restart)
   process.kill(process.pid, 'SIGKILL')
   return new Promise<never>(() => undefined)

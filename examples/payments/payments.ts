@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { type HttpRequest, idempotent, invalid, type NodeListener, type NodeOptions } from 'reprise/http/node'
-import { afterEffect, answerTo, beforeEffect, drillFrom, type Surroundings } from './drill.js'
+import { afterEffect, answerTo, beforeEffect, type DrillHost, drillFrom } from './drill.js'
 import type { Ledger, Payment, Transaction } from './ledger.js'
 import type { OwnProblems } from './problems.js'
 import type { Receipts } from './receipts/receipts.js'
@@ -21,7 +21,7 @@ export interface RouteParts {
   /** Whether trouble can be asked for. */
   readonly drill: boolean
   /** What a drill may do to the connection and the process. */
-  around(request: IncomingMessage): Surroundings
+  around(request: IncomingMessage): DrillHost
   /** Answers what was thrown and is no answer; the transaction was rolled back. */
   readonly onError: NonNullable<NodeOptions['onError']>
 }

@@ -41,15 +41,15 @@ function nodePost(url: string, agent?: http.Agent): Promise<number> {
   })
 }
 
-interface Place {
+interface World {
   readonly gateway: MisbehavingServer
   /** Where nobody listens. */
   readonly refused: string
 }
 type Recovery = NonNullable<LeasedOptions<Key, string, never>['recover']>
-type Effect = (place: Place) => Promise<unknown>
+type Effect = (place: World) => Promise<unknown>
 
-async function place(script: (refused: string) => Step | readonly Step[]): Promise<Place> {
+async function place(script: (refused: string) => Step | readonly Step[]): Promise<World> {
   const refused = `http://127.0.0.1:${await refusedPort()}/`
   return { gateway: await server(script(refused)), refused }
 }
@@ -71,7 +71,7 @@ const traps: readonly (readonly [string, (refused: string) => Step | readonly St
       [
         `a ${status} to a host that refuses`,
         redirects(status),
-        ({ gateway }: Place) => fetch(gateway.origin, post),
+        ({ gateway }: World) => fetch(gateway.origin, post),
       ] as const,
   ),
   [

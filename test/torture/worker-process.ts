@@ -8,7 +8,7 @@ import { armFromEnvironment, faultPoints } from '../../src/testing/index.js'
 import type { Address } from './engines/engine.js'
 
 /** What every worker is told when it starts. */
-export interface WorkerTold {
+export interface WorkerArguments {
   readonly address: Address
   readonly leaseMs: number
   readonly seed: string
@@ -18,9 +18,12 @@ export interface WorkerTold {
 }
 
 /** What this worker was told, with what its part adds. */
-export function toldOf<Told extends WorkerTold>(): Told {
-  return JSON.parse(process.argv[2] ?? '{}') as Told
+export function toldOf<Arguments extends WorkerArguments>(): Arguments {
+  return JSON.parse(process.argv[2] ?? '{}') as Arguments
 }
+
+/** What a worker answers to a call: how it ended, as text that is equal for all who are told it, or an error. */
+export type WorkerAnswer = { readonly final: string; readonly replayed: boolean } | { readonly error: string }
 
 /** Says something to the run. */
 export function say(said: object): void {

@@ -3,7 +3,7 @@
 import { authorization, pause } from './calls.js'
 
 /** What the service tells: about a call, or about the event of a payment. */
-export interface Told {
+export interface ServiceEvent {
   readonly what: string
   readonly request?: number
   /** What the call asked for. */
@@ -16,8 +16,8 @@ export interface Told {
 }
 
 /** Who hears of it. */
-export interface Hearer {
-  told(event: Told): void
+export interface ServiceListener {
+  told(event: ServiceEvent): void
   /** The stream is there. @param isBack It was there before. */
   begun(isBack: boolean): void
   /** The stream broke: the service is gone. */
@@ -25,7 +25,7 @@ export interface Hearer {
 }
 
 /** Watches for ever, also over restarts of the service. */
-export async function watch(hearers: readonly Hearer[]): Promise<never> {
+export async function watch(hearers: readonly ServiceListener[]): Promise<never> {
   for (let isBack = false; ; ) {
     try {
       const response = await fetch('/drill/events', { headers: authorization })
@@ -43,7 +43,7 @@ export async function watch(hearers: readonly Hearer[]): Promise<never> {
   }
 }
 
-async function follow(body: ReadableStream<Uint8Array>, hearers: readonly Hearer[]): Promise<void> {
+async function follow(body: ReadableStream<Uint8Array>, hearers: readonly ServiceListener[]): Promise<void> {
   const reader = body.pipeThrough(new TextDecoderStream() as never).getReader() as ReadableStreamDefaultReader<string>
   let unread = ''
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
@@ -51,7 +51,7 @@ async function follow(body: ReadableStream<Uint8Array>, hearers: readonly Hearer
     unread = events.pop() ?? ''
     for (const event of events) {
       if (!event.startsWith('data: ')) continue
-      const told = JSON.parse(event.slice('data: '.length)) as Told
+      const told = JSON.parse(event.slice('data: '.length)) as ServiceEvent
       for (const hearer of hearers) hearer.told(told)
     }
   }

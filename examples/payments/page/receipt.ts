@@ -3,7 +3,7 @@
 import { mintKey } from 'reprise/identity'
 import { type Looked, pause, pay, type Receipt, receipts, redrive, till, tillDrill } from './calls.js'
 import { element, made, write } from './elements.js'
-import type { Hearer } from './events.js'
+import type { ServiceListener } from './events.js'
 import { Lines } from './lines.js'
 
 const shownReceipts = 8
@@ -47,7 +47,7 @@ const steps: Readonly<Record<string, readonly [text: string, kind: string]>> = {
 }
 
 /** Draws the way of each event. */
-export const way: Hearer = {
+export const way: ServiceListener = {
   told({ account, payment, what }) {
     const [text, kind] = steps[what] ?? []
     // The first story's payments have receipts too, which are not shown here.

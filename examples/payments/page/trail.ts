@@ -2,7 +2,7 @@
 
 import { tillDrill } from './calls.js'
 import { element } from './elements.js'
-import type { Hearer, Told } from './events.js'
+import type { ServiceEvent, ServiceListener } from './events.js'
 import { Lines } from './lines.js'
 
 const list = element('trail')
@@ -21,7 +21,7 @@ export function clearTrail(): void {
 }
 
 /** Draws the trail. */
-export const trail: Hearer = {
+export const trail: ServiceListener = {
   told({ request, drill, ...told }) {
     const isOther = request === undefined || drill?.startsWith(tillDrill) === true
     if (!isOther && !dropped.has(request)) show(request, told)
@@ -40,7 +40,7 @@ export const trail: Hearer = {
   },
 }
 
-function show(request: number, { what, how, status, problem }: Omit<Told, 'request' | 'drill'>): void {
+function show(request: number, { what, how, status, problem }: Omit<ServiceEvent, 'request' | 'drill'>): void {
   if (what === 'reprise.operation.claimed') {
     underWay.add(request)
     chip(request, 'claimed', '')

@@ -10,7 +10,7 @@ const leastRestMs = 250
 const longestRestMs = 30_000
 
 /** What the process needs of whoever watches over it. */
-export interface RelaySurroundings {
+export interface RelayHost {
   /** Takes what it publishes. Never rejects. */
   take(events: readonly string[]): Promise<Omit<Answering, 'published'>>
   /** Is told that it was killed, and that another one is at work. */
@@ -19,14 +19,14 @@ export interface RelaySurroundings {
 
 /** The relay as a process. */
 export class RelayProcess {
-  readonly #around: RelaySurroundings
+  readonly #around: RelayHost
   #child: ChildProcess | undefined
   #next: NodeJS.Timeout | undefined
   #isEnding = false
   /** Ends without a publish in between. */
   #ends = 0
 
-  constructor(around: RelaySurroundings) {
+  constructor(around: RelayHost) {
     this.#around = around
     this.#start()
   }

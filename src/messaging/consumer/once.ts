@@ -14,7 +14,7 @@ import {
 import type { Arrival, Reader } from '../lanes.js'
 import type { MessageStore } from '../store.js'
 import { type ConsumerDomain, demandDomain, demandName, invalid } from './options.js'
-import { contentOf } from './run/deliveries.js'
+import { messageFingerprint } from './run/deliveries.js'
 
 /** Which message, and for whom. */
 export interface OnceOptions {
@@ -111,7 +111,7 @@ function arrivalOf(reader: Reader, source: string, id: string, content: unknown)
     schema: undefined,
     data: undefined as never,
   }
-  const fingerprint = contentOf({ ...message, data: content })
+  const fingerprint = messageFingerprint({ ...message, data: content })
   return { reader, order: 'none', message, stored: { codec: undefined, data: 'null' }, fingerprint }
 }
 

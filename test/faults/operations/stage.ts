@@ -28,7 +28,7 @@ import {
   storedName,
   tests,
 } from './definitions.js'
-import type { Ended, Told } from './processes/operates.js'
+import type { Ended, OperateArguments } from './processes/operates.js'
 import { openSink, type Sink } from './sink.js'
 
 /** How long a claim lives in these tests, in ms: long enough for a busy machine, short enough to wait for its end. */
@@ -44,7 +44,7 @@ export type StoreName = (typeof storeNames)[number]
 export interface StagedStore {
   readonly name: StoreName
   /** What another process is told of it. */
-  readonly address: Told['store']
+  readonly address: OperateArguments['store']
   readonly db: Store
   /** The operation of an intent in this process. */
   operationOf(tried: Tried): Defined[OperationName]
@@ -74,7 +74,8 @@ interface Finished {
 }
 
 /** What another process is to do. */
-interface Task extends Partial<Pick<Told, 'way' | 'calls' | 'losesCommit' | 'clockStandsStill' | 'leaseMs' | 'store'>> {
+interface Task
+  extends Partial<Pick<OperateArguments, 'way' | 'calls' | 'losesCommit' | 'clockStandsStill' | 'leaseMs' | 'store'>> {
   readonly fault?: { readonly REPRISE_FAULT: string }
 }
 
@@ -138,7 +139,7 @@ export async function openStage(serverUrl: string, ownLeaseMs: number = leaseMs)
         clockStandsStill: false,
         leaseMs,
       } as const
-      const told: Told = { ...usual, ...rest, operation, suffix, intent, key, sink: sink.url }
+      const told: OperateArguments = { ...usual, ...rest, operation, suffix, intent, key, sink: sink.url }
       const args = [join(bundle, 'operates.js'), JSON.stringify(told)]
       const child = spawn(process.execPath, args, { env: { ...process.env, ...fault } })
       children.add(child)

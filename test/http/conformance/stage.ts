@@ -20,7 +20,7 @@ import { createDatabase } from '../../servers/fresh-database.js'
 import { type Ledger, openLedger } from '../subject/ledger.js'
 import { type Serving, serving } from '../subject/serving.js'
 import { type AdapterName, adapterNames } from '../subject/subject.js'
-import type { Told } from './processes/serves.js'
+import type { ServeArguments } from './processes/serves.js'
 
 /** The kinds of stores. */
 export const storeNames = ['SQLite', 'PostgreSQL'] as const
@@ -58,7 +58,7 @@ export interface Stage {
   readonly database: string
   /** The same store, seen from the test. */
   readonly ledger: Ledger
-  start(told?: Partial<Told>, environment?: NodeJS.ProcessEnv): Promise<Serving>
+  start(told?: Partial<ServeArguments>, environment?: NodeJS.ProcessEnv): Promise<Serving>
   /** A client for these processes. */
   client(...processes: readonly Serving[]): HttpCaseClient
   /** Locks all records from outside; the result lets go. */
@@ -94,7 +94,7 @@ export async function openStage(program: string, played: PlayedOn): Promise<Stag
     database,
     ledger,
     async start(told = {}, environment = {}) {
-      const words = JSON.stringify({ adapter, database, sink: join(folder, 'sink'), ...told } satisfies Told)
+      const words = JSON.stringify({ adapter, database, sink: join(folder, 'sink'), ...told } satisfies ServeArguments)
       const child = spawn(process.execPath, [program, words], { env: { ...process.env, ...environment } })
       const started = await serving(child)
       running.add(started)

@@ -9,11 +9,11 @@ import {
   entityTag,
   reply,
 } from '../../../src/http/core/index.js'
-import { type Charge, charged, effect, firstTimes, parseAny, parseCharge, slowly, type Told } from './charge.js'
+import { type Charge, type ChargeCall, charged, effect, firstTimes, parseAny, parseCharge, slowly } from './charge.js'
 import type { SubjectTransaction } from './ledger.js'
 
 /** What a handler gets. */
-interface AtomicTold extends Told {
+interface AtomicChargeCall extends ChargeCall {
   readonly tx: SubjectTransaction
 }
 
@@ -23,7 +23,7 @@ export interface AtomicSubjectRoute {
   /** With parameters as `:name`. */
   readonly path: string
   readonly options: Omit<AtomicRouteOptions<unknown, Charge>, 'principal' | 'trusts'>
-  readonly handle: (told: AtomicTold) => Promise<Answer>
+  readonly handle: (told: AtomicChargeCall) => Promise<Answer>
 }
 
 type Options = Partial<AtomicSubjectRoute['options']>
@@ -50,7 +50,7 @@ function on(
   return { method, path, options: { ...usual, ...options }, handle }
 }
 
-async function charge(told: AtomicTold): Promise<Answer> {
+async function charge(told: AtomicChargeCall): Promise<Answer> {
   await slowly(told)
   return charged(await effect(told.tx, told), told.input.amount)
 }
@@ -85,7 +85,7 @@ function failingRoutes(isFirst: ReturnType<typeof firstTimes>): readonly AtomicS
 }
 
 function oddAnswers(): readonly AtomicSubjectRoute[] {
-  const answers: Readonly<Record<string, (id: string, told: AtomicTold) => Answer>> = {
+  const answers: Readonly<Record<string, (id: string, told: AtomicChargeCall) => Answer>> = {
     '/redirect303': (id) => reply(303, null, { location: `/charges/${id}` }),
     '/empty204': () => reply(204),
     '/empty201': (id) => reply(201, null, { location: `/charges/${id}` }),
@@ -100,17 +100,17 @@ function oddAnswers(): readonly AtomicSubjectRoute[] {
     '/multipart': (id) => charged(id, 0),
   }
   return Object.entries(answers).map(([path, answer]) => {
-    const handle = async (told: AtomicTold): Promise<Answer> => answer(await effect(told.tx, told), told)
+    const handle = async (told: AtomicChargeCall): Promise<Answer> => answer(await effect(told.tx, told), told)
     return on('POST', path, handle, path === '/multipart' ? { parse: parseAny } : {})
   })
 }
 
-async function echo({ tx, callerAttempt }: AtomicTold): Promise<Answer> {
+async function echo({ tx, callerAttempt }: AtomicChargeCall): Promise<Answer> {
   const deadlineMs = Math.round(tx.deadline.expiresAtMs - performance.now())
   return reply(200, { attempt: callerAttempt ?? null, deadlineMs })
 }
 
-async function putVersion({ tx, input, principal }: AtomicTold): Promise<Answer> {
+async function putVersion({ tx, input, principal }: AtomicChargeCall): Promise<Answer> {
   const id = `${principal[0]} ${input.request.params['id']}`
   const row = await tx.readRow('subject_versions', { id })
   const version = row === undefined ? undefined : Number(row['version'])

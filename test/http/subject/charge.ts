@@ -44,14 +44,14 @@ export function parseAny(request: HttpRequest): Charge {
 }
 
 /** What a handler of the subject gets, whatever the adapter. */
-export interface Told {
+export interface ChargeCall {
   readonly input: Charge
   readonly principal: readonly [string, ...string[]]
   readonly callerAttempt: number | undefined
 }
 
 /** Writes one effect, and gives its id. */
-export async function effect(tx: SubjectTransaction, { principal, input }: Told): Promise<string> {
+export async function effect(tx: SubjectTransaction, { principal, input }: ChargeCall): Promise<string> {
   const id = randomUUID()
   await tx.insertOnce('subject_effects', { id, owner: principal[0], amount: input.amount }, ['id'])
   return id
@@ -63,12 +63,12 @@ export function charged(id: string, amount: number, more: AnswerHeaders = {}): A
 }
 
 /** Takes as long as the request asks for. */
-export async function slowly({ input }: Told): Promise<void> {
+export async function slowly({ input }: ChargeCall): Promise<void> {
   if (input.ms > 0) await wait(input.ms)
 }
 
 /** Says whether a request is the first of its user and body on a route, in this process. */
-export function firstTimes(): (route: string, told: Told) => boolean {
+export function firstTimes(): (route: string, told: ChargeCall) => boolean {
   const seen = new Set<string>()
   return (route, { principal, input }) => {
     const name = `${route} ${principal[0]} ${input.body}`

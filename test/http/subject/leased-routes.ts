@@ -17,16 +17,16 @@ import {
   rerunKeyed,
   resolve,
 } from '../../../src/idempotency/index.js'
-import { type Charge, charged, firstTimes, parseCharge, type Told } from './charge.js'
+import { type Charge, type ChargeCall, charged, firstTimes, parseCharge } from './charge.js'
 import type { Sink } from './sink.js'
 
 /** What a handler gets. */
-interface LeasedTold extends Told {
+interface LeasedChargeCall extends ChargeCall {
   readonly lease: Lease
 }
 
 /** How unknown outcomes are recovered. */
-type Recovery = Recover<Pick<Told, 'principal'>, AnswerJson, never>
+type Recovery = Recover<Pick<ChargeCall, 'principal'>, AnswerJson, never>
 
 /** A route. Its principal is added where it is mounted. */
 export interface LeasedSubjectRoute {
@@ -35,7 +35,7 @@ export interface LeasedSubjectRoute {
   readonly options: Omit<LeasedRouteOptions<unknown, Charge>, 'principal' | 'trusts' | 'recover'> & {
     readonly recover: Recovery
   }
-  readonly handle: (told: LeasedTold) => Promise<Answer>
+  readonly handle: (told: LeasedChargeCall) => Promise<Answer>
 }
 
 /** All of them, over the sink that has their effects. */
@@ -54,7 +54,7 @@ export function leasedRoutes(sink: Sink): readonly LeasedSubjectRoute[] {
     return { method: 'POST', path, options, handle }
   }
   // The receiver honours keys: a repeat with a known one gets the first one's id.
-  const charge = async ({ lease, principal, input }: LeasedTold): Promise<Answer> => {
+  const charge = async ({ lease, principal, input }: LeasedChargeCall): Promise<Answer> => {
     const id = await lease.effect('charge', async ({ key }) => {
       if (input.ms > 0) await wait(input.ms)
       return sink.chargeOnce(principal[0], key)
@@ -62,7 +62,7 @@ export function leasedRoutes(sink: Sink): readonly LeasedSubjectRoute[] {
     return charged(id, input.amount)
   }
   // This one does not, so whoever calls it twice is found out.
-  const chargeAgain = async ({ lease, principal, input }: LeasedTold): Promise<Answer> => {
+  const chargeAgain = async ({ lease, principal, input }: LeasedChargeCall): Promise<Answer> => {
     const id = await lease.effect('charge', ({ key }) => sink.charge(principal[0], key))
     return charged(id, input.amount)
   }

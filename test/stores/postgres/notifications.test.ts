@@ -19,15 +19,15 @@ const { url, raw } = await postgresWorld()
 // So long that nothing is found by it.
 const poll = '1h'
 
-interface Told {
+interface ChannelEvent {
   readonly is: string
   readonly dropped: number
 }
 
 /** What a channel tells while a test runs. */
-function toldBy(channel: string): Told[] {
-  const told: Told[] = []
-  const listener = (event: unknown): void => void told.push(event as Told)
+function toldBy(channel: string): ChannelEvent[] {
+  const told: ChannelEvent[] = []
+  const listener = (event: unknown): void => void told.push(event as ChannelEvent)
   subscribe(channel, listener)
   onTestFinished(() => void unsubscribe(channel, listener))
   return told

@@ -49,9 +49,6 @@ export interface Order {
   readonly way: 'plain' | 'slow' | 'throws'
 }
 
-/** What a caller is told: the ids of the messages, or that it was refused, as text; or an error. */
-export type Told = { readonly final: string; readonly replayed: boolean } | { readonly error: string }
-
 /** The tables of the run: what intents have done, what consumers have done, and which rounds were mended. */
 export const tables: readonly string[] = [
   'create table emitted (intent text not null, run text not null, round bigint not null)',

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
+import type { WorkerAnswer } from '../worker-process.js'
 import type { OnTheWire } from './broker.js'
-import type { Told } from './definitions.js'
 import { type HandledRow, type JudgedRound, judge } from './judge.js'
 
-const done = (ids: string, replayed = false): Told => ({ final: ids, replayed })
-const refused: Told = { final: 'refused', replayed: false }
+const done = (ids: string, replayed = false): WorkerAnswer => ({ final: ids, replayed })
+const refused: WorkerAnswer = { final: 'refused', replayed: false }
 
-type Call = readonly [told: Told | undefined, late?: boolean, calledAt?: number, toldAt?: number]
+type Call = readonly [told: WorkerAnswer | undefined, late?: boolean, calledAt?: number, toldAt?: number]
 
 function intent(id: string, messages: readonly number[], calls: readonly Call[], keyed = true) {
   const judged = calls.map(([told, late = false, calledAt = 1, toldAt = 2]) => ({ told, late, calledAt, toldAt }))

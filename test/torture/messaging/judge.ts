@@ -2,8 +2,8 @@
 // consumers have done.
 
 import type { Violation, ViolationKind } from '../report.js'
+import type { WorkerAnswer } from '../worker-process.js'
 import type { OnTheWire } from './broker.js'
-import type { Told } from './definitions.js'
 
 /** A call, and what its caller was told. */
 export interface JudgedCall {
@@ -13,7 +13,7 @@ export interface JudgedCall {
   /** Whether a caller had been told how the intent ended when this call was made. */
   readonly late: boolean
   /** Undefined: nothing, its process died. */
-  told: Told | undefined
+  told: WorkerAnswer | undefined
 }
 
 /** An intent. One that is keyed was asked for until it was decided. */

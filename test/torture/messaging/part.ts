@@ -9,8 +9,9 @@ import { transactionFaultPoints } from '../../../src/transaction/index.js'
 import { draw, type EngineFault } from '../engines/engine.js'
 import type { Part, PartRun, World } from '../part.js'
 import type { Violation } from '../report.js'
+import type { WorkerAnswer } from '../worker-process.js'
 import { TortureBroker } from './broker.js'
-import { type MessageWay, type Order, type Told, tables, type Wanted } from './definitions.js'
+import { type MessageWay, type Order, tables, type Wanted } from './definitions.js'
 import { type EmittedRow, type HandledRow, type JudgedCall, type JudgedIntent, judge, type LanesSeen } from './judge.js'
 import { bugNames } from './planted.js'
 
@@ -117,13 +118,13 @@ class MessagingRun implements PartRun {
     return intent
   }
 
-  async #call(intent: Intent, way: Order['way']): Promise<Told | undefined> {
+  async #call(intent: Intent, way: Order['way']): Promise<WorkerAnswer | undefined> {
     const late = intent.calls.some(({ told }) => told !== undefined && 'final' in told)
     const calledAt = ++this.#moments
     const call: JudgedCall = { calledAt, toldAt: Number.POSITIVE_INFINITY, late, told: undefined }
     intent.calls.push(call)
     this.#underWay += 1
-    call.told = (await this.#world.workers.call({ ...intent.order, way } satisfies Asked)) as Told | undefined
+    call.told = (await this.#world.workers.call({ ...intent.order, way } satisfies Asked)) as WorkerAnswer | undefined
     call.toldAt = ++this.#moments
     this.#underWay -= 1
     return call.told

@@ -9,7 +9,16 @@ import { fullJitter } from '../../../src/retry/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { sqlite } from '../../../src/stores/sqlite/index.js'
 import { replaced } from '../replaced.js'
-import { codeOf, losingCommits, openPool, say, serve, toldOf, type WorkerTold } from '../worker-process.js'
+import {
+  codeOf,
+  losingCommits,
+  openPool,
+  say,
+  serve,
+  toldOf,
+  type WorkerAnswer,
+  type WorkerArguments,
+} from '../worker-process.js'
 import {
   type ConsumerName,
   classify,
@@ -19,14 +28,13 @@ import {
   type Order,
   readers,
   type Sql,
-  type Told,
   type Transaction,
 } from './definitions.js'
 import { publisherAt, sourceAt } from './link.js'
 import type { Asked, State } from './part.js'
 import { bugOf, type Store } from './planted.js'
 
-const told = toldOf<WorkerTold & { readonly port: number }>()
+const told = toldOf<WorkerArguments & { readonly port: number }>()
 const { address, leaseMs, seed, port, calm } = told
 const bug = bugOf(told.plant)
 const limits = { deadline: '6s', connectionWait: '2s', lockWait: '2s' } as const
@@ -55,7 +63,7 @@ const transact = <Result>(body: (tx: Transaction) => Promise<Result>): Promise<R
 const emit = emitOperation(db, sql)
 const transactIntent = bug.transact?.(transact) ?? transact
 
-async function emitOnce(order: Order): Promise<Told> {
+async function emitOnce(order: Order): Promise<WorkerAnswer> {
   try {
     if (!order.keyed) return { final: await transactIntent((tx) => emitting(tx, order, sql)), replayed: false }
     const end = await emit.outcome(order)

@@ -49,9 +49,6 @@ export interface Order {
   readonly way: Way
 }
 
-/** What a caller is told: how it ended, as text that is equal for all who are told it, or an error. */
-export type Told = { readonly final: string; readonly replayed: boolean } | { readonly error: string }
-
 /** The parts of the effect of the atomic operation. */
 export const effectParts: readonly string[] = ['debit', 'credit']
 

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
-import type { Told } from './definitions.js'
+import type { WorkerAnswer } from '../worker-process.js'
 import { type CalledEffect, judge } from './judge.js'
 
-const done = (receipt: string, replayed = false): Told => ({ final: `succeeded:${receipt}`, replayed })
-const refused: Told = { final: 'failed:refused:', replayed: false }
+const done = (receipt: string, replayed = false): WorkerAnswer => ({ final: `succeeded:${receipt}`, replayed })
+const refused: WorkerAnswer = { final: 'failed:refused:', replayed: false }
 
-type Call = readonly [told: Told | undefined, content?: string, late?: boolean]
+type Call = readonly [told: WorkerAnswer | undefined, content?: string, late?: boolean]
 
 function kinds(mode: 'atomic' | 'leased', calls: readonly Call[], effects: readonly Partial<CalledEffect>[]): string[] {
   const judged = calls.map(([told, content = 'one', late = false], index) => {

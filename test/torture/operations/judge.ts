@@ -2,7 +2,8 @@
 
 import { type CallVerdict, checkEffects, type FindingKind, type LedgerEffect } from '../../../src/testing/index.js'
 import type { Violation, ViolationKind } from '../report.js'
-import { effectParts, type Told } from './definitions.js'
+import type { WorkerAnswer } from '../worker-process.js'
+import { effectParts } from './definitions.js'
 
 /** A call, and what its caller was told. */
 export interface JudgedCall {
@@ -11,7 +12,7 @@ export interface JudgedCall {
   /** Whether a caller had been told how the intent ended when this call was made. */
   readonly late: boolean
   /** Undefined: nothing, its process died. */
-  told: Told | undefined
+  told: WorkerAnswer | undefined
 }
 
 /** An intent. Its last call was made after the faults were over. */
@@ -88,10 +89,10 @@ function closerLook({ id, mode, calls }: JudgedIntent, effects: readonly CalledE
   return violations
 }
 
-const codeOf = (told: Told | undefined): string => (told !== undefined && 'error' in told ? told.error : '')
+const codeOf = (told: WorkerAnswer | undefined): string => (told !== undefined && 'error' in told ? told.error : '')
 
 /** Whether a caller was told that its own call had no effect, and has none. */
-function isRefusal(mode: 'atomic' | 'leased', told: Told | undefined): boolean {
+function isRefusal(mode: 'atomic' | 'leased', told: WorkerAnswer | undefined): boolean {
   if (told === undefined || 'final' in told) return false
   // In one commit with the marker there is one error alone that leaves it open. Outside of the store most do.
   if (mode === 'atomic') return told.error !== 'UNKNOWN_OUTCOME'

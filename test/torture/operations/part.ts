@@ -9,7 +9,8 @@ import { transactionFaultPoints } from '../../../src/transaction/index.js'
 import { draw } from '../engines/engine.js'
 import type { Part, PartRun, World } from '../part.js'
 import type { Violation } from '../report.js'
-import { type Ends, ledgerTable, type OperationName, type Order, type Told, type Way } from './definitions.js'
+import type { WorkerAnswer } from '../worker-process.js'
+import { type Ends, ledgerTable, type OperationName, type Order, type Way } from './definitions.js'
 import { type CalledEffect, finalsOf, type JudgedCall, type JudgedIntent, judge } from './judge.js'
 import { bugNames } from './planted.js'
 import { type OpenReceiver, openReceiver } from './receiver.js'
@@ -98,12 +99,12 @@ class OperationsRun implements PartRun {
     return intent
   }
 
-  async #call(intent: Intent, content: string, way: Way): Promise<Told | undefined> {
+  async #call(intent: Intent, content: string, way: Way): Promise<WorkerAnswer | undefined> {
     const late = finalsOf(intent.calls).length > 0
     const call: JudgedCall = { id: randomUUID(), content, late, told: undefined }
     intent.calls.push(call)
     this.#underWay += 1
-    call.told = (await this.#world.workers.call(orderOf(intent, call, way))) as Told | undefined
+    call.told = (await this.#world.workers.call(orderOf(intent, call, way))) as WorkerAnswer | undefined
     this.#underWay -= 1
     return call.told
   }

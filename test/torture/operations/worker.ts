@@ -4,13 +4,21 @@ import { didNotHappen, fail, failedFinally, happened } from '../../../src/idempo
 import { parseKey } from '../../../src/identity/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { sqlite } from '../../../src/stores/sqlite/index.js'
-import { codeOf, losingCommits, openPool, serve, toldOf, type WorkerTold } from '../worker-process.js'
-import { define, marginMs, type Order, type Store, type Told, tortured } from './definitions.js'
+import {
+  codeOf,
+  losingCommits,
+  openPool,
+  serve,
+  toldOf,
+  type WorkerAnswer,
+  type WorkerArguments,
+} from '../worker-process.js'
+import { define, marginMs, type Order, type Store, tortured } from './definitions.js'
 import type { Asked } from './part.js'
 import { plantedPostgres, plantedSqlite } from './planted.js'
 import { receiverAt } from './receiver.js'
 
-const told = toldOf<WorkerTold & { readonly receiver: string }>()
+const told = toldOf<WorkerArguments & { readonly receiver: string }>()
 const { address, leaseMs, plant, seed } = told
 const limits = { deadline: '6s', connectionWait: '2s', lockWait: '2s' } as const
 
@@ -29,7 +37,7 @@ const opened = open()
 const db = opened.db as Store
 const defined = define(db, receiverAt(told.receiver), { leaseMs, placeholders: opened.placeholders })
 
-async function callOnce(order: Order): Promise<Told> {
+async function callOnce(order: Order): Promise<WorkerAnswer> {
   try {
     const end = await defined.all[order.operation].outcome(order)
     const { replayed } = end
@@ -41,7 +49,7 @@ async function callOnce(order: Order): Promise<Told> {
 }
 
 /** A person has asked the receiver, and says what it said. */
-async function settleOnce(order: Order, receipt: string | null): Promise<Told> {
+async function settleOnce(order: Order, receipt: string | null): Promise<WorkerAnswer> {
   const which = { operation: defined.all[order.operation], scope: tortured, key: parseKey(order.key) }
   const found =
     receipt === null

@@ -259,7 +259,7 @@ export class Deliveries<Handle extends TransactionControls> {
     const { db, settings } = this.#work
     const { reader, order } = settings
     const stored = storable(db.messages, message)
-    return { reader, order, message: message as Message<never>, stored, fingerprint: contentOf(message) }
+    return { reader, order, message: message as Message<never>, stored, fingerprint: messageFingerprint(message) }
   }
 
   // Where deliveries have a limit in time, those that wait here need more of it.
@@ -280,7 +280,12 @@ export class Deliveries<Handle extends TransactionControls> {
 class NotNow extends Error {}
 
 /** What a repeat of a message has to share with it. */
-export function contentOf({ type, subject, key, data }: Pick<Message, 'type' | 'subject' | 'key' | 'data'>): string {
+export function messageFingerprint({
+  type,
+  subject,
+  key,
+  data,
+}: Pick<Message, 'type' | 'subject' | 'key' | 'data'>): string {
   const value = [type, subject ?? null, key, data ?? null]
   return fingerprint({ value }, { limits: { maxBytes: mostBytes, maxDepth: 1_000 } })
 }

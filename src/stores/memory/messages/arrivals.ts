@@ -14,7 +14,7 @@ import type { Views } from '../tables.js'
 import { openLetter } from './letter-rows.js'
 import {
   comparePlaces,
-  contentOf,
+  contentRow,
   type LaneRow,
   laneOf,
   laneState,
@@ -95,7 +95,7 @@ function advance(views: Views, arrival: Arrival, lane: LaneRow | undefined, done
 
 function store(views: Views, arrival: Arrival, place: MessagePlace, nowMs: number): void {
   const { reader, message, stored, fingerprint } = arrival
-  const content = contentOf({ ...message, ...stored, place })
+  const content = contentRow({ ...message, ...stored, place })
   views.view(inbox).insert({ reader: reader.name, fingerprint, ...content })
   const lane = laneOf(views, reader.name, message.key)
   const fillsHole = lane?.known !== undefined && comparePlaces(lane.known, place) >= 0

@@ -3,7 +3,7 @@
 import type { MessagePlace, Row, StoredMessage } from '../../../atomicity/index.js'
 import type { LetterDecision, LetterDraft, Reader } from '../../../messaging/index.js'
 import type { Views } from '../tables.js'
-import { allOf, comparePlaces, contentOf, oneOf, placeOf, textIn } from './rows.js'
+import { allOf, comparePlaces, contentRow, oneOf, placeOf, textIn } from './rows.js'
 import { messageTables } from './tables.js'
 
 const { deadLetter } = messageTables
@@ -17,10 +17,10 @@ export function openLetter(views: Views, reader: Reader, draft: LetterDraft, par
   const open = { state: 'open', parks: parks ? 1 : 0, code, reason, history, decision: null, last_at_ms: nowMs }
   // A key waits for the letter that is there: it is not to be taken from it.
   if (!parks && there?.['parks'] === 1 && there['state'] !== 'closed') return
-  if (there !== undefined) table.update(there.rowId, { ...contentOf(message), ...open })
+  if (there !== undefined) table.update(there.rowId, { ...contentRow(message), ...open })
   else {
     const { name, kind } = reader
-    table.insert({ reader: name, kind, ...contentOf(message), ...open, note: null, first_at_ms: nowMs })
+    table.insert({ reader: name, kind, ...contentRow(message), ...open, note: null, first_at_ms: nowMs })
   }
 }
 

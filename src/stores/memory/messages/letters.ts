@@ -20,7 +20,7 @@ import { purge } from './purge.js'
 import {
   allOf,
   comparePlaces,
-  contentOf,
+  contentRow,
   type LaneRow,
   laneOf,
   laneState,
@@ -50,7 +50,7 @@ export function lettersOf(engine: MemoryEngine): LetterStore {
         return row && letterOf(row)
       }),
     groups: (limits) => alone(limits, grouped),
-    decide: (which, decided, limits) => alone(limits, (views) => decide(views, which, decided, nowMs())),
+    decide: (which, decided, limits) => alone(limits, (views) => decideLetter(views, which, decided, nowMs())),
     readers: (limits) => alone(limits, (views) => states(views, nowMs())),
     forget: (reader, limits) => alone(limits, (views) => forget(views, reader)),
     newEpochs: (limits) =>
@@ -115,7 +115,7 @@ function grouped(views: Views): readonly LetterGroup[] {
   return [...groups.values()].sort((a, b) => b.letters - a.letters)
 }
 
-function decide(views: Views, which: WhichLetter, decided: Decided, nowMs: number): boolean {
+function decideLetter(views: Views, which: WhichLetter, decided: Decided, nowMs: number): boolean {
   const row = letterRow(views, which)
   if (row?.['state'] !== 'open') return false
   const { decision, actor, reason, inMs } = decided
@@ -152,7 +152,7 @@ function bringBack(views: Views, row: LetterRow): void {
   const reads = oneOf(views.view(readers), { name: reader })?.['reads'] ?? 'inbox'
   if (row['kind'] !== 'consumer' || reads !== 'inbox' || oneOf(views.view(inbox), who) !== undefined) return
   const fingerprint = oneOf(views.view(processed), who)?.['fingerprint'] ?? ''
-  views.view(inbox).insert({ reader, fingerprint, ...contentOf(message) })
+  views.view(inbox).insert({ reader, fingerprint, ...contentRow(message) })
 }
 
 // A consumer's discard: its lane goes on behind the message, and it does not come back.

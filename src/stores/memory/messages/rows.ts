@@ -140,7 +140,7 @@ export function messageOf(row: Row): StoredMessage {
 }
 
 /** The columns of what is stored of a message. */
-export function contentOf(stored: StoredMessage): Row {
+export function contentRow(stored: StoredMessage): Row {
   const { source, id, type, subject, key, place, version, atMs, intent, traceparent, schema, codec, data } = stored
   return {
     source,

@@ -11,7 +11,7 @@ import type { Procedure } from '../records/procedures.js'
 import { checkRows, storableMs } from '../records/rows.js'
 import type { Query } from '../records/statements.js'
 import type { Values } from '../values.js'
-import { contentOf, messageOf, placeIn, type Row } from './content.js'
+import { contentColumns, messageOf, placeIn, type Row } from './content.js'
 import { asking, behind, counting, laneStates, type MessageSql, once, rowsOf } from './statements.js'
 
 const mostLanes = 10_000
@@ -56,9 +56,9 @@ function* claimedAtOnce(sql: MessageSql, query: LaneQuery): Procedure<readonly R
     const next = nextDue(sql, query, '(SELECT count(*) FROM due)', values)
     const first = `SELECT m.epoch, m.number FROM ${from} WHERE ${where} ORDER BY m.epoch, m.number LIMIT 1`
     const page = `m.epoch = f.epoch AND m.number >= f.number AND m.number < f.number + ${values.number(perLane)}`
-    const messages = `SELECT ${contentOf('m.')} FROM ${from} WHERE ${where} AND ${page}`
+    const messages = `SELECT ${contentColumns('m.')} FROM ${from} WHERE ${where} AND ${page}`
     return `WITH ${due}, ${taken}
-      SELECT (${next}) AS next_in_ms, ${laneSelection('t')}, ${contentOf('n.')}, d.decision
+      SELECT (${next}) AS next_in_ms, ${laneSelection('t')}, ${contentColumns('n.')}, d.decision
       FROM (SELECT 1) AS one LEFT JOIN (taken AS t JOIN due ON due.key = t.key) ON TRUE
       LEFT JOIN LATERAL (${first}) AS f ON TRUE LEFT JOIN LATERAL (${messages}) AS n ON TRUE
       LEFT JOIN ${tables.dead_letter} AS d ON ${isDecided('t', 'n')}
@@ -87,7 +87,7 @@ function* claimedByStep(sql: MessageSql, query: LaneQuery): Procedure<readonly R
       const messages =
         `SELECT m.rowid FROM ${from} WHERE ${where} ORDER BY m.epoch, m.number ` + `LIMIT ${values.number(perLane)}`
       const source = reader.reads === 'outbox' ? tables.message : tables.inbox
-      return `SELECT ${laneSelection('t')}, ${contentOf('n.')}, d.decision FROM ${tables.lane} AS t
+      return `SELECT ${laneSelection('t')}, ${contentColumns('n.')}, d.decision FROM ${tables.lane} AS t
         LEFT JOIN ${source} AS n ON n.rowid IN (${messages})
         LEFT JOIN ${tables.dead_letter} AS d ON ${isDecided('t', 'n')}
         WHERE t.reader = ${values.text(reader.name)} AND t.key = ${values.text(key as string)} ORDER BY n.epoch, n.number`

@@ -34,7 +34,7 @@ export const contentNames: string = Object.keys(content).join(', ')
  *
  * @param table What stands before each column, such as `'m.'`.
  */
-export function contentOf(table: string): string {
+export function contentColumns(table: string): string {
   return Object.keys(content)
     .map((name) => `${table}${name}`)
     .join(', ')

@@ -22,7 +22,7 @@ export function* deciding(sql: MessageSql, which: WhichLetter, decided: Decided)
   const steps = decided.decision.is === 'discard' ? [goOn, passBy, noteDiscarded, removeDiscarded] : [goOn, bringBack]
   if (dialect.writesInWith) {
     const { rows } = yield asking(dialect, (values) => {
-      const letter = `letter AS (${decide(sql, which, decided, values)} RETURNING ${letterNames})`
+      const letter = `letter AS (${decideLetter(sql, which, decided, values)} RETURNING ${letterNames})`
       const parts = steps.map((step, place) => `step_${place} AS (${step(sql, decided, () => 'letter', values)})`)
       return `WITH ${[letter, ...parts].join(', ')} SELECT count(*) AS letters FROM letter`
     })
@@ -30,7 +30,7 @@ export function* deciding(sql: MessageSql, which: WhichLetter, decided: Decided)
   }
   const { rows } = yield asking(
     dialect,
-    (values) => decide(sql, which, decided, values) + dialect.returning(letterNames),
+    (values) => decideLetter(sql, which, decided, values) + dialect.returning(letterNames),
   )
   if (rows.length === 0) return false
   const cells = rows.map((row) => Object.keys(letterColumns).map((name) => row[name] as Cell))
@@ -41,7 +41,7 @@ export function* deciding(sql: MessageSql, which: WhichLetter, decided: Decided)
 
 // A consumer's discard is over with this. What parked nobody is in no lane any more: where it is to be handled once
 // more it comes back in a lane of its own, and holds nobody there either.
-function decide({ dialect, tables }: MessageSql, which: WhichLetter, decided: Decided, values: Values): string {
+function decideLetter({ dialect, tables }: MessageSql, which: WhichLetter, decided: Decided, values: Values): string {
   const { decision, actor, reason } = decided
   const set = [`note = ${values.text(JSON.stringify({ actor, reason, decision: decision.is }))}`]
   const stored = values.text(JSON.stringify(decision))

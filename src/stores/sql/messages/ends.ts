@@ -6,7 +6,7 @@ import type { Procedure } from '../records/procedures.js'
 import { storableMs } from '../records/rows.js'
 import type { Query } from '../records/statements.js'
 import type { Values } from '../values.js'
-import { type Cell, cellsOf, content, contentNames, contentOf, type Row } from './content.js'
+import { type Cell, cellsOf, content, contentColumns, contentNames, type Row } from './content.js'
 import { asking, counting, laneStates, type MessageSql, once, rowsOf } from './statements.js'
 
 // None has the name of a column of a lane, so that both can be named without an alias.
@@ -191,7 +191,7 @@ function writeLetters({ dialect, tables }: MessageSql, drafts: string, parks: 0 
   const now = once(dialect)
   const columns = `reader, kind, ${contentNames}, code, reason, history, state, parks, first_at_ms, last_at_ms`
   const source =
-    `SELECT d.reader, d.kind, ${contentOf('d.')}, d.code, d.reason, d.history, 'open', ${parks}, ${now}, ${now} ` +
+    `SELECT d.reader, d.kind, ${contentColumns('d.')}, d.code, d.reason, d.history, 'open', ${parks}, ${now}, ${now} ` +
     `FROM (${drafts}) AS d WHERE TRUE`
   const set = [...Object.keys(content), 'code', 'reason', 'history', 'state', 'parks', 'last_at_ms', 'decision']
   // `decision` is not among what is inserted, so that it becomes its default, which is none.

@@ -13,7 +13,7 @@ import { armFromEnvironment } from '../../../../src/testing/index.js'
 import { define, type OperationName, type Way } from '../definitions.js'
 
 /** What such a process is told. */
-export interface Told {
+export interface OperateArguments {
   readonly store: { readonly postgres: string } | { readonly sqlite: string }
   readonly operation: OperationName
   readonly way: Way
@@ -33,7 +33,7 @@ export interface Told {
 /** How a call ended, as it is printed. */
 export type Ended = { readonly result: string } | { readonly error: string; readonly lost?: string }
 
-const told = JSON.parse(process.argv[2] ?? '{}') as Told
+const told = JSON.parse(process.argv[2] ?? '{}') as OperateArguments
 
 // As a sync that fails: what was committed is there, and nobody is told. It happens once.
 let lost = false

@@ -14,7 +14,7 @@ import { openSink } from '../../subject/sink.js'
 import { type AdapterName, serveBy } from '../../subject/subject.js'
 
 /** What such a process is told. */
-export interface Told {
+export interface ServeArguments {
   /** What serves it. */
   readonly adapter: AdapterName
   /** `sqlite:<file>` or `postgres://…`. */
@@ -45,7 +45,7 @@ function signed<Call>(handle: (call: Call) => Promise<Answer>): (call: Call) => 
 
 async function main(): Promise<void> {
   armFromEnvironment()
-  const told = JSON.parse(process.argv[2] ?? '{}') as Told
+  const told = JSON.parse(process.argv[2] ?? '{}') as ServeArguments
   for (const channel of Object.values(telemetry)) {
     if (typeof channel !== 'object' || !('name' in channel)) continue
     subscribe(channel.name, (message) => {
