@@ -98,16 +98,16 @@ export {
   type MessagePurgeReport,
   purgeMessages,
 } from './upkeep/purge.js'
+export type {
+  DedupeWindow,
+  DedupeWindowOptions,
+  PassCall,
+  Passed,
+  PassOptions,
+  Sink,
+  WindowCounts,
+  WindowId,
+} from './window/contract.js'
 export { type WindowFaultPoint, windowFaultPoints } from './window/fault-points.js'
 export type { Mark, SeenStore, WindowBounds, WindowStore } from './window/seen-store.js'
-export {
-  type DedupeWindow,
-  type DedupeWindowOptions,
-  dedupeWindow,
-  type PassCall,
-  type Passed,
-  type PassOptions,
-  type Sink,
-  type WindowCounts,
-  type WindowId,
-} from './window/window.js'
+export { dedupeWindow } from './window/window.js'

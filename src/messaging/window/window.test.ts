@@ -6,8 +6,9 @@ import { deadlineAfter, eventLoopTurn, RepriseError, remainingMs } from '../../k
 import { memory } from '../../stores/memory/index.js'
 import { type EventChannel, windowDropped, windowUnchecked, windowUnremembered } from '../../telemetry/index.js'
 import { manualClock } from '../../testing/index.js'
+import type { DedupeWindow, DedupeWindowOptions } from './contract.js'
 import type { Mark, SeenStore, WindowStore } from './seen-store.js'
-import { type DedupeWindow, type DedupeWindowOptions, dedupeWindow } from './window.js'
+import { dedupeWindow } from './window.js'
 
 const clock = manualClock()
 const bounds = { within: '10m', most: 100, clock } as const
