@@ -24,6 +24,7 @@ export const errorCodes = {
   COMMIT_ROLLED_BACK: 'COMMIT was answered with ROLLBACK: nothing was stored.',
   COMMIT_TIMEOUT: 'COMMIT was not answered in time; what became of it has to be found out.',
   COMMIT_UNCLEAR: 'COMMIT was answered with something that is neither COMMIT nor ROLLBACK.',
+  CONCURRENCY_LIMITED: 'As many attempts are out as the limit allows, and this one had no turn: it was not sent.',
   CONNECT_TIMEOUT: 'A connection to the store took too long to make, or to answer BEGIN.',
   DEADLINE_EXCEEDED: 'The deadline passed before an attempt could be useful.',
   DELIVERY_LOST: 'The subscription of a delivery is gone: nothing can be said about the message, which comes again.',

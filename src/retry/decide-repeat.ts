@@ -15,6 +15,7 @@ export type StopReason =
   | 'budget'
   | 'budget-required'
   | 'breaker'
+  | 'limit'
   | 'conflict'
   | 'resolved'
   | 'deadline'

@@ -28,6 +28,8 @@ export {
   httpVerdict,
 } from './classify/http.js'
 export { abortClassifier, networkClassifier } from './classify/network.js'
+export { type ConcurrencyOptions, concurrency, limitFrom } from './concurrency/concurrency.js'
+export { type ConcurrencyData, type ConcurrencyLimit, Slots } from './concurrency/slots.js'
 export {
   decideRepeat,
   type PolicyRules,

@@ -11,6 +11,7 @@ import {
   RepriseError,
 } from '../kernel/index.js'
 import type { Backoff, BackoffData } from './backoff.js'
+import type { ConcurrencyData, ConcurrencyLimit } from './concurrency/slots.js'
 import { areForeignLayers, type ForeignLayer } from './foreign-layers.js'
 import type { AttemptRecord } from './history.js'
 import type { Breaker, BreakerData } from './target/breaker.js'
@@ -71,6 +72,8 @@ export interface RetryPolicyOptions {
   readonly budget?: Budget | false
   /** What stops calling a target that keeps failing. Default: none. */
   readonly breaker?: Breaker
+  /** What limits the attempts that are out at a time: `concurrency({ most: 20, queue: 40 })`. Default: nothing. */
+  readonly limit?: ConcurrencyLimit
   /**
    * How long the whole call may take, waits included. The deadline of the intent in flight shortens it. Default: no
    * limit.
@@ -141,6 +144,8 @@ export interface PolicyData {
   readonly budget?: BudgetData
   /** What stops calling a failing target; absent: nothing does. */
   readonly breaker?: BreakerData
+  /** What limits the attempts that are out at a time; absent: nothing does. */
+  readonly limit?: ConcurrencyData
   /** How long a whole call may take, in ms. */
   readonly deadlineMs?: number
   /** How long one attempt may take, in ms. */
@@ -189,6 +194,7 @@ const policyParts: Readonly<Record<keyof RetryPolicyOptions, Test>> = {
   backoff: has('delayMs'),
   budget: (part) => part === false || has('tryRepeat')(part),
   breaker: has('tryEnter'),
+  limit: has('callOf'),
   clock: has('monotonicMs'),
   random: has('next'),
 }

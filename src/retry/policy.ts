@@ -14,6 +14,7 @@ import {
 import { retryRefused } from '../telemetry/index.js'
 import { backoffFrom, fullJitter } from './backoff.js'
 import { defaultClassifierBy } from './classify/default-classifier.js'
+import { limitFrom, type MadeLimit } from './concurrency/concurrency.js'
 import { demandObject, demandOnly } from './demand.js'
 import { layersWith } from './foreign-layers.js'
 import { type Guard, isGuard, notAGuard } from './guard.js'
@@ -36,7 +37,7 @@ import { belongsTo, breakerFrom } from './target/breaker.js'
 import { budgetFrom, tokenBudget } from './target/budget.js'
 import { firstOf, ownErrorClassifier } from './verdict.js'
 
-/** A policy. Make one per target and keep it: budget and breaker live in it. */
+/** A policy. Make one per target and keep it: budget, breaker and limit live in it. */
 export interface RetryPolicy {
   /** The name in events and reports. */
   readonly name: string
@@ -106,6 +107,7 @@ export function retryPolicy(options: RetryPolicyOptions = {}): RetryPolicy {
       minimumRemainderMs: ms('minimumRemainder') ?? 1,
     },
     breaker: options.breaker,
+    limit: options.limit,
     deadlineMs: ms('deadline'),
     attemptTimeoutMs: ms('attemptTimeout'),
     hedge,
@@ -153,7 +155,7 @@ class Policy implements RetryPolicy {
   }
 
   toJSON(): PolicyData {
-    const { name, rules, breaker, deadlineMs, attemptTimeoutMs, hedge, layer, innermost, foreignLayers } =
+    const { name, rules, breaker, limit, deadlineMs, attemptTimeoutMs, hedge, layer, innermost, foreignLayers } =
       this.#settings
     const { attempts, backoff, budget, minimumRemainderMs, maxRetryAfterMs } = rules
     return defined({
@@ -162,6 +164,7 @@ class Policy implements RetryPolicy {
       backoff: backoff.data,
       budget: budget?.data,
       breaker: breaker?.data,
+      limit: limit?.data,
       deadlineMs,
       attemptTimeoutMs,
       minimumRemainderMs,
@@ -183,8 +186,9 @@ function makeCall<Result>(
   try {
     if (typeof body !== 'function') throw new RepriseError('ARGUMENT_INVALID', 'The body is no function.')
     const ambient = currentDeadline()
-    const { deadlineMs, hedge } = settings
-    if (options === undefined && ambient === undefined && deadlineMs === undefined && hedge === undefined)
+    const { deadlineMs } = settings
+    const isPlain = settings.hedge === undefined && settings.limit === undefined
+    if (isPlain && options === undefined && ambient === undefined && deadlineMs === undefined)
       return new Call(settings, guard, body, undefined, undefined, layerAround(settings, guard?.key)).attempt(1)
     return makeLimitedCall(settings, guard, body, options, ambient)
   } catch (error) {
@@ -217,7 +221,7 @@ function makeLimitedCall<Result>(
   const mayHedge = guard !== undefined && guard.rung !== 'conditional' && !isOwnedBy(around, settings)
   const hedge = mayHedge ? (settings.hedge as MadeHedging | undefined) : undefined
   const call =
-    hedge?.callOf(settings, guard, inward, options, deadline, around) ??
+    (hedge ?? (settings.limit as MadeLimit | undefined))?.callOf(settings, guard, inward, options, deadline, around) ??
     new Call(settings, guard, inward, options, deadline, around)
   if (!call.isUseful()) {
     call.refused('deadline')
@@ -251,6 +255,7 @@ const members = /* @__PURE__ */ Object.keys({
   backoff: 1,
   budget: 1,
   breaker: 1,
+  limit: 1,
   deadlineMs: 1,
   attemptTimeoutMs: 1,
   minimumRemainderMs: 1,
@@ -261,10 +266,10 @@ const members = /* @__PURE__ */ Object.keys({
   foreignLayers: 1,
 } satisfies Record<keyof PolicyData, 1>)
 
-/** A policy from plain data, as `toJSON` gives it: with a budget and a breaker of its own. */
+/** A policy from plain data, as `toJSON` gives it: with a budget, a breaker and a limit of its own. */
 export function policyFrom(data: PolicyData, live: LiveOptions = {}): RetryPolicy {
   demandOnly(data, 'policy', ...members)
-  const { backoff, budget, breaker, deadlineMs, attemptTimeoutMs, hedgeAfterMs, ...more } = data
+  const { backoff, budget, breaker, limit, deadlineMs, attemptTimeoutMs, hedgeAfterMs, ...more } = data
   const { minimumRemainderMs, maxRetryAfterMs, ...rest } = more
   return retryPolicy({
     ...live,
@@ -275,6 +280,7 @@ export function policyFrom(data: PolicyData, live: LiveOptions = {}): RetryPolic
     maxRetryAfter: maxRetryAfterMs,
     ...defined({
       breaker: breaker === undefined ? undefined : breakerFrom(breaker),
+      limit: limit === undefined ? undefined : limitFrom(limit),
       deadline: deadlineMs,
       attemptTimeout: attemptTimeoutMs,
       hedge: hedgeAfterMs === undefined ? undefined : hedging({ after: hedgeAfterMs }),

@@ -222,6 +222,7 @@ const ownHelp: Readonly<Partial<Record<ErrorCode, Help>>> = {
   ATTEMPT_TIMEOUT: 'transient',
   DEADLINE_EXCEEDED: 'transient',
   BREAKER_OPEN: 'transient',
+  CONCURRENCY_LIMITED: 'transient',
   EFFECT_IN_TRANSACTION: 'permanent',
   // Nothing was sent under the new key, but an earlier attempt may have taken effect under its own.
   KEY_PER_ATTEMPT: 'permanent',
@@ -235,6 +236,7 @@ export const ownErrorClassifier: Classifier = (error) => {
   const help = ownHelp[why]
   if (help === undefined || !isRepriseError(error)) return undefined
   // The effect guard says whether it stopped the effect, or noticed it too late.
-  const isUncalled = why === 'BREAKER_OPEN' || (why === 'EFFECT_IN_TRANSACTION' && details['left'] === false)
+  const isRefused = why === 'BREAKER_OPEN' || why === 'CONCURRENCY_LIMITED'
+  const isUncalled = isRefused || (why === 'EFFECT_IN_TRANSACTION' && details['left'] === false)
   return isUncalled ? { help, happened: 'no', why, proof: 'uncalled' } : { help, happened: 'maybe', why }
 }

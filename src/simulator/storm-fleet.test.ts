@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../kernel/index.js'
 import {
+  concurrency,
   consecutiveBreaker,
   constantDelay,
   type RetryPolicyOptions,
@@ -48,6 +49,20 @@ describe('StormFleet', () => {
 
   it('has no level without budgets', () => {
     expect(fleet({ budget: false }).meanLevel(0)).toBeUndefined()
+  })
+
+  it('gives each client slots of its own, if there is a limit', () => {
+    expect(fleet({}).slots(0)).toBeUndefined()
+    const clients = fleet({ limit: concurrency({ most: 1 }) })
+    expect([clients.slots(0)?.tryEnter(), clients.slots(0)?.tryEnter()]).toEqual([true, false])
+    expect(clients.slots(1)?.tryEnter()).toBe(true)
+  })
+
+  it('says whether a breaker is open, so that nobody waits for nothing', () => {
+    const clients = fleet({ budget: false, breaker: consecutiveBreaker({ failures: 1, openFor: '1s' }) })
+    expect([fleet({}).isOpen(0, 0), clients.isOpen(0, 0)]).toEqual([false, false])
+    clients.failed(0, clients.enter(0, 0), facts(1))
+    expect([clients.isOpen(0, 10), clients.isOpen(0, 1000)]).toEqual([true, false])
   })
 
   it('gives each client a breaker of its own', () => {

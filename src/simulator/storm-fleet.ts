@@ -11,6 +11,7 @@ import {
   type PolicyRules,
   type RepeatDecision,
   type RepeatFacts,
+  Slots,
 } from '../retry/index.js'
 import { type Allowance, quotaBudget } from './peer-quota.js'
 import type { StormSettings } from './storm-settings.js'
@@ -18,15 +19,16 @@ import type { StormSettings } from './storm-settings.js'
 interface Client {
   readonly rules: PolicyRules<Allowance>
   readonly breaker: Breaker | undefined
+  readonly slots: Slots | undefined
 }
 
-/** A number of clients that follow one policy, each with a budget and a breaker of its own. */
+/** A number of clients that follow one policy, each with a budget, a breaker and a limit of its own. */
 export class StormFleet {
   readonly #clients: readonly Client[]
   readonly #random: Random
 
   constructor({ clients, policy, peerBudget }: StormSettings, random: Random) {
-    const { attempts, budget, breaker, maxRetryAfterMs, minimumRemainderMs } = policy
+    const { attempts, budget, breaker, limit, maxRetryAfterMs, minimumRemainderMs } = policy
     const backoff = backoffFrom(policy.backoff)
     this.#random = random
     this.#clients = Array.from({ length: clients }, () => ({
@@ -38,7 +40,18 @@ export class StormFleet {
         minimumRemainderMs,
       },
       breaker: breaker && breakerFrom(breaker, random),
+      slots: limit && new Slots(limit),
     }))
+  }
+
+  /** The slots of a client for attempts that are out at a time; undefined: there is no limit. */
+  slots(client: number): Slots | undefined {
+    return this.#client(client).slots
+  }
+
+  /** Whether the breaker of a client is open, so that waiting for a slot has no use. */
+  isOpen(client: number, nowMs: number): boolean {
+    return this.#client(client).breaker?.state(nowMs) === 'open'
   }
 
   /** Whether a client may call: the pass to report with, or 0 if its breaker refuses. */

@@ -1,7 +1,7 @@
 // The scene of a retry storm: a service, its load, a trigger, and clients that repeat. All with limits.
 
 import { RepriseError } from '../kernel/index.js'
-import { backoffFrom, breakerFrom, budgetFrom, type PolicyData } from '../retry/index.js'
+import { backoffFrom, breakerFrom, budgetFrom, type PolicyData, Slots } from '../retry/index.js'
 import { type QuotaBudgetData, type QuotaBudgetOptions, quotaData } from './peer-quota.js'
 
 /** What a full queue means to the client it turns away. `overload`: a 503. `unsent`: the connection was refused. */
@@ -9,7 +9,7 @@ export type Refusal = 'overload' | 'unsent'
 
 /** Settings of the storm model. The defaults are a service at 70 % of its capacity that loses 70 % of it for 10 s. */
 export interface StormOptions {
-  /** The policy that every client follows, each with a budget and a breaker of its own. */
+  /** The policy that every client follows, each with a budget, a breaker and a limit of its own. */
   readonly policy: PolicyData
   /** Intents that arrive per second (a Poisson process), above 0 and up to 100,000. Default 700. */
   readonly load?: number
@@ -140,6 +140,7 @@ function demandPolicy(policy: PolicyData): void {
   backoffFrom(policy.backoff)
   if (policy.budget !== undefined) budgetFrom(policy.budget)
   if (policy.breaker !== undefined) breakerFrom(policy.breaker)
+  if (policy.limit !== undefined) new Slots(policy.limit)
 }
 
 /** When the trigger is over, in seconds. */
@@ -157,10 +158,12 @@ export function capacityShareAt(settings: StormSettings, nowMs: number): number 
  * The load below which the service heals by itself, in intents per second, in closed form: `capacity` divided by the
  * calls that each intent makes while all of them fail (Bronson et al., "Metastable Failures in Distributed Systems",
  * HotOS 2021, call it the hidden capacity). A token budget or a peer's quota is exhausted then and repeats nothing; a
- * breaker is not considered.
+ * concurrency limit sends as many as it has slots in each time-out; a breaker is not considered.
  */
-export function hiddenCapacity({ policy, capacity, clients, guarded, peerBudget }: StormSettings): number {
-  const { attempts, budget } = policy
+export function hiddenCapacity(settings: StormSettings): number {
+  const { policy, capacity, clients, timeoutMs, guarded, peerBudget } = settings
+  const { attempts, budget, limit } = policy
+  if (limit !== undefined && (clients * limit.most * 1000) / timeoutMs < capacity) return capacity
   if (attempts === 1 || !guarded || peerBudget !== 'none' || budget?.kind === 'token') return capacity
   if (budget === undefined) return capacity / attempts
   const repeats = clients * (budget.floorPerSecond + budget.refillPerSecond)

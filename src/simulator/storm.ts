@@ -3,7 +3,7 @@
 // 2022).
 
 import { type Random, seededRandom } from '../kernel/index.js'
-import { type StopReason, transient, type Verdict } from '../retry/index.js'
+import { type Slots, type StopReason, transient, type Verdict } from '../retry/index.js'
 import { EventQueue } from './event-queue.js'
 import { exponential } from './sampling.js'
 import { type StormFindings, type StormSecond, stormFindings } from './storm-findings.js'
@@ -45,6 +45,8 @@ const arrives = 0
 const timesOut = 1
 const completes = 2
 const sends = 3
+const leavesQueue = 4
+const begins = 5
 
 const timedOut = transient('timeout', 'maybe')
 const refusals: Readonly<Record<StormSettings['refusal'], Verdict>> = {
@@ -64,6 +66,9 @@ interface Intent {
   awaited: number
   pass: number
   completions: number
+  /** The place of its wait for a slot, or -1, and how that wait ends. */
+  queued: number
+  leaveQueue: () => void
 }
 
 /** A run that is played second by second, for those who draw it while it happens. */
@@ -143,7 +148,9 @@ export class Storm {
     if (kind === arrives) this.#arrive(nowMs)
     else if (kind === completes) this.#complete(subject, nowMs)
     else if (kind === timesOut) this.#timeOut(subject, nowMs)
-    else this.#send(subject, nowMs)
+    else if (kind === sends) this.#send(subject, nowMs)
+    else if (kind === leavesQueue) this.#leaveQueue(subject)
+    else this.#begin(subject, nowMs)
   }
 
   #gapMs(): number {
@@ -163,16 +170,62 @@ export class Storm {
       awaited: nobody,
       pass: 0,
       completions: 0,
+      queued: nobody,
+      leaveQueue: () => {},
     }
     this.#send(this.#placeFor(intent), nowMs)
   }
 
   #send(place: number, nowMs: number): void {
     const intent = this.#places[place] as Intent
+    const slots = this.#fleet.slots(intent.client)
+    if (slots === undefined || slots.tryEnter()) this.#begin(place, nowMs)
+    else if (this.#fleet.isOpen(intent.client, nowMs)) this.#giveUp(place, 'breaker')
+    else this.#wait(place, slots, nowMs)
+  }
+
+  // The wait has a place until both the queue and the deadline are done with it; the attempt gets one of its own.
+  #wait(place: number, slots: Slots, nowMs: number): void {
+    const intent = this.#places[place] as Intent
+    const leave = slots.wait(() => {
+      intent.queued = nobody
+      this.#letGo(place)
+      this.#events.add(this.#events.timeMs, begins, this.#placeFor(intent))
+    })
+    if (leave === undefined) {
+      this.#giveUp(place, 'limit')
+      return
+    }
+    intent.queued = place
+    intent.leaveQueue = leave
+    const limitMs = this.#remainingMs(intent, nowMs) - this.settings.policy.minimumRemainderMs
+    const isLimited = limitMs !== Number.POSITIVE_INFINITY
+    this.#holders[place] = isLimited ? 2 : 1
+    if (isLimited) this.#events.add(nowMs + Math.max(0, limitMs), leavesQueue, place)
+  }
+
+  #leaveQueue(place: number): void {
+    const intent = this.#places[place] as Intent
+    if (intent.queued === place) {
+      intent.queued = nobody
+      intent.leaveQueue()
+      this.#stop('limit')
+      this.#letGo(place)
+    }
+    this.#letGo(place)
+  }
+
+  #giveUp(place: number, reason: StopReason): void {
+    this.#stop(reason)
+    this.#free.push(place)
+  }
+
+  #begin(place: number, nowMs: number): void {
+    const intent = this.#places[place] as Intent
     intent.pass = this.#fleet.enter(intent.client, nowMs)
     if (intent.pass === 0) {
-      this.#stop('breaker')
-      this.#free.push(place)
+      this.#leaveSlot(intent)
+      this.#giveUp(place, 'breaker')
       return
     }
     this.#sent += 1
@@ -198,6 +251,7 @@ export class Storm {
     intent.completions += 1
     if (intent.awaited === place) {
       intent.awaited = nobody
+      this.#leaveSlot(intent)
       this.#goodput += 1
       this.#fleet.succeeded(intent.client, intent.pass, nowMs, intent.failures > 0)
     }
@@ -215,6 +269,7 @@ export class Storm {
   }
 
   #fail(intent: Intent, verdict: Verdict, nowMs: number): void {
+    this.#leaveSlot(intent)
     intent.failures += 1
     const decision = this.#fleet.failed(intent.client, intent.pass, {
       failures: intent.failures,
@@ -231,6 +286,10 @@ export class Storm {
     }
     intent.delayMs = decision.delayMs
     this.#events.add(nowMs + decision.delayMs, sends, this.#placeFor(intent))
+  }
+
+  #leaveSlot({ client }: Intent): void {
+    this.#fleet.slots(client)?.leave()
   }
 
   #remainingMs({ startedMs }: Intent, nowMs: number): number {

@@ -61,11 +61,13 @@ export {
   type RetryBreakerEvent,
   type RetryHedgeEvent,
   type RetryLayersEvent,
+  type RetryLimitEvent,
   type RetryRefusedEvent,
   retryAttempt,
   retryBreaker,
   retryHedge,
   retryLayers,
+  retryLimit,
   retryRefused,
 } from './retry-events.js'
 export { type SequenceRefusedEvent, sequenceRefused } from './sequence-events.js'

@@ -27,7 +27,7 @@ export interface RetryAttemptEvent {
 /** A call, or a further attempt of one, was not made. */
 export interface RetryRefusedEvent {
   readonly policy: string
-  readonly by: 'breaker' | 'deadline' | 'signal'
+  readonly by: 'breaker' | 'deadline' | 'limit' | 'signal'
 }
 
 /** A retry runs inside another one. */
@@ -61,7 +61,23 @@ export interface RetryHedgeEvent {
   /** How many attempts of the call were out already; 0 where all of them had failed. */
   readonly out: number
   /** Who refused it; absent when it was sent. `'attempts'` comes with the last one that may be sent. */
-  readonly refused?: 'allowance' | 'attempts' | 'breaker' | 'budget' | 'deadline'
+  readonly refused?: 'allowance' | 'attempts' | 'breaker' | 'budget' | 'deadline' | 'limit'
+}
+
+/** An attempt found no free slot under a concurrency limit: this is how its wait in the queue ended. */
+export interface RetryLimitEvent {
+  readonly policy: string
+  /**
+   * `entered`: it got its slot. `queue`: the queue was full. `deadline`: too little was left of it. `breaker`: it was
+   * open, so that waiting had no use. `signal`: the caller left.
+   */
+  readonly ended: 'entered' | 'queue' | 'deadline' | 'breaker' | 'signal'
+  /** How long it waited, in ms. */
+  readonly waitedMs: number
+  /** How many attempts were out then, this one included if it entered. */
+  readonly out: number
+  /** How many waited then. */
+  readonly waiting: number
 }
 
 /** What a breaker can be. */
@@ -85,6 +101,9 @@ export const retryRefused: EventChannel<RetryRefusedEvent> = /* @__PURE__ */ eve
 
 /** `reprise.retry.hedge`: a hedge was sent, or refused. */
 export const retryHedge: EventChannel<RetryHedgeEvent> = /* @__PURE__ */ eventChannel('reprise.retry.hedge')
+
+/** `reprise.retry.limit`: an attempt had to wait for a slot, or found none. */
+export const retryLimit: EventChannel<RetryLimitEvent> = /* @__PURE__ */ eventChannel('reprise.retry.limit')
 
 /** `reprise.retry.breaker`: a breaker changed its state. */
 export const retryBreaker: EventChannel<RetryBreakerEvent> = /* @__PURE__ */ eventChannel('reprise.retry.breaker')

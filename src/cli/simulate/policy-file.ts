@@ -39,7 +39,7 @@ export async function readPolicyFile(path: string, io: Io, method?: string): Pro
   }
 }
 
-const members: readonly string[] = [...Object.keys(usualPolicy), 'breaker', 'deadlineMs', 'hedgeAfterMs']
+const members: readonly string[] = [...Object.keys(usualPolicy), 'breaker', 'limit', 'deadlineMs', 'hedgeAfterMs']
 
 /** The data of a policy, completed with the defaults. Refuses unknown members, since they would change nothing. */
 function completed(data: object): PolicyData {

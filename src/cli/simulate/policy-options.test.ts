@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
+  concurrency,
   consecutiveBreaker,
   countBreaker,
   type PolicyData,
@@ -25,6 +26,15 @@ describe('policyWith', () => {
     expect(policy('--breaker consecutive').breaker).toEqual(consecutiveBreaker().data)
     expect(policy('--breaker count').breaker).toEqual(countBreaker().data)
     expect(policy('--breaker window').breaker).toEqual(windowBreaker().data)
+  })
+
+  it('has a limit where one is given, and changes the one of a file', () => {
+    expect(policy('')).not.toHaveProperty('limit')
+    expect(policy('--most 20').limit).toEqual(concurrency({ most: 20 }).data)
+    const file = retryPolicy({ limit: concurrency({ most: 5, queue: 7 }) }).toJSON()
+    expect(policy('--most 6', file).limit).toEqual({ kind: 'concurrency', most: 6, queue: 7 })
+    expect(() => policy('--queue 3')).toThrow('--queue needs --most')
+    expect(() => policy('--most 0')).toThrow(expect.objectContaining({ code: 'POLICY_INVALID' }))
   })
 
   it('takes every option', () => {

@@ -2,7 +2,14 @@
 // file.
 
 import { defined } from '../../kernel/index.js'
-import { type BackoffData, type BreakerData, type BudgetData, type PolicyData, policyFrom } from '../../retry/index.js'
+import {
+  type BackoffData,
+  type BreakerData,
+  type BudgetData,
+  type ConcurrencyData,
+  type PolicyData,
+  policyFrom,
+} from '../../retry/index.js'
 import { type GivenOptions, type Option, type OptionGroup, UsageError } from '../option-table.js'
 
 /** Chooses a method of a gRPC service config. */
@@ -81,6 +88,13 @@ export const policyOptions: readonly OptionGroup[] = [
       { name: 'probes', kind: 'number', text: 'calls let in while half-open (1)' },
     ],
   },
+  {
+    title: 'Limit, one for each client',
+    options: [
+      { name: 'most', kind: 'number', text: 'attempts that may be out at a time (no limit)' },
+      { name: 'queue', kind: 'number', text: 'attempts that may wait for a slot (0)' },
+    ],
+  },
 ]
 
 /**
@@ -102,7 +116,7 @@ export const usualPolicy: PolicyData = {
  * does.
  */
 export function policyWith(given: GivenOptions, file: PolicyData = usualPolicy): PolicyData {
-  const { backoff, budget, breaker, hedgeAfterMs, ...rest } = file
+  const { backoff, budget, breaker, limit, hedgeAfterMs, ...rest } = file
   const changed: PolicyData = {
     ...rest,
     ...given.numbers({
@@ -114,6 +128,7 @@ export function policyWith(given: GivenOptions, file: PolicyData = usualPolicy):
     ...defined({
       budget: budgetWith(given, budget),
       breaker: breakerWith(given, breaker),
+      limit: limitWith(given, limit),
       hedgeAfterMs: given.has('no-hedge') ? undefined : hedgeAfterMs,
     }),
   }
@@ -181,6 +196,13 @@ function breakerWith(given: GivenOptions, before: BreakerData | undefined): Brea
     ...given.numbers(names as Readonly<Record<string, string>>),
     ...(openForMs !== undefined && { openFor: { kind: 'constant', baseMs: openForMs, capMs: openForMs } }),
   } as BreakerData
+}
+
+function limitWith(given: GivenOptions, before: ConcurrencyData | undefined): ConcurrencyData | undefined {
+  const changed = { kind: 'concurrency', queue: 0, ...before, ...given.numbers({ most: 'most', queue: 'queue' }) }
+  if ('most' in changed) return changed as ConcurrencyData
+  if (given.has('queue')) throw new UsageError('--queue needs --most')
+  return undefined
 }
 
 /** Refuses an option that belongs to another kind than the chosen one, since it would change nothing. */

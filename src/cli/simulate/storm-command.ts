@@ -66,6 +66,7 @@ decisions are those of the real policy code; the same seed gives the same run.
 
   reprise simulate storm --attempts 6 --budget none           the storm stays when its cause is gone
   reprise simulate storm --attempts 6                         the budget ends it
+  reprise simulate storm --attempts 6 --most 20               a limit for each client keeps it from beginning
   reprise simulate storm --policy policy.json --svg out.svg   your own policy, drawn
   reprise simulate storm --policy grpc.json --method shop.Orders/Find   that of a gRPC service config
 

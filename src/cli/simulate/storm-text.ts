@@ -34,7 +34,7 @@ const nameless = ['policy', 'retry']
 /** The policy in a few words, beginning with its name if it has one. */
 export function policyWords(settings: StormSettings): string {
   const { policy, clients, guarded } = settings
-  const { name, attempts, backoff, breaker } = policy
+  const { name, attempts, backoff, breaker, limit } = policy
   const waits =
     backoff.kind === 'constant' ? `${backoff.baseMs} ms` : `${backoff.kind} ${backoff.baseMs}..${backoff.capMs} ms`
   return [
@@ -42,6 +42,7 @@ export function policyWords(settings: StormSettings): string {
     `backoff ${waits}`,
     budgetWords(settings),
     breaker === undefined ? 'no breaker' : `${breaker.kind} breaker`,
+    ...(limit === undefined ? [] : [`at most ${limit.most} out and ${limit.queue} waiting`]),
     `${clients} ${clients === 1 ? 'client' : 'clients'}`,
     ...(guarded ? [] : ['unguarded']),
   ].join(', ')

@@ -5,6 +5,7 @@ import { impatientClient as client, passUntil } from '../../../test/http/impatie
 import { actsThenIsSilent, actsThenResets, answers, serversOfTest } from '../../../test/retry/sockets.js'
 import {
   type AttemptRecord,
+  concurrency,
   consecutiveBreaker,
   constantDelay,
   tokenBudget,
@@ -171,6 +172,27 @@ describe('budgets and breakers', () => {
     await expect(careful.fetch(down.origin)).rejects.toMatchObject({ code: 'BREAKER_OPEN' })
     expect((await careful.fetch(up.origin)).status).toBe(200)
     expect(down.requests).toHaveLength(2)
+  })
+
+  it('a limit is one per origin: what finds no slot is refused unsent, and a busy origin keeps its place', async () => {
+    const made: string[] = []
+    const limit = (origin: string) => {
+      made.push(origin)
+      return concurrency({ most: 1 })
+    }
+    const [slow, well] = [await server(actsThenIsSilent), await server(answers(200))]
+    const careful = client({ limit, maxOrigins: 1, policy: { attempts: 1 } })
+    const controller = new AbortController()
+    const out = careful.fetch(slow.origin, { signal: controller.signal }).catch((error: unknown) => error)
+    await expect.poll(() => slow.requests.length).toBe(1)
+    await expect(careful.fetch(slow.origin, post)).rejects.toMatchObject({ code: 'CONCURRENCY_LIMITED' })
+    // The one limit for the rest, which is free.
+    expect((await careful.fetch(well.origin)).status).toBe(200)
+    await expect(careful.fetch(slow.origin)).rejects.toMatchObject({ code: 'CONCURRENCY_LIMITED' })
+    expect(made).toEqual([slow.origin, well.origin])
+    controller.abort('left')
+    expect(await out).toBe('left')
+    expect(slow.requests).toHaveLength(1)
   })
 
   it('refuses what makes no sense at once', () => {

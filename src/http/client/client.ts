@@ -72,7 +72,7 @@ export interface HttpClient {
   ): Promise<ConditionalUpdate<Value>>
 }
 
-/** What belongs to one origin. All policies share budget and breaker. */
+/** What belongs to one origin. All policies share budget, breaker and limit. */
 interface Target {
   readonly repeating: RetryPolicy
   /** For what is repeated one after the other, even if the policy hedges. */
@@ -86,8 +86,9 @@ interface Target {
 const defaultMaxBytes = 16 << 20
 
 /**
- * Makes a client. Keep it: budgets and breakers live in it. Refuses options that cannot be with ARGUMENT_INVALID, and a
- * policy that cannot be with POLICY_INVALID or DURATION_INVALID, here and not at the first call.
+ * Makes a client. Keep it: budgets, breakers and limits live in it. Refuses options that cannot be with
+ * ARGUMENT_INVALID, and a policy that cannot be with POLICY_INVALID or DURATION_INVALID, here and not at the first
+ * call.
  *
  * @example
  * ```ts
@@ -208,19 +209,20 @@ function targetFor(origin: string, options: HttpClientOptions, judged: WeakMap<o
   const { clock = systemClock } = policy
   const budget = options.budget === false ? (false as const) : (options.budget?.(origin) ?? tokenBudget())
   const breaker = options.breaker?.(origin)
+  const limit = options.limit?.(origin)
   const shared = {
     name: 'http',
     ...policy,
     classify: (error: unknown) => judged.get(error as object) ?? policy.classify?.(error),
     budget,
     ...(breaker && { breaker }),
+    ...(limit && { limit }),
   }
   const levelAtFirst = budget === false ? 0 : budget.level(clock.monotonicMs())
   const isLikeNew = (): boolean => {
     const nowMs = clock.monotonicMs()
-    return (
-      (budget === false || budget.level(nowMs) >= levelAtFirst) && (breaker === undefined || isSound(breaker, nowMs))
-    )
+    const isSpared = budget === false || budget.level(nowMs) >= levelAtFirst
+    return isSpared && (breaker === undefined || isSound(breaker, nowMs)) && (limit === undefined || limit.out === 0)
   }
   const { hedge, ...calm } = shared
   const unhedged = retryPolicy(calm)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tokenBudget } from '../../retry/index.js'
+import { concurrency, tokenBudget } from '../../retry/index.js'
 import { httpClient } from './client.js'
 
 describe('the options of a client are judged when it is made', () => {
@@ -12,6 +12,7 @@ describe('the options of a client are judged when it is made', () => {
     ['budget', tokenBudget()],
     ['breaker', { tryEnter: 'secret' }],
     ['breaker', false],
+    ['limit', concurrency({ most: 1 })],
     ['maxOrigins', 0],
     ['maxOrigins', 1.5],
     ['maxOrigins', 100_001],
@@ -45,8 +46,8 @@ describe('the options of a client are judged when it is made', () => {
     )
   })
 
-  it.each(['budget', 'breaker'])('policy.%s has its place elsewhere', (part) => {
-    for (const value of [false, tokenBudget()]) {
+  it.each(['budget', 'breaker', 'limit'])('policy.%s has its place elsewhere', (part) => {
+    for (const value of [false, tokenBudget(), concurrency({ most: 1 })]) {
       const message = `policy.${part} is not for a client, which makes one for each origin: give it the option ${part}.`
       expect(() => httpClient({ policy: { [part]: value } })).toThrow(
         expect.objectContaining({ code: 'POLICY_INVALID', message, details: { path: `policy.${part}` } }),

@@ -1,7 +1,7 @@
 // What a client can be told, and what is refused when it is made.
 
 import { demandKnown, type ErrorCode, RepriseError } from '../../kernel/index.js'
-import type { Breaker, Budget, RetryPolicyOptions } from '../../retry/index.js'
+import type { Breaker, Budget, ConcurrencyLimit, RetryPolicyOptions } from '../../retry/index.js'
 import type { Origins } from './origins.js'
 
 /** Everything a client can be told. All of it has a default. */
@@ -9,18 +9,23 @@ export interface HttpClientOptions {
   /** The fetch that sends. Default: the global one. */
   readonly fetch?: typeof fetch
   /**
-   * How often, how long, and when to stop. Budget and breaker are refused in it, since they are made per origin, by the
-   * options below. Default: those of `retryPolicy`.
+   * How often, how long, and when to stop. Budget, breaker and limit are refused in it, since they are made per origin,
+   * by the options below. Default: those of `retryPolicy`.
    */
-  readonly policy?: Omit<RetryPolicyOptions, 'budget' | 'breaker'>
+  readonly policy?: Omit<RetryPolicyOptions, 'budget' | 'breaker' | 'limit'>
   /** Makes the budget of an origin. Default `tokenBudget()`; false: none, and 429 and 503 are not repeated. */
   readonly budget?: ((origin: string) => Budget) | false
   /** Makes the breaker of an origin. Default: none. */
   readonly breaker?: (origin: string) => Breaker
   /**
-   * How many origins have a budget and a breaker of their own. The least recently used leaves first, of those whose
-   * budget is full and whose breaker has seen no failure; while there is none, all further origins share one budget,
-   * and have no breaker. 1 to 100,000, default 100.
+   * Makes the limit of an origin on attempts that are out at a time. An attempt is out until the head of its answer is
+   * there, with `read` until its body is. Default: none.
+   */
+  readonly limit?: (origin: string) => ConcurrencyLimit
+  /**
+   * How many origins have a budget, a breaker and a limit of their own. The least recently used leaves first, of those
+   * whose budget is full, whose breaker has seen no failure and of whose attempts none is out; while there is none, all
+   * further origins share one budget and one limit, and have no breaker. 1 to 100,000, default 100.
    */
   readonly maxOrigins?: number
   /** Origins that carry out an intent once for all requests with its key. Default: none; a key alone is no guard. */
@@ -55,6 +60,7 @@ const demands: Readonly<Record<keyof HttpClientOptions, Demand>> = {
     'a function that makes the budget of an origin, or false',
   ],
   breaker: [isFunction, 'a function that makes the breaker of an origin'],
+  limit: [isFunction, 'a function that makes the limit of an origin'],
   maxOrigins: [wholeTo(100_000), 'a whole number from 1 to 100000'],
   honoursKeys: origins,
   trusts: origins,
@@ -72,7 +78,7 @@ export function demandClientOptions(options: HttpClientOptions): void {
   }
   demandKnown(options, Object.keys(demands), 'options')
   const policy: RetryPolicyOptions = options.policy ?? {}
-  for (const part of ['budget', 'breaker'] as const) {
+  for (const part of ['budget', 'breaker', 'limit'] as const) {
     if (policy[part] === undefined) continue
     const why = `is not for a client, which makes one for each origin: give it the option ${part}`
     throw refusal('POLICY_INVALID', `policy.${part}`, why)

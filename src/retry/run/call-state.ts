@@ -2,6 +2,7 @@
 // that the files that make attempts, look at the world and end the call share them.
 
 import type { Chance, Clock, RepriseError } from '../../kernel/index.js'
+import type { ConcurrencyLimit } from '../concurrency/slots.js'
 import type { PolicyRules, RepeatDecision } from '../decide-repeat.js'
 import type { ForeignLayer } from '../foreign-layers.js'
 import type { Guard } from '../guard.js'
@@ -22,6 +23,7 @@ export interface PolicySettings extends Layer {
   /** Layers that are not ours, as they were declared. */
   readonly foreignLayers: readonly ForeignLayer[] | undefined
   readonly breaker: Breaker | undefined
+  readonly limit: ConcurrencyLimit | undefined
   readonly deadlineMs: number | undefined
   readonly attemptTimeoutMs: number | undefined
   readonly hedge: Hedging | undefined

@@ -3,6 +3,7 @@
 
 import { type CancelTimer, durationMs, isRepriseError, whenAborted } from '../../kernel/index.js'
 import { type RetryHedgeEvent, retryHedge } from '../../telemetry/index.js'
+import type { MadeLimit } from '../concurrency/concurrency.js'
 import type { RepeatFacts, StopReason } from '../decide-repeat.js'
 import { demandOnly } from '../demand.js'
 import type { HedgeOptions, Hedging } from '../options.js'
@@ -115,7 +116,9 @@ class Hedges<Result> {
   async #attempt(): Promise<void> {
     const call = this.#call
     const { settings } = call
-    const pass = call.enter()
+    const turn = this.#hasTurn()
+    if (turn !== true && !(await turn)) return
+    const pass = this.#enter()
     if (pass === 0) {
       this.#mayHedge = false
       if (this.#sent === 0) this.#end(() => call.breakerOpen())
@@ -136,7 +139,7 @@ class Hedges<Result> {
       (result) => failureIn<Result>(Object(result), settings.classify) ?? { result: result as Result },
       (error: unknown): AttemptFailure<Result> => ({ returned: false, error }),
     )
-    this.#running.delete(attempt)
+    if (this.#running.delete(attempt)) this.#limit?.leave()
     // A loser that succeeds after all was cancelled: it counts for nothing, as with gRPC.
     if (this.#done) {
       settings.breaker?.ignored(pass)
@@ -144,6 +147,42 @@ class Hedges<Result> {
       else if (ended.returned) letGoOf(ended.value)
     } else if ('returned' in ended) await this.#failed(number, ended, pass)
     else this.#succeeded(ended.result, pass)
+  }
+
+  get #limit(): MadeLimit | undefined {
+    return this.#call.settings.limit as MadeLimit | undefined
+  }
+
+  // Takes a slot, where the policy has a limit. A hedge is an extra: it takes a free one, and never waits before first
+  // attempts of others. What is sent while nothing is out waits in its turn.
+  #hasTurn(): boolean | Promise<boolean> {
+    const limit = this.#limit
+    if (limit === undefined || limit.tryEnter()) return true
+    if (this.#running.size === 0) return this.#waits(limit)
+    this.#refuse('limit')
+    return false
+  }
+
+  async #waits(limit: MadeLimit): Promise<boolean> {
+    try {
+      await limit.inTurn(this.#call)
+    } catch (error) {
+      this.#end(() => limit.turnedAway(this.#call, error))
+      return false
+    }
+    if (this.#done) limit.leave()
+    return !this.#done
+  }
+
+  // A breaker may be the user's, and throw.
+  #enter(): number {
+    let pass = 0
+    try {
+      pass = this.#call.enter()
+    } finally {
+      if (pass === 0) this.#limit?.leave()
+    }
+    return pass
   }
 
   #succeeded(result: Result, pass: number): void {
@@ -218,7 +257,7 @@ class Hedges<Result> {
     else this.#refuse('budget')
   }
 
-  #refuse(by: 'allowance' | 'breaker' | 'budget' | 'deadline'): void {
+  #refuse(by: 'allowance' | 'breaker' | 'budget' | 'deadline' | 'limit'): void {
     this.#tell(by)
     this.#endIfNothingIsOut(by)
   }
@@ -249,7 +288,10 @@ class Hedges<Result> {
     this.#callOffNext()
     this.#leaveSignal?.()
     settle()
-    for (const attempt of this.#running) attempt.abort(new DOMException('A hedge won.', 'AbortError'))
+    for (const attempt of this.#running) {
+      attempt.abort(new DOMException('A hedge won.', 'AbortError'))
+      this.#limit?.leave()
+    }
     this.#running.clear()
   }
 }
