@@ -30,7 +30,7 @@ const limits = {
   './retry': '19.5 kB',
   './sequence': '11.8 kB',
   './simulator': '9.1 kB',
-  './stores/callback': '73.6 kB',
+  './stores/callback': '85.6 kB',
   './stores/memory': '66.7 kB',
   './stores/postgres': '105 kB',
   './stores/sqlite': '96.5 kB',

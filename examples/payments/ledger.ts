@@ -6,9 +6,9 @@ import { dirname, resolve } from 'node:path'
 import pg from 'pg'
 import type { Emits, TransactionControls } from 'reprise/atomicity'
 import type { RouteDomain } from 'reprise/http/core'
-import { purge, type RecordStore } from 'reprise/idempotency'
+import type { RecordStore } from 'reprise/idempotency'
 import { sha256 } from 'reprise/kernel'
-import type { ConsumerDomain, LetterDomain, RelayDomain } from 'reprise/messaging'
+import type { ConsumerDomain, LetterDomain, RelayDomain, Upkeep } from 'reprise/messaging'
 import { postgres } from 'reprise/stores/postgres'
 import { sqlite } from 'reprise/stores/sqlite'
 
@@ -30,7 +30,8 @@ interface Store {
     RecordStore &
     RelayDomain &
     ConsumerDomain<Transaction> &
-    LetterDomain & {
+    LetterDomain &
+    Upkeep & {
       migrate(): Promise<unknown>
       transact<Result>(body: (tx: Transaction) => Promise<Result>, options: { readOnly: boolean }): Promise<Result>
     }
@@ -137,12 +138,6 @@ export class Ledger {
       async (tx) => Number((await tx.query<{ n: unknown }>('select count(*) as n from payment')).rows[0]?.n),
       true,
     )
-  }
-
-  /** Forgets keys past their window, at once and then every ten minutes, until the signal ends it. Never rejects. */
-  async forgetOld(signal: AbortSignal): Promise<void> {
-    const onError = (error: unknown): void => console.error(`Old keys could not be forgotten: ${error}`)
-    await purge({ store: this.db, every: '10m', signal, onError })
   }
 
   /** Waits for what is at work, and closes. */

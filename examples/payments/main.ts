@@ -27,10 +27,13 @@ async function main(): Promise<void> {
   server.on('request', (request, response) => void service.handle(request, response))
   server.on('clientError', refuseUnreadable)
   const ending = new AbortController()
-  const upkeep = Promise.all([ledger.forgetOld(ending.signal), service.runReceipts(ending.signal).catch(fail)])
+  const { signal } = ending
+  // Keys past their window and messages that everybody has are forgotten from time to time, by one process of all.
+  const onError = (error: unknown): void => console.error(`Upkeep failed: ${error}`)
+  const running = Promise.all([ledger.db.upkeep({ signal, onError }), service.runReceipts(signal).catch(fail)])
   endOn(['SIGTERM', 'SIGINT', 'disconnect'], () => {
     ending.abort()
-    return drain(server, service, ledger, upkeep)
+    return drain(server, service, ledger, running)
   })
   // After a crash that was asked for, everybody knows where it is.
   if (process.argv[2] !== 'again') welcome(addressOf(settings.host, port), settings)
@@ -115,13 +118,13 @@ function refuseUnreadable(error: Error, socket: Socket): void {
   socket.end(`HTTP/1.1 ${line}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
 }
 
-async function drain(server: Server, service: Service, ledger: Ledger, upkeep: Promise<unknown>): Promise<void> {
+async function drain(server: Server, service: Service, ledger: Ledger, running: Promise<unknown>): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   service.drain()
   const late = setTimeout(() => server.closeAllConnections(), longestDrainMs)
   await closed
   clearTimeout(late)
-  await upkeep
+  await running
   await ledger.close()
 }
 

@@ -67,11 +67,12 @@ export {
   forgetInBatches,
   type KindCounts,
 } from './upkeep/batches.js'
-export { leasedStoreOf } from './upkeep/known-operations.js'
+export { leasedOperationsOf, leasedStoreOf } from './upkeep/known-operations.js'
 export type { Looked } from './upkeep/look.js'
 export { type Known, lookup } from './upkeep/lookup.js'
-export type { LoopEnd, LoopOptions } from './upkeep/loop.js'
+export { type LoopEnd, type LoopOptions, paused } from './upkeep/loop.js'
 export { type PurgeCounts, type PurgeOptions, type PurgeReport, purge } from './upkeep/purge.js'
 export { type Settlement, type SettlementOf, type SettleOptions, settle } from './upkeep/settle.js'
 export { type SweepCounts, type SweepOptions, type SweepReport, sweep } from './upkeep/sweep.js'
+export { type Turn, takeTurn } from './upkeep/turn.js'
 export type { NameOfRecord, UpkeepCall, Which, WhichByName, WhichHere, WhichStored } from './upkeep/which.js'

@@ -93,6 +93,13 @@ export type { RelayCounts } from './relay/runner.js'
 export type { MessageDomain, MessageStore } from './store.js'
 export { type GaugesOptions, gauges, type MessageGauges, type ReaderGauges } from './upkeep/gauges.js'
 export {
+  type Upkeep,
+  type UpkeepDomain,
+  type UpkeepOptions,
+  type UpkeepReport,
+  upkeepOf,
+} from './upkeep/keeper.js'
+export {
   type MessagePurgeCounts,
   type MessagePurgeOptions,
   type MessagePurgeReport,

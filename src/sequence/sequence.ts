@@ -46,6 +46,8 @@ export interface ForgetOptions {
   readonly idle: Duration
   /** How many are forgotten in one transaction, 1 to 10,000. Default 500. */
   readonly batch?: number
+  /** Ends it after the transaction under way: the promise is fulfilled with what was forgotten. Default: none. */
+  readonly signal?: AbortSignal
 }
 
 /** Numbered intents of producers: each is carried out once and in order, and epochs that are over are refused. */
@@ -213,17 +215,18 @@ class StoreSequence<Handle> implements Sequence<Handle> {
   }
 
   async purge(options: ForgetOptions): Promise<number> {
-    demandKnown(options, ['idle', 'batch'], 'options')
+    demandKnown(options, ['idle', 'batch', 'signal'], 'options')
     const idleMs = durationMs(options.idle, { minMs: 1, option: 'idle' })
     const batch = demandWhole(options.batch ?? 500, 1, 10_000, (why) => {
       return new RepriseError('ARGUMENT_INVALID', `batch: ${why}`, { details: { path: 'batch' } })
     })
     let purged = 0
-    for (;;) {
+    while (options.signal?.aborted !== true) {
       const forgotten = await this.#transact((tx) => this.#store.forget(tx, this.name, idleMs, batch))
       purged += forgotten
-      if (forgotten < batch) return purged
+      if (forgotten < batch) break
     }
+    return purged
   }
 }
 

@@ -16,7 +16,14 @@ export {
   consumerPaused,
 } from './consumer-events.js'
 export { type HttpAnsweredEvent, type HttpRekeyedEvent, httpAnswered, httpRekeyed } from './http-events.js'
-export { type OperationLeaseEvent, type OperationSweepEvent, operationLease, operationSweep } from './lease-events.js'
+export {
+  type OperationLeaseEvent,
+  type OperationSweepEvent,
+  type OperationUpkeepEvent,
+  operationLease,
+  operationSweep,
+  operationUpkeep,
+} from './lease-events.js'
 export {
   type MessagesGaugesEvent,
   type MessagesLettersEvent,

@@ -1,5 +1,5 @@
-// What leased operations and their upkeep report: one channel for the life of a claim, one for what sweeps and purges
-// do.
+// What leased operations and their upkeep report: one channel for the life of a claim, one for what sweeps do, one for
+// the upkeep of a service.
 
 import { type EventChannel, eventChannel } from './channels.js'
 
@@ -40,8 +40,23 @@ export interface OperationSweepEvent {
   readonly error?: unknown
 }
 
+/** A pass of the upkeep that a service does by itself is over. */
+export interface OperationUpkeepEvent {
+  readonly domain: string
+  /** Which part: `sweep`, `records`, `messages`, `sequences`, or whose `turn` it is. */
+  readonly part: 'sweep' | 'turn' | 'records' | 'messages' | 'sequences'
+  /** How many of each kind; a part that failed tells what it counted until then. */
+  readonly counts: Readonly<Record<string, number>>
+  /** Why it failed; absent where it did not. It is tried again. */
+  readonly error?: unknown
+}
+
 /** `reprise.operation.lease`: the life of a claim. */
 export const operationLease: EventChannel<OperationLeaseEvent> = /* @__PURE__ */ eventChannel('reprise.operation.lease')
 
 /** `reprise.operation.sweep`: what a sweep did about a record. */
 export const operationSweep: EventChannel<OperationSweepEvent> = /* @__PURE__ */ eventChannel('reprise.operation.sweep')
+
+/** `reprise.operation.upkeep`: a pass of the upkeep that a service does by itself is over, or failed. */
+export const operationUpkeep: EventChannel<OperationUpkeepEvent> =
+  /* @__PURE__ */ eventChannel('reprise.operation.upkeep')

@@ -3,7 +3,7 @@
 
 import { subscribe } from 'node:diagnostics_channel'
 import { sha256 } from 'reprise/kernel'
-import { consume, deadLetters, type Message, purgeMessages } from 'reprise/messaging'
+import { consume, deadLetters, type Message } from 'reprise/messaging'
 import { type ConsumerMessageEvent, consumerDuplicate, consumerParked } from 'reprise/telemetry'
 import { type Ledger, ownerOf, type Payment, type Transaction } from '../ledger.js'
 import { RelayProcess } from './relay-process.js'
@@ -97,11 +97,9 @@ export class Receipts {
     })
   }
 
-  /** Relays and consumes until the signal ends it, and forgets what is over. Rejects where it cannot go on. */
+  /** Relays and consumes until the signal ends it. Rejects where it cannot go on. */
   async run(signal: AbortSignal): Promise<void> {
-    const store = this.#ledger.db
-    const onError = (error: unknown): void => console.error(`Old messages could not be forgotten: ${error}`)
-    const consumer = consume(store, {
+    const consumer = consume(this.#ledger.db, {
       name: reader,
       from: this.#source,
       concurrency: 4,
@@ -113,7 +111,6 @@ export class Receipts {
         tx.afterCommit(() => this.#tell(data, 'receipt'))
       },
     })
-    const upkeep = purgeMessages({ store, every: '10m', signal, onError })
     const relaying = new RelayProcess({
       take: (events) => this.#take(events),
       tell: (what) => this.#tellOfRelay(what),
@@ -128,7 +125,6 @@ export class Receipts {
     } finally {
       await (signal.aborted ? stopping : relaying.stop())
     }
-    await upkeep
   }
 
   /** How far the receipts of somebody's account are, the newest first, and what is in their way. */

@@ -4,7 +4,7 @@
 import type { Finding, OutboxReading } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, pick, systemClock } from '../../kernel/index.js'
-import type { WindowStore } from '../../messaging/index.js'
+import { type Upkeep, upkeepOf, type WindowStore } from '../../messaging/index.js'
 import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import { budgetFindings, type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { CallbackEngine } from './engine.js'
@@ -25,6 +25,7 @@ export interface CallbackDomain<Tx>
   extends Domain<CallbackTransaction<Tx>>,
     Operations<CallbackTransaction<Tx>>,
     Sequences<CallbackTransaction<Tx>>,
+    Upkeep,
     WindowStore {
   /** What those who read its messages need. */
   readonly messages: OutboxReading
@@ -82,12 +83,16 @@ export function callback<Tx>(options: CallbackOptions<Tx>): CallbackDomain<Tx> {
   const { clock = systemClock, connectionWait = '1s' } = defaults
   const engine = new CallbackEngine(options, { clock, connectionWaitMs: durationMs(connectionWait) })
   const domain = domainOf(engine, defaults)
-  return {
+  const base = {
     ...domain,
     ...operationsOf(engine, defaults),
     seen: engine.seen,
     messages: engine.outbox.reading,
     ...sequencesOf<CallbackTransaction<Tx>>(engine, engine.sequences, domain.transact, engine.records.pepper),
+  }
+  return {
+    ...base,
+    ...upkeepOf({ ...base, messages: undefined }),
     doctor: async () => [...(await engine.doctor()), ...budgetFindings(domain.budget, clock.monotonicMs())],
     close: () => engine.close(),
   }

@@ -5,7 +5,7 @@ import type { Finding, Row, StoredRecord } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf, type StoredKey } from '../../identity/index.js'
 import { demandKnown, systemClock } from '../../kernel/index.js'
-import type { MessageDomain, WindowStore } from '../../messaging/index.js'
+import { type MessageDomain, type Upkeep, upkeepOf, type WindowStore } from '../../messaging/index.js'
 import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import { budgetFindings, type Domain, domainOf, transactionDefaultNames } from '../../transaction/index.js'
 import { MemoryEngine } from './engine.js'
@@ -28,6 +28,7 @@ export interface MemoryDomain
     Operations<MemoryTransaction>,
     Sequences<MemoryTransaction>,
     MessageDomain<MemoryTransaction>,
+    Upkeep,
     WindowStore {
   /** Makes a table. */
   table(name: string, options?: TableOptions): void
@@ -67,12 +68,16 @@ export function memory(options: MemoryOptions): MemoryDomain {
   const pepper = secrets === undefined ? undefined : pepperOf(secrets)
   const engine = new MemoryEngine(name, queue, clock, pepper, messages)
   const domain = domainOf(engine, { ...defaults, clock })
-  return {
+  const base = {
     ...domain,
     ...operationsOf(engine, { ...defaults, clock }),
     seen: engine.seen,
     messages: { ...engine.outbox.reading, ...lanesOf(engine), ...lettersOf(engine) },
     ...sequencesOf(engine, new MemorySequences(engine), domain.transact, engine.records.pepper),
+  }
+  return {
+    ...base,
+    ...upkeepOf(base),
     table: (table, settings) => engine.tables.define(table, settings),
     rows: (table) => engine.tables.committed(table),
     putRecord: (id, record) => {

@@ -4,7 +4,7 @@ import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { pepperOf } from '../../identity/index.js'
 import { demandKnown, durationMs, inTime, type RepriseError, systemClock, systemRandom } from '../../kernel/index.js'
-import type { MessageDomain, WindowStore } from '../../messaging/index.js'
+import { type MessageDomain, type Upkeep, upkeepOf, type WindowStore } from '../../messaging/index.js'
 import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import {
   budgetFindings,
@@ -43,6 +43,7 @@ export interface PostgresDomain<Bound, Pool = PostgresPool>
     Operations<PostgresTransaction<Bound>>,
     Sequences<PostgresTransaction<Bound>>,
     MessageDomain<PostgresTransaction<Bound>>,
+    Upkeep,
     WindowStore {
   /**
    * Brings Reprise's own tables up to date. Safe when several processes do it at once, and beside work on the tables:
@@ -133,7 +134,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     }
   }
   const domain = domainOf(engine, defaults)
-  return {
+  const base = {
     ...domain,
     ...operationsOf(engine, defaults),
     seen: engine.seen,
@@ -144,6 +145,10 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
       domain.transact,
       pepper,
     ),
+  }
+  return {
+    ...base,
+    ...upkeepOf(base),
     migrate: async (given = {}) => {
       refuseInside()
       demandKnown(given, ['rename'], 'options')

@@ -115,6 +115,33 @@ it('sees a log that nobody writes back', async () => {
   expect((await db.doctor()).map(({ code }) => code)).toEqual(['LOG_LARGE'])
 })
 
+describe('sees that nobody does the upkeep', () => {
+  const hour = 3_600_000
+  const at = (hoursAgo: number): number => Date.now() - hoursAgo * hour
+  const record = (columns: string, values: string): string =>
+    `INSERT INTO reprise_marker (id, format, claimed_at_ms, mode, ${columns}) VALUES ('a', 2, 0, 'leased', ${values})`
+  it.each([
+    [record('state, expires_at_ms', `'succeeded', ${at(25)}`), ['PURGE_OVERDUE']],
+    [record('state, expires_at_ms', `'failed', ${at(23)}`), []],
+    [record('state, due_at_ms', `'claimed', ${at(2)}`), ['SWEEP_OVERDUE']],
+    [record('state, due_at_ms', `'unknown', ${at(2)}`), ['SWEEP_OVERDUE']],
+    [record('state, due_at_ms', `'claimed', ${at(0.9)}`), []],
+    [
+      `INSERT INTO reprise_processed (reader, source, id, fingerprint, at_ms) VALUES ('r', 's', 'i', 'f', ${at(32 * 24)})`,
+      ['PURGE_OVERDUE'],
+    ],
+    [
+      `INSERT INTO reprise_reader (name, kind, reads, told_to, at_ms, memory_ms) VALUES ('r', 'consumer', 'inbox', 0, 0, ${48 * hour});
+       INSERT INTO reprise_processed (reader, source, id, fingerprint, at_ms) VALUES ('r', 's', 'i', 'f', ${at(32 * 24)})`,
+      [],
+    ],
+  ])('%s', async (change, expected) => {
+    const file = await migrated()
+    changed(file, change)
+    expect(await codes(() => new Database(file))).toEqual(expected)
+  })
+})
+
 describe('looks at the tables', () => {
   it.each([
     ['DROP INDEX reprise_marker_due', 'TABLES_INCOMPLETE'],

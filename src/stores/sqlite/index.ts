@@ -3,7 +3,7 @@
 import type { Finding } from '../../atomicity/index.js'
 import { type Operations, operationsOf } from '../../idempotency/index.js'
 import { demandKnown, durationMs, systemClock, systemRandom } from '../../kernel/index.js'
-import type { MessageDomain, WindowStore } from '../../messaging/index.js'
+import { type MessageDomain, type Upkeep, upkeepOf, type WindowStore } from '../../messaging/index.js'
 import { type Sequences, sequencesOf } from '../../sequence/index.js'
 import {
   budgetFindings,
@@ -43,6 +43,7 @@ export interface SqliteDomain<Bound>
     Operations<SqliteTransaction<Bound>>,
     Sequences<SqliteTransaction<Bound>>,
     MessageDomain<SqliteTransaction<Bound>>,
+    Upkeep,
     WindowStore {
   /**
    * Makes or updates Reprise's tables. Safe with several processes at once. Leaves tables alone that a newer
@@ -84,7 +85,7 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
   const parts = { ...given, clock, random, connectionWaitMs }
   const engine = new SqliteEngine<Bound>(parts)
   const domain = domainOf(engine, { ...defaults, clock, random })
-  return {
+  const base = {
     ...domain,
     ...operationsOf(engine, { ...defaults, clock, random }),
     seen: engine.seen,
@@ -95,6 +96,10 @@ export function sqlite<Bound>(options: SqliteOptions<Bound>): SqliteDomain<Bound
       domain.transact,
       engine.records.pepper,
     ),
+  }
+  return {
+    ...base,
+    ...upkeepOf(base),
     // The one who failed may be another process, which left its COMMIT in the log and did not live to write over it:
     // what is then answered to be aborted must not come back with a recovery.
     resolve: (token, limit) => {

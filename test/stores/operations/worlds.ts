@@ -9,6 +9,7 @@ import pg from 'pg'
 import { afterAll, inject } from 'vitest'
 import type { Operations } from '../../../src/idempotency/index.js'
 import { type Key, type Scope, scope } from '../../../src/identity/index.js'
+import type { Upkeep } from '../../../src/messaging/index.js'
 import type { Sequences } from '../../../src/sequence/index.js'
 import { postgres } from '../../../src/stores/postgres/index.js'
 import { sqlite } from '../../../src/stores/sqlite/index.js'
@@ -33,7 +34,7 @@ export type Handle = ConformanceHandle
 
 /** A store under test. */
 export interface LedgerWorld {
-  readonly db: Domain<Handle> & Operations<Handle> & Sequences<Handle>
+  readonly db: Domain<Handle> & Operations<Handle> & Sequences<Handle> & Upkeep
   /** Where another process finds it. */
   readonly place: string
   /** Writes an effect. */

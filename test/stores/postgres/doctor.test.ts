@@ -57,6 +57,22 @@ describe('the doctor', () => {
     expect(await codes(options)).toEqual([code])
   })
 
+  it('sees records that nobody forgets or looks at', async () => {
+    await withClient(server.url, async (client) => {
+      const old = (columns: string, state: string, hours: number): string =>
+        `insert into reprise_marker (id, format, claimed_at_ms, mode, state, ${columns}) values ('old', 2, 0, 'leased', '${state}', ${Date.now() - hours * 3_600_000})`
+      for (const [statement, code] of [
+        [old('expires_at_ms', 'succeeded', 25), 'PURGE_OVERDUE'],
+        [old('due_at_ms', 'unknown', 2), 'SWEEP_OVERDUE'],
+      ] as const) {
+        await client.query(statement)
+        expect(await codes('')).toEqual([code])
+        await client.query(`delete from reprise_marker where id = 'old'`)
+      }
+    })
+    expect(await codes('')).toEqual([])
+  })
+
   it('sees a pool that is too small or too large', async () => {
     expect(await codes('', { max: 1 })).toEqual(['POOL_OF_ONE'])
     expect(await codes('', { max: 1_000 })).toEqual(['POOL_OVER_SERVER'])

@@ -67,6 +67,16 @@ export const sharedFindings = {
     what: 'There is no room for what is written: the store refuses it.',
     fix: 'Free some space on the disk of the store, or give it a larger one.',
   },
+  PURGE_OVERDUE: {
+    severity: 'risk',
+    what: 'Records are there whose window ended over a day ago, or processed messages that nobody has to remember any more: nobody forgets them, and the tables grow.',
+    fix: 'Call db.upkeep({ signal }) in the service, or run reprise purge every hour.',
+  },
+  SWEEP_OVERDUE: {
+    severity: 'risk',
+    what: 'Claims or unknown outcomes are there that a sweep should have looked at over an hour ago: they stay undecided until somebody repeats them.',
+    fix: 'Call db.upkeep({ signal }) in a process that defines their operations, or run reprise sweep.',
+  },
   WRITE_REFUSED: {
     severity: 'broken',
     what: 'A row like those that Reprise writes was refused by the table of markers: so are calls with a key.',

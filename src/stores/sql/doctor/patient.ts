@@ -6,7 +6,8 @@ import type { Clock } from '../../../kernel/index.js'
 import type { SqlDialect } from '../dialect.js'
 import { messageIndexNames, messageTableNames } from '../messages/migration.js'
 import type { SchemaState } from '../migrations.js'
-import { addedColumns, auditColumns, hasDue } from '../records/migration.js'
+import { addedColumns, auditColumns, hasDue, hasEnd } from '../records/migration.js'
+import { isOurFormat, isOver } from '../records/rows.js'
 import { markerName } from '../records/statements.js'
 import { sequenceColumns } from '../sequences.js'
 import { seenColumns, windowColumns } from '../windows/migration.js'
@@ -117,6 +118,46 @@ export async function fenceFindings(patient: Patient, current: string): Promise<
   )
   const [highest, last] = [Number(row?.['highest'] ?? 0), Number(row?.['current'] ?? 0)]
   return highest > last ? [found(sharedFindings, 'FENCE_BEHIND', `It is at ${last}, and ${highest} is in use.`)] : []
+}
+
+/** So long after its time a record is still there only where nobody purges, in ms: whoever does does it every day. */
+const purgeLateMs = 86_400_000
+/** What consumers have processed is forgotten after a month, where nobody says otherwise. */
+const processedLateMs = 31 * purgeLateMs
+/** So long after its time a record is due only where nobody sweeps, in ms. */
+const sweepLateMs = 3_600_000
+
+/**
+ * Whether anybody does the upkeep, by what it should have forgotten or looked at long ago. Each question reads one end
+ * of an index.
+ */
+export async function upkeepFindings({ ask, dialect, named, pepper }: Patient): Promise<readonly Finding[]> {
+  const marker = named(markerName(pepper?.id))
+  const now = `(SELECT ${dialect.nowMs})`
+  const ended = `SELECT min(expires_at_ms) FROM ${marker} WHERE ${hasEnd} AND ${isOver} AND ${isOurFormat}`
+  const memory = `(SELECT coalesce(max(memory_ms), 0) FROM ${named('reader')})`
+  const processed = `SELECT min(at_ms) + ${memory} FROM ${named('processed')}`
+  const due = `SELECT min(due_at_ms) FROM ${marker} WHERE ${hasDue} AND mode = 'leased' AND state IN ('claimed', 'unknown') AND ${isOurFormat}`
+  const [row] = await ask(
+    `SELECT ${now} - (${ended}) AS ended_ms, ${now} - (${processed}) AS processed_ms, ${now} - (${due}) AS due_ms`,
+  )
+  const lateMs = (column: string): number => Number(row?.[column] ?? 0)
+  const findings: Finding[] = []
+  if (lateMs('ended_ms') > purgeLateMs) {
+    const seen = `A window ended ${inHours(lateMs('ended_ms'))} ago.`
+    findings.push(found(sharedFindings, 'PURGE_OVERDUE', seen))
+  } else if (lateMs('processed_ms') > processedLateMs) {
+    const seen = `The memory of a processed message ended ${inHours(lateMs('processed_ms'))} ago.`
+    findings.push(found(sharedFindings, 'PURGE_OVERDUE', seen))
+  }
+  if (lateMs('due_ms') > sweepLateMs) {
+    findings.push(found(sharedFindings, 'SWEEP_OVERDUE', `One is ${inHours(lateMs('due_ms'))} late.`))
+  }
+  return findings
+}
+
+function inHours(ms: number): string {
+  return `${Math.floor(ms / 3_600_000)} hours`
 }
 
 /** As much as is tried to be written: more than what a page has left. */

@@ -12,6 +12,7 @@ import {
   partFindings,
   partNames,
   partsOf,
+  upkeepFindings,
   writeFindings,
 } from './patient.js'
 
@@ -223,11 +224,12 @@ async function tableFindings(patient: PostgresPatient): Promise<readonly Finding
   }
   if (findings.some(({ code }) => code === 'TABLES_INCOMPLETE' || code === 'RIGHTS_MISSING')) return findings
   const last = `coalesce(pg_sequence_last_value('${named('fence')}'), 0)`
-  const fence = await foundOr(
+  const patiently = { ...patient, ask: patient.tryOut }
+  const contents = await foundOr(
     (error) => lockFinding(patient, error),
-    () => fenceFindings({ ...patient, ask: patient.tryOut }, last),
+    async () => [...(await fenceFindings(patiently, last)), ...(await upkeepFindings(patiently))],
   )
-  return [...findings, ...fence]
+  return [...findings, ...contents]
 }
 
 const lookAtParts = `SELECT c.relname::text AS name, a.attname::text AS column FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -6,7 +6,15 @@ import type { Finding } from '../../../atomicity/index.js'
 import { isBusySign } from '../dialects/sqlite-lock.js'
 import { markerName } from '../records/statements.js'
 import { found, sharedFindings, sqliteFindings } from './findings.js'
-import { fenceFindings, type Patient, partFindings, partNames, partsOf, writeFindings } from './patient.js'
+import {
+  fenceFindings,
+  type Patient,
+  partFindings,
+  partNames,
+  partsOf,
+  upkeepFindings,
+  writeFindings,
+} from './patient.js'
 
 /** What is known of the file besides. */
 export interface SqlitePatient extends Patient {
@@ -134,7 +142,8 @@ async function tableFindings(patient: SqlitePatient): Promise<readonly Finding[]
   if (findings.some(({ code }) => code === 'TABLES_INCOMPLETE')) return findings
   const [fence] = await ask(`SELECT count(*) AS rows FROM ${named('fence')}`)
   if (Number(fence?.['rows']) === 1) {
-    return [...findings, ...(await fenceFindings(patient, `(SELECT number FROM ${named('fence')})`))]
+    findings.push(...(await fenceFindings(patient, `(SELECT number FROM ${named('fence')})`)))
+    return [...findings, ...(await upkeepFindings(patient))]
   }
   return [...findings, found(sharedFindings, 'TABLES_INCOMPLETE', `It is missing: the one row of ${prefix}fence.`)]
 }
