@@ -62,6 +62,22 @@ describe('an ambiguous commit', () => {
     expect(here.engine.log.filter((step) => step === 'claim')).toHaveLength(3)
   })
 
+  it('is unknown, and not repeated, where the window of the key has passed meanwhile by the wall clock', async () => {
+    let runs = 0
+    const here = world({
+      commit: lost,
+      claim: (session) => {
+        if (session === 2) here.clock.setWallMs(here.clock.wallMs() + 3_600_000)
+        return 'claimed'
+      },
+    })
+    const run = here.db.transact(() => ++runs, { content: 'none', key, window: '1h' })
+    const error = await rejection(settled(here, run))
+    expect(error).toBeInstanceOf(UnknownCommitError)
+    expect(error).toMatchObject({ suppressed: [{ code: 'MARKER_FORGOTTEN' }] })
+    expect(runs).toBe(1)
+  })
+
   it.each([
     ['its own', (token: string) => storedAs('"stored"', token), ['ran']],
     ['that of another call, which ran what belongs to it', () => storedAs('"stored"'), []],
