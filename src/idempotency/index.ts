@@ -48,6 +48,14 @@ export {
   type StoreAnswer,
   type TimeAndChance,
 } from './leased/store-calls.js'
+export {
+  type BeginOptions,
+  type Begun,
+  begin,
+  type WhichWork,
+  type WorkState,
+  workState,
+} from './leased/work.js'
 export type { Recovery } from './machine.js'
 export { type Operations, operationsOf } from './operations.js'
 export {

@@ -6,10 +6,10 @@ import { type EventChannel, eventChannel } from './channels.js'
 export interface HttpAnsweredEvent {
   readonly route: string
   /**
-   * How: the handler ran, a stored answer was repeated, the layer refused, or the request went past the layer without a
-   * key.
+   * How: the handler ran, a stored answer was repeated, the layer refused, the request went past the layer without a
+   * key, its work was accepted and goes on behind a 202, or the status of such work was asked for.
    */
-  readonly how: 'executed' | 'replayed' | 'refused' | 'unkeyed'
+  readonly how: 'executed' | 'replayed' | 'refused' | 'unkeyed' | 'accepted' | 'asked'
   readonly status: number
   /** Which call of the intent it was, as the caller says; undefined: it does not say. */
   readonly attempt: number | undefined

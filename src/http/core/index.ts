@@ -49,7 +49,15 @@ export { HttpRequest, invalid, type RequestFacts } from './request/http-request.
 export { type AtomicHandler, type AtomicHandlerCall, atomicRoute, type RouteDomain } from './route/atomic.js'
 export type { CauseLog, RefusalCause } from './route/causes.js'
 export { Arrival, type ArrivalParts, type HandlerCall } from './route/handler.js'
-export { type LeasedHandler, type LeasedHandlerCall, leasedRoute } from './route/leased.js'
+export {
+  type LeasedHandler,
+  type LeasedHandlerCall,
+  type LeasedMount,
+  type LeasedRoute,
+  leasedMount,
+  leasedRoute,
+} from './route/leased.js'
 export type { AtomicRouteOptions, LeasedRouteOptions, Parse, Parsed, RouteOptions } from './route/options.js'
 export type { Principal, PrincipalNames } from './route/principal.js'
 export type { Route } from './route/route.js'
+export type { DrainOptions } from './work/long-work.js'

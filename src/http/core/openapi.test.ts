@@ -28,7 +28,7 @@ function faultsOf(options: OpenApiOptions): string[] {
     for (const name of Object.keys(names)) if (!/^[\w.-]+$/.test(name)) faults.push(`component ${name}`)
   }
   for (const [status] of Object.entries(operation.responses))
-    if (!/^[45]\d\d$/.test(status)) faults.push(`status ${status}`)
+    if (!/^(?:202|[45]\d\d)$/.test(status)) faults.push(`status ${status}`)
   for (const [name, response] of Object.entries(components.responses) as [string, Node][]) {
     if (typeof response['description'] !== 'string' || response['description'] === '')
       faults.push(`${name}: no description`)
@@ -42,6 +42,7 @@ function faultsOf(options: OpenApiOptions): string[] {
 it.each([
   {},
   { mode: 'leased' },
+  { mode: 'leased', respond: 'async' },
   { required: false },
   { oldestKey: '1h', liveKeys: 5, problems: 'https://x/' },
 ] as const)('is sound for %j', (options) => {
@@ -81,6 +82,13 @@ it('describes the problems as they are answered', async () => {
   expect(required.every((name) => name in properties)).toBe(true)
 })
 
+it('describes the 202 of a route that answers before its work is done, and of no other', () => {
+  const { components, operation } = openApiFragment({ mode: 'leased', respond: 'async' })
+  expect(operation.responses['202']).toEqual({ $ref: '#/components/responses/WorkAccepted' })
+  expect(components.responses['WorkAccepted']).toMatchObject({ headers: { Location: {} } })
+  expect(openApiFragment({ mode: 'leased' }).operation.responses['202']).toBeUndefined()
+})
+
 it('describes the key as the route reads it', () => {
   const { components } = openApiFragment({ required: false, key: { header: 'X-Key', minLength: 16, maxLength: 64 } })
   expect(components.parameters['IdempotencyKey']).toMatchObject({
@@ -100,9 +108,10 @@ it('describes the key as the route reads it', () => {
     ),
   )
   const ofHandlers = ['precondition-failed', 'precondition-required']
+  const ofStatus = ['work-not-found']
   expect([...new Set(names)].sort()).toEqual(
     Object.keys(problemKinds)
-      .filter((name) => !ofHandlers.includes(name))
+      .filter((name) => ![...ofHandlers, ...ofStatus].includes(name))
       .sort(),
   )
 })

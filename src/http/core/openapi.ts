@@ -9,6 +9,8 @@ import { type Problem, type ProblemName, problemBase, problemKinds, problemOf } 
 export interface OpenApiOptions {
   /** Which kind of route it is. Default `'atomic'`. */
   readonly mode?: 'atomic' | 'leased'
+  /** When a leased route answers; `'async'`: with 202, and its work goes on. Default `'sync'`. */
+  readonly respond?: 'sync' | 'async'
   /** Whether a key is required. Default true. */
   readonly required?: boolean
   /** How the key is read. Default: `Idempotency-Key`, 1 to 255 characters. */
@@ -48,6 +50,7 @@ const alsoWith: Partial<Record<ProblemName, readonly number[]>> = { 'outcome-unk
 /** Describes what the layer adds to a route. */
 export function openApiFragment(options: OpenApiOptions = {}): OpenApiFragment {
   const { problems = problemBase, refusal } = options
+  const isAsync = options.respond === 'async'
   const byStatus = new Map<number, ProblemName[]>()
   for (const name of namesFor(options)) {
     for (const status of [problemKinds[name].status, ...(alsoWith[name] ?? [])]) {
@@ -60,18 +63,24 @@ export function openApiFragment(options: OpenApiOptions = {}): OpenApiFragment {
       parameters: { IdempotencyKey: parameterOf(options) },
       headers,
       schemas: refusal === undefined ? { Problem: schemaOf(problems) } : {},
-      responses: Object.fromEntries(
-        statuses.map(([status, names]) => {
-          const kinds = names.map((name) => problemOf(name, { status, base: problems }))
-          return [`Problem${status}`, responseOf(kinds, refusal)]
-        }),
-      ),
+      responses: {
+        ...(isAsync ? { WorkAccepted: accepted } : {}),
+        ...Object.fromEntries(
+          statuses.map(([status, names]) => {
+            const kinds = names.map((name) => problemOf(name, { status, base: problems }))
+            return [`Problem${status}`, responseOf(kinds, refusal)]
+          }),
+        ),
+      },
     },
     operation: {
       parameters: [{ $ref: '#/components/parameters/IdempotencyKey' }],
-      responses: Object.fromEntries(
-        statuses.map(([status]) => [String(status), { $ref: `#/components/responses/Problem${status}` }]),
-      ),
+      responses: {
+        ...(isAsync ? { 202: { $ref: '#/components/responses/WorkAccepted' } } : {}),
+        ...Object.fromEntries(
+          statuses.map(([status]) => [String(status), { $ref: `#/components/responses/Problem${status}` }]),
+        ),
+      },
     },
   }
 }
@@ -85,6 +94,8 @@ function namesFor({ mode = 'atomic', required = true, oldestKey, liveKeys }: Ope
     'precondition-failed': true,
     'precondition-required': true,
     'too-many-keys': liveKeys === undefined,
+    // Answered by the status of work.
+    'work-not-found': true,
   }
   return (Object.keys(problemKinds) as ProblemName[]).filter((name) => isAbsent[name] !== true)
 }
@@ -111,6 +122,23 @@ const headers: OpenApiNode = {
   RetryAfter: {
     description: 'When to repeat the request with the same key, in seconds.',
     schema: { type: 'integer', minimum: 0 },
+  },
+}
+
+const accepted: OpenApiNode = {
+  description: 'The work goes on. Location says where its status is; the same while it does, the outcome after it.',
+  headers: {
+    Location: { description: 'Where the status of the work is.', schema: { type: 'string', format: 'uri-reference' } },
+    'Retry-After': { $ref: '#/components/headers/RetryAfter' },
+  },
+  content: {
+    'application/json': {
+      schema: {
+        type: 'object',
+        required: ['state'],
+        properties: { state: { type: 'string', enum: ['working'] }, location: { type: 'string' } },
+      },
+    },
   },
 }
 

@@ -171,6 +171,13 @@ export const problemKinds = {
     detail: 'The request does not say on whose behalf it is made. Nothing was looked up or carried out.',
     retryable: false,
   },
+  'work-not-found': {
+    status: 404,
+    title: 'There is no such work',
+    detail:
+      'No work of this caller is known here: it was never begun, it ended before anything was carried out, or it is forgotten. Repeat the request that began it, with its key.',
+    retryable: false,
+  },
 } as const
 
 /** The name of a kind of problem. */

@@ -8,7 +8,9 @@ import {
   type AtomicRouteOptions,
   atomicRoute,
   type LeasedHandler,
+  type LeasedMount,
   type LeasedRouteOptions,
+  leasedMount,
   leasedRoute,
   type Principal,
   type Route,
@@ -71,8 +73,8 @@ export function idempotentLeased<Input = undefined, Who extends Principal = Prin
   store: RecordStore,
   options: LeasedRouteOptions<Request, Input, Who>,
   handler: LeasedHandler<Request, Input, Who>,
-): RequestHandler {
-  return handlerOf(leasedRoute(store, options, handler))
+): LeasedMount<RequestHandler> {
+  return leasedMount(leasedRoute(store, options, handler), handlerOf)
 }
 
 /** Keeps the bytes of a body for the routes that follow: `express.json({ verify: keepRawBody })`. */

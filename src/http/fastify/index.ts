@@ -13,7 +13,9 @@ import {
   answerOf,
   atomicRoute,
   type LeasedHandler,
+  type LeasedMount,
   type LeasedRouteOptions,
+  leasedMount,
   leasedRoute,
   type Principal,
   type Route,
@@ -35,12 +37,21 @@ export type FastifyHandler = (request: FastifyRequest, reply: FastifyReply) => P
  * left for the routes to read, as the bytes that arrived; other scopes parse as before. Hooks run as always, so what
  * `onRequest` and `preHandler` refuse never reaches a route. Schemas are kept to: where a route has `schema.body`, JSON
  * is parsed too, and checked by Fastify before anything is claimed; `schema.response` chooses what of an answer is
- * stored and sent.
+ * stored and sent. `app.close()` waits for the work that the leased routes of the scope have in hand, for 30 s at
+ * most.
  */
 export async function repriseIdempotency(scope: FastifyInstance): Promise<void> {
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser('*', async (request: FastifyRequest) => {
     return request.routeOptions.schema?.body === undefined ? undefined : parsedBody(request)
+  })
+  const mounted: LeasedMount<FastifyHandler>[] = []
+  scope.addHook('onRoute', ({ handler }) => {
+    if ('drain' in handler) mounted.push(handler as unknown as LeasedMount<FastifyHandler>)
+  })
+  // By then all requests are answered.
+  scope.addHook('onClose', async () => {
+    await Promise.all(mounted.map((handler) => handler.drain()))
   })
 }
 // Its parsers are those of the scope that registers it, not of one of its own.
@@ -86,8 +97,11 @@ export function idempotentLeased<Input = undefined, Who extends Principal = Prin
   store: RecordStore,
   options: LeasedRouteOptions<FastifyRequest, Input, Who>,
   handler: LeasedHandler<FastifyRequest, Input, Who>,
-): FastifyHandler {
-  return handlerOf(leasedRoute(store, options, async (call) => bySchema(await handler(call), call.native)))
+): LeasedMount<FastifyHandler> {
+  const route = leasedRoute<FastifyRequest, Input, Who>(store, options, async (call) =>
+    bySchema(await handler(call), call.native),
+  )
+  return leasedMount(route, handlerOf)
 }
 
 const advice = 'Register repriseIdempotency in the scope of the route, before it.'

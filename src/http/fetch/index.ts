@@ -8,7 +8,9 @@ import {
   type AtomicRouteOptions,
   atomicRoute,
   type LeasedHandlerCall,
+  type LeasedMount,
   type LeasedRouteOptions,
+  leasedMount,
   leasedRoute,
   type Principal,
   type Route,
@@ -84,11 +86,11 @@ export function idempotentLeased<
   store: RecordStore,
   { params, ...options }: LeasedRouteOptions<Request, Input, Who> & FetchOptions<Context>,
   handler: (call: WithRequest<LeasedHandlerCall<Request, Input, Who>>) => Answered | Promise<Answered>,
-): FetchHandler<Context> {
-  const route = leasedRoute<Request, Input, Who>(store, options, (call) =>
+): LeasedMount<FetchHandler<Context>> {
+  const leased = leasedRoute<Request, Input, Who>(store, options, (call) =>
     handler({ ...call, request: call.request.toRequest() }),
   )
-  return handlerOf(route, params)
+  return leasedMount(leased, (route) => handlerOf(route, params))
 }
 
 function handlerOf<Context extends readonly unknown[]>(

@@ -8,7 +8,9 @@ import {
   type AtomicRouteOptions,
   atomicRoute,
   type LeasedHandler,
+  type LeasedMount,
   type LeasedRouteOptions,
+  leasedMount,
   leasedRoute,
   type Principal,
   type Route,
@@ -55,8 +57,8 @@ export function idempotentLeased<Input = undefined, Environment extends Env = En
   store: RecordStore,
   options: LeasedRouteOptions<Context<Environment>, Input, Who>,
   handler: LeasedHandler<Context<Environment>, Input, Who>,
-): Handler<Environment> {
-  return handlerOf(leasedRoute(store, withExceptions(options), handler))
+): LeasedMount<Handler<Environment>> {
+  return leasedMount(leasedRoute(store, withExceptions(options), handler), handlerOf)
 }
 
 function handlerOf<Environment extends Env>(route: Route<Context<Environment>>): Handler<Environment> {

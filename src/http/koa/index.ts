@@ -8,7 +8,9 @@ import {
   type AtomicRouteOptions,
   atomicRoute,
   type LeasedHandler,
+  type LeasedMount,
   type LeasedRouteOptions,
+  leasedMount,
   leasedRoute,
   type Principal,
   type Route,
@@ -56,8 +58,8 @@ export function idempotentLeased<Input = undefined, Who extends Principal = Prin
   store: RecordStore,
   options: LeasedRouteOptions<Context, Input, Who>,
   handler: LeasedHandler<Context, Input, Who>,
-): Middleware {
-  return middlewareOf(leasedRoute(store, withExposed(options), handler))
+): LeasedMount<Middleware> {
+  return leasedMount(leasedRoute(store, withExposed(options), handler), middlewareOf)
 }
 
 const advice = 'Mount the route before the parser, or use one that keeps the text as ctx.request.rawBody.'

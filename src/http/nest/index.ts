@@ -17,6 +17,7 @@ import {
   atomicRoute,
   type HandlerCall,
   type LeasedHandlerCall,
+  type LeasedRoute,
   type LeasedRouteOptions,
   leasedRoute,
   type Route,
@@ -24,7 +25,16 @@ import {
 } from '../core/index.js'
 import { held, nodeFacts, sendToNode } from '../wire/index.js'
 import { runToMethod, sayEntry } from './entered.js'
-import { answerFrom, demandStorable, exceptionOf, redirectOf, routeArguments, writerIn } from './returned.js'
+import {
+  type AnswerBefore,
+  answerFrom,
+  demandStorable,
+  exceptionOf,
+  redirectOf,
+  routeArguments,
+  saidOf,
+  writerIn,
+} from './returned.js'
 
 export { AnswerError, HttpRequest, invalid, reply } from '../core/index.js'
 
@@ -82,9 +92,60 @@ export function Idempotent<Input = undefined>(options: AtomicRouteOptions<Reques
  * it. Otherwise as {@link Idempotent}.
  */
 export function IdempotentLeased<Input = undefined>(options: LeasedRouteOptions<Request, Input>): MethodDecorator {
-  return routed((store, runs) =>
-    leasedRoute<Request, Input>(store as RecordStore, withExceptions(options), (call) => runs.run(call)),
-  )
+  return routed((store, runs) => {
+    const route = leasedRoute<Request, Input>(store as RecordStore, withExceptions(options), (call) => runs.run(call))
+    leasedIn(store).set(options.name, route)
+    return route
+  })
+}
+
+/**
+ * Makes a method of a controller, for `GET`, the status of the work of an `@IdempotentLeased` route: see
+ * {@link LeasedRoute}. The method itself is not called.
+ *
+ * @param name The name of the route.
+ * @example
+ * ```ts
+ * import { Controller, Get, Post } from '@nestjs/common'
+ * import { IdempotentLeased, WorkStatus } from 'reprise/http/nest'
+ * import { rerunKeyed } from 'reprise/idempotency'
+ *
+ * const options = { name: 'reports', respond: 'async', principal: () => 'ada', recover: rerunKeyed('24h') } as const
+ *
+ * @Controller('reports')
+ * class Reports {
+ *   @Post()
+ *   @IdempotentLeased(options)
+ *   make() {
+ *     return { made: true }
+ *   }
+ *
+ *   @Get('work/:id')
+ *   @WorkStatus('reports')
+ *   status() {}
+ * }
+ * ```
+ */
+export function WorkStatus(name: string): MethodDecorator {
+  return routed((store) => ({
+    name,
+    // Asked for with each request: the route may be made after its status.
+    handle: (facts, native) => {
+      const route = leasedIn(store).get(name)
+      if (route !== undefined) return route.status.handle(facts, native)
+      const message = `There is no leased route ${name} in this application, whose status could be told.`
+      throw new RepriseError('OPERATION_INVALID', message, { details: { option: 'name' } })
+    },
+  }))
+}
+
+// The leased routes of an application, by the store that it was given.
+const leasedRoutes = new WeakMap<object, Map<string, LeasedRoute<Request>>>()
+
+function leasedIn(store: unknown): Map<string, LeasedRoute<Request>> {
+  const known = leasedRoutes.get(store as object) ?? new Map<string, LeasedRoute<Request>>()
+  leasedRoutes.set(store as object, known)
+  return known
 }
 
 /** What a method of a route may be given by {@link Call}. */
@@ -118,7 +179,9 @@ interface Runs {
   run(call: HandlerCall<Request, unknown>): Promise<Answered>
 }
 
-type Define = (store: unknown, runs: Runs) => Route<Request>
+type Mounted = Pick<Route<Request>, 'name' | 'handle'> & Partial<Pick<LeasedRoute<Request>, 'drain'>>
+
+type Define = (store: unknown, runs: Runs) => Mounted
 
 const advice =
   'Create the application with { rawBody: true }, or with { bodyParser: false } where no other route needs a parser.'
@@ -129,7 +192,7 @@ function routed(define: Define): MethodDecorator {
     const writer = writerIn(target, name)
     // One class for each route, so that Nest makes it, and the route is checked, when the application starts.
     class RouteInterceptor implements NestInterceptor {
-      readonly #route: Route<Request>
+      readonly #route: Mounted
       readonly #contexts = new WeakMap<Request, Arrived>()
 
       constructor(store: unknown, host: HttpAdapterHost) {
@@ -141,8 +204,13 @@ function routed(define: Define): MethodDecorator {
       intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
         const http = context.switchToHttp()
         const [request, response] = [http.getRequest<Request>(), http.getResponse<ServerResponse>()]
-        this.#contexts.set(request, { method: context.getHandler(), response, next })
+        this.#contexts.set(request, { method: context.getHandler(), response, said: saidOf(response), next })
         return rxjs().from(this.#answer(request, response, context.getHandler()))
+      }
+
+      // As Nest shuts down: requests are answered, and stores are closed after it.
+      async beforeApplicationShutdown(): Promise<void> {
+        await this.#route.drain?.()
       }
 
       async #answer(request: Request, response: ServerResponse, method: object): Promise<void> {
@@ -155,10 +223,11 @@ function routed(define: Define): MethodDecorator {
       }
 
       async #run(call: HandlerCall<Request, unknown>): Promise<Answered> {
-        const { method, response, next } = this.#contexts.get(call.native) as Arrived
+        const { method, response, said, next } = this.#contexts.get(call.native) as Arrived
         calls.set(call.native, call)
         const end = await runToMethod(() => rxjs().lastValueFrom(next.handle(), { defaultValue: undefined }))
-        if (end.thrown === undefined) return answerFrom(end.value, method, response)
+        // Behind a 202 the response says what was accepted, and not what Nest has for the method.
+        if (end.thrown === undefined) return answerFrom(end.value, method, response.headersSent ? said : response)
         throw end.thrown.isEntered ? end.thrown.error : refusedBefore(end.thrown.error, call)
       }
     }
@@ -176,6 +245,8 @@ function routed(define: Define): MethodDecorator {
 interface Arrived {
   readonly method: object
   readonly response: ServerResponse
+  /** What it said when the request arrived. */
+  readonly said: AnswerBefore
   readonly next: CallHandler
 }
 

@@ -52,8 +52,18 @@ function unstorable(decorator: string, why: string): RepriseError {
   return new RepriseError('OPERATION_INVALID', message, { details: { option: decorator } })
 }
 
+/** What a response says before a method has returned: what Nest and its decorators have set. */
+export type AnswerBefore = Pick<ServerResponse, 'statusCode' | 'getHeader'>
+
+/** What a response says now, whatever becomes of it. */
+export function saidOf(response: ServerResponse): AnswerBefore {
+  const { statusCode } = response
+  const fields = response.getHeaders()
+  return { statusCode, getHeader: (name) => fields[name] }
+}
+
 /** The answer of what a method returned. */
-export function answerFrom(returned: unknown, method: object, response: ServerResponse): Answered {
+export function answerFrom(returned: unknown, method: object, response: AnswerBefore): Answered {
   if (isAnswered(returned)) return returned
   const redirect = redirectOf(method)
   if (redirect !== undefined) return redirected({ ...redirect, ...chosen(returned) })
@@ -95,7 +105,7 @@ function isFile(value: unknown): value is File {
 }
 
 // What @Header says comes first, as in Nest.
-function saidBefore(response: ServerResponse, name: string): string | undefined {
+function saidBefore(response: AnswerBefore, name: string): string | undefined {
   const value = response.getHeader(name)
   return value === undefined ? undefined : String(value)
 }

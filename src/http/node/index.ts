@@ -7,7 +7,9 @@ import {
   type AtomicRouteOptions,
   atomicRoute,
   type LeasedHandler,
+  type LeasedMount,
   type LeasedRouteOptions,
+  leasedMount,
   leasedRoute,
   type Principal,
   type Route,
@@ -62,8 +64,8 @@ export function idempotentLeased<Input = undefined, Who extends Principal = Prin
   store: RecordStore,
   { onError, ...options }: LeasedRouteOptions<IncomingMessage, Input, Who> & NodeOptions,
   handler: LeasedHandler<IncomingMessage, Input, Who>,
-): NodeListener {
-  return listenerOf(leasedRoute(store, options, handler), onError)
+): LeasedMount<NodeListener> {
+  return leasedMount(leasedRoute(store, options, handler), (route) => listenerOf(route, onError))
 }
 
 function listenerOf(route: Route<IncomingMessage>, onError: NodeOptions['onError'] = bareError): NodeListener {

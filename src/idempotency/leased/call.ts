@@ -22,6 +22,14 @@ import type { Plan } from './plan.js'
 // No call could be made under a window of a few milliseconds.
 const shortestMs = 1_000
 
+/** Work that goes on when its caller has been told that it was begun. */
+export interface Behind {
+  /** How long it may take, in ms. */
+  readonly limitMs: number
+  /** Hears that the claim is durable. */
+  readonly claimed: () => void
+}
+
 /** One call. Made, it has refused an input or options that are not valid. */
 export class LeasedCall implements Visitor {
   readonly id: StoredKey
@@ -36,12 +44,17 @@ export class LeasedCall implements Visitor {
   readonly #identity: CallIdentity<unknown>
   // When nothing more may be sent.
   readonly #runDeadline: Deadline
+  readonly #behind: Behind | undefined
 
-  constructor(plan: Plan, given: unknown, options: CallOptions = {}) {
+  constructor(plan: Plan, given: unknown, options: CallOptions = {}, behind?: Behind) {
     const { settings, deadlineMs, domain } = plan
     const { clock } = domain
     this.deadline = callDeadline(options, deadlineMs, Math.max(settings.windowMs, shortestMs), clock)
-    this.#runDeadline = callDeadline(options, deadlineMs, Number.POSITIVE_INFINITY, clock)
+    this.#runDeadline =
+      behind === undefined
+        ? callDeadline(options, deadlineMs, Number.POSITIVE_INFINITY, clock)
+        : { expiresAtMs: clock.monotonicMs() + behind.limitMs }
+    this.#behind = behind
     this.signal = options.signal
     // Once: whatever happens to the input from here on, this is what the call is about.
     this.#identity = identify(settings, given, clock.wallMs(), domain.records.pepper)
@@ -120,6 +133,7 @@ export class LeasedCall implements Visitor {
       throw signal.reason
     }
     plan.domain.queue.claimed(this.id, this)
+    this.#behind?.claimed()
     if (operationClaimed.hasSubscribers) operationClaimed.publish({ ...this.#event(), attempt: claim.claims })
     const work = { plan, claim, fingerprint, input: this.#identity.input, deadline: this.#runDeadline }
     // The first claim on a key follows nothing; one that was taken over follows a run that may have had its effect.

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Served } from '../subject/mounted.js'
+import { openSink } from '../subject/sink.js'
 import { adapterNames, startSubject } from '../subject/subject.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'reprise-adapters-'))
@@ -11,8 +12,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe.each(adapterNames)('the subject on %s', (adapter) => {
   let served: Served
+  let letGoOn: (user: string) => void
   beforeAll(async () => {
-    served = await startSubject(adapter, `sqlite:${join(folder, `${adapter}.db`)}`)
+    const sink = join(folder, `${adapter}-sink`)
+    letGoOn = openSink(sink).letGoOn
+    served = await startSubject(adapter, `sqlite:${join(folder, `${adapter}.db`)}`, { sink })
   })
   afterAll(() => served.close())
 
@@ -107,6 +111,28 @@ describe.each(adapterNames)('the subject on %s', (adapter) => {
     }
     expect(seen).toEqual(statuses)
     expect(await effects(user)).toBe(count)
+  })
+
+  it('answers 202 before the work is done, tells its status to its caller alone, and then gives the outcome', async () => {
+    const [user, key] = [randomUUID(), randomUUID()]
+    const first = await send('/async/charges', { user, key })
+    expect([first.status, first.headers.get('retry-after')]).toEqual([202, '1'])
+    const at = first.headers.get('location') ?? ''
+    expect(at).toMatch(/^\/async\/charges\/work\/sha256:[\w-]{43}$/)
+    const ask = (who: string, query = '') =>
+      fetch(served.url + at + query, { headers: { authorization: `Bearer ${who}` } })
+    expect((await ask(user)).status).toBe(202)
+    const repeat = await send('/async/charges', { user, key })
+    expect([repeat.status, repeat.headers.get('location')]).toEqual([202, at])
+    expect((await ask(randomUUID(), '?wait=5')).status).toBe(404)
+    expect(await effects(user)).toBe(0)
+    letGoOn(user)
+    const done = await ask(user, '?wait=30')
+    expect([done.status, done.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
+    const text = await done.text()
+    const again = await send('/async/charges', { user, key })
+    expect([again.status, await again.text()]).toEqual([201, text])
+    expect(await effects(user)).toBe(1)
   })
 
   it('knows versions', async () => {

@@ -38,10 +38,26 @@ export interface LeasedSubjectRoute {
   readonly handle: (told: LeasedChargeCall) => Promise<Answer>
 }
 
+// Work whose end the test decides about, in whatever process it goes on.
+async function letBy(sink: Sink, { lease, principal }: LeasedTold): Promise<void> {
+  while (!sink.mayGoOn(principal[0]) && !lease.signal.aborted) await wait(20)
+}
+
+// A process that others leave alone for a while is not to lose its lease.
+const behind = { respond: 'async', lease: '3s' } as const
+
+/** Where the status of a route's work is mounted. */
+export const statusPath = (path: string): string => `${path}/work/:id`
+
 /** All of them, over the sink that has their effects. */
 export function leasedRoutes(sink: Sink): readonly LeasedSubjectRoute[] {
   const isFirst = firstTimes()
-  const on = (path: string, recover: Recovery, handle: LeasedSubjectRoute['handle']): LeasedSubjectRoute => {
+  const on = (
+    path: string,
+    recover: Recovery,
+    handle: LeasedSubjectRoute['handle'],
+    more: Pick<LeasedSubjectRoute['options'], 'respond' | 'lease'> = {},
+  ): LeasedSubjectRoute => {
     const name = `post${path}`
     const options = {
       name,
@@ -50,6 +66,7 @@ export function leasedRoutes(sink: Sink): readonly LeasedSubjectRoute[] {
       lease: '1s',
       margin: '100ms',
       recover,
+      ...more,
     } as const
     return { method: 'POST', path, options, handle }
   }
@@ -66,6 +83,7 @@ export function leasedRoutes(sink: Sink): readonly LeasedSubjectRoute[] {
     const id = await lease.effect('charge', ({ key }) => sink.charge(principal[0], key))
     return charged(id, input.amount)
   }
+  const untilLet = (told: LeasedTold): Promise<void> => letBy(sink, told)
   const ask: Recovery = resolve(({ key, input }) => {
     const id = input === undefined ? undefined : sink.find(input.principal[0], key('charge'))
     if (id === undefined) return didNotHappen()
@@ -75,6 +93,8 @@ export function leasedRoutes(sink: Sink): readonly LeasedSubjectRoute[] {
   return [
     on('/leased/charges', rerunKeyed('1h'), charge),
     on('/leased/slow', rerunKeyed('1h'), charge),
+    on('/async/charges', rerunKeyed('1h'), async (told) => untilLet(told).then(() => charge(told)), behind),
+    on('/async/asked', ask, async (told) => chargeAgain(told).finally(() => untilLet(told)), behind),
     on('/leased/throw-after-effect', ask, async (told) => {
       const answer = await chargeAgain(told)
       if (isFirst('throw-after-effect', told)) throw new Error('after the effect')

@@ -16,6 +16,10 @@ export interface Sink {
   find(user: string, key: string): string | undefined
   /** How many effects a user has. */
   count(user: string): number
+  /** Lets the work of a user go on that waits for it. */
+  letGoOn(user: string): void
+  /** Whether it may go on. */
+  mayGoOn(user: string): boolean
 }
 
 const short = (text: string): string => sha256(text).slice('sha256:'.length, 'sha256:'.length + 32)
@@ -45,5 +49,7 @@ export function openSink(folder: string): Sink {
     },
     find,
     count: (user) => named(`${short(user)}.`).length,
+    letGoOn: (user) => writeFileSync(join(folder, `go.${short(user)}`), ''),
+    mayGoOn: (user) => named(`go.${short(user)}`).length > 0,
   }
 }

@@ -156,4 +156,22 @@ export type LeasedRouteOptions<Native, Input, Who extends Principal = Principal>
     readonly recover?: Recover<Arrival<Native, Input>, Answered | AnswerJson, 'answer'>
     /** How long a claim lives without a heartbeat. Default `'30s'`. */
     readonly lease?: Duration
+    /**
+     * When a request is answered. `'sync'`: when its work has ended. `'async'`: with 202 and a `Location` as soon as
+     * its claim is durable; the work goes on behind it, and the route that is mounted at the `Location` tells how it
+     * ended. Default `'sync'`.
+     */
+    readonly respond?: 'sync' | 'async'
+    /**
+     * `respond: 'async'`: where the status of a request's work is found; the last part of its path is `id`. Default:
+     * the path of the request, `/work/` and `id`.
+     */
+    readonly location?: (id: string, native: Native, request: HttpRequest) => string
+    /**
+     * `respond: 'async'`: how long the work may take. The deadline of the request, and its caller's, only count until
+     * there is a claim. Default `'1h'`.
+     */
+    readonly workLimit?: Duration
+    /** `respond: 'async'`: the longest that a request for the status may wait for the end. Default `'30s'`. */
+    readonly statusWait?: Duration
   }

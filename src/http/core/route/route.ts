@@ -54,6 +54,8 @@ export interface Mode<Native, Input> {
   readonly settlesItself: boolean
   /** Whether a caller may have one more key; undefined: any number. */
   readonly hasRoom: HasRoom<Native, Input> | undefined
+  /** Begins what goes on behind its 202; undefined: a request is answered when its work has ended. */
+  readonly begin?: (arrival: Arrival<Native, Input>, deadline: number) => Promise<Answer | Outcome<Answer, 'answer'>>
   /** The clock of the domain, and how long a call may take where the route says nothing. */
   readonly time: Pick<DomainTime, 'clock' | 'deadlineMs'>
 }
@@ -126,7 +128,7 @@ export class HttpRoute<Native, Input> implements Route<Native> {
   }
 
   async #carryOut(arrival: Arrival<Native, Input>, caller: Caller, isTrusted: boolean): Promise<Answer> {
-    const { operation, unkeyed, hasRoom, time } = this.#mode
+    const { operation, unkeyed, hasRoom, time, begin } = this.#mode
     const { head } = arrival.parts
     const nowMs = time.clock.monotonicMs()
     const restMs = Math.floor(caller.endsAtMs - nowMs)
@@ -141,10 +143,15 @@ export class HttpRoute<Native, Input> implements Route<Native> {
     if (hasRoom !== undefined && !(await hasRoom(arrival, deadline))) {
       return this.#refuse({ name: 'too-many-keys' }, head, caller)
     }
-    // Calls below are made once where a caller that is trusted repeats by itself.
-    const end: Outcome<Answer, 'answer'> = isTrusted
-      ? await ownedByCaller(() => operation.outcome(arrival, { deadline }))
-      : await operation.outcome(arrival, { deadline })
+    // Calls below are made once where a caller that is trusted repeats by itself. Nobody repeats what was accepted.
+    const end: Answer | Outcome<Answer, 'answer'> =
+      begin !== undefined
+        ? await begin(arrival, deadline)
+        : isTrusted
+          ? await ownedByCaller(() => operation.outcome(arrival, { deadline }))
+          : await operation.outcome(arrival, { deadline })
+    if (!('outcome' in end))
+      return this.#tell('accepted', { ...end, headers: [...end.headers, ...exposed(head)] }, caller)
     const answer = end.outcome === 'succeeded' ? end.value : (end.failure.data as Answer)
     if (answer.tombstone) {
       return this.#refuse({ name: 'answer-not-kept', headers: Object.fromEntries(answer.headers) }, head, caller)
@@ -257,8 +264,11 @@ function callerOf<Native, Input>(
   }
 }
 
-// Undefined: nobody, also where a name is missing or empty, since all callers without a name would share their keys.
-function principalNames(principal: Principal): readonly [string, ...string[]] | undefined {
+/**
+ * The names of a principal. Undefined: nobody, also where a name is missing or empty, since all callers without a name
+ * would share their keys. Refuses what is no text with SCOPE_INVALID.
+ */
+export function principalNames(principal: Principal): readonly [string, ...string[]] | undefined {
   const names: readonly unknown[] = Array.isArray(principal) ? [...principal] : [principal]
   if (names.length === 0) return undefined
   for (const name of names) if (name === '' || name === undefined || name === null) return undefined
@@ -289,13 +299,14 @@ function answerCarried(error: unknown): Answer | undefined {
   return error instanceof AnswerError ? error.answer : undefined
 }
 
-function asReplayed(answer: Answer, request: HttpRequest): Answer {
+/** A stored answer, given again. */
+export function asReplayed(answer: Answer, request: HttpRequest): Answer {
   const more = [[replayedHeader.name.toLowerCase(), 'true'] as const, ['cache-control', 'no-store'] as const]
   return { ...answer, headers: [...answer.headers, ...more, ...exposed(request)] }
 }
 
-// Scripts of other origins read only what they are shown (Fetch, 3.3.3).
-function exposed(request: HttpRequest): readonly (readonly [string, string])[] {
+/** The field by which scripts of other origins see our own: they read only what they are shown (Fetch, 3.3.3). */
+export function exposed(request: HttpRequest): readonly (readonly [string, string])[] {
   if (request.fields('origin').length === 0) return []
   return [['access-control-expose-headers', `${replayedHeader.name}, Retry-After, Location, ETag`]]
 }

@@ -1,6 +1,7 @@
 // The subject on Express.
 
 import { idempotent, idempotentLeased } from '../../../../src/http/express/index.js'
+import { statusPath } from '../leased-routes.js'
 import type { Serve } from '../mounted.js'
 import { principal, serveExpress } from './express-app.js'
 
@@ -14,6 +15,7 @@ export const serve: Serve = (subject) =>
       else app.put(path, handler)
     }
     for (const { path, options, handle } of leased) {
-      app.post(path, idempotentLeased(db, { ...options, principal }, handle))
+      const handler = idempotentLeased(db, { ...options, principal }, handle)
+      app.post(path, handler).get(statusPath(path), handler.status)
     }
   })

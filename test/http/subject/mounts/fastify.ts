@@ -2,6 +2,7 @@
 
 import fastify, { type FastifyRequest } from 'fastify'
 import { idempotent, idempotentLeased, repriseIdempotency } from '../../../../src/http/fastify/index.js'
+import { statusPath } from '../leased-routes.js'
 import { type Serve, userOf } from '../mounted.js'
 
 const principal = (request: FastifyRequest) => userOf(request.headers.authorization)
@@ -18,7 +19,9 @@ export const serve: Serve = async ({ db, atomic, leased, effects }) => {
     app.route({ method, url, handler: idempotent(db, { ...options, principal }, handle) })
   }
   for (const { method, path: url, options, handle } of leased) {
-    app.route({ method, url, handler: idempotentLeased(db, { ...options, principal }, handle) })
+    const handler = idempotentLeased(db, { ...options, principal }, handle)
+    app.route({ method, url, handler })
+    app.get(statusPath(url), handler.status)
   }
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   return { url, close: () => app.close() }

@@ -3,6 +3,7 @@
 import { createServer, type Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
 import { type FetchHandler, idempotent, idempotentLeased } from '../../../../src/http/fetch/index.js'
+import { statusPath } from '../leased-routes.js'
 import { listening } from '../listening.js'
 import { type Serve, userOf } from '../mounted.js'
 
@@ -19,11 +20,11 @@ export const serve: Serve = async ({ db, atomic, leased, effects }) => {
       pattern: patternOf(path),
       handler: idempotent(db, { ...options, principal, params }, handle),
     })),
-    ...leased.map(({ method, path, options, handle }) => ({
-      method,
-      pattern: patternOf(path),
-      handler: idempotentLeased(db, { ...options, principal, params }, handle),
-    })),
+    ...leased.flatMap(({ method, path, options, handle }) => {
+      const handler = idempotentLeased(db, { ...options, principal, params }, handle)
+      const status = { method: 'GET', pattern: patternOf(statusPath(path)), handler: handler.status }
+      return [{ method, pattern: patternOf(path), handler }, status]
+    }),
   ]
   const fetch = async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url)

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 import { idempotent, idempotentLeased } from '../../../../src/http/hono/index.js'
+import { statusPath } from '../leased-routes.js'
 import { listening } from '../listening.js'
 import { type Serve, userOf } from '../mounted.js'
 
@@ -26,7 +27,8 @@ export const serve: Serve = async ({ db, atomic, leased, effects }) => {
     app.on(method, path, idempotent(db, { ...options, principal }, handle))
   }
   for (const { method, path, options, handle } of leased) {
-    app.on(method, path, idempotentLeased(db, { ...options, principal }, handle))
+    const handler = idempotentLeased(db, { ...options, principal }, handle)
+    app.on(method, path, handler).get(statusPath(path), handler.status)
   }
   app.onError((_error, c) => c.json({ reason: 'error' }, 500))
   return listening(createAdaptorServer({ fetch: app.fetch, createServer }) as Server)

@@ -1,6 +1,7 @@
 // The subject on Koa.
 
 import { idempotent, idempotentLeased } from '../../../../src/http/koa/index.js'
+import { statusPath } from '../leased-routes.js'
 import type { Serve } from '../mounted.js'
 import { principal, serveKoa } from './koa-app.js'
 
@@ -12,6 +13,8 @@ export const serve: Serve = (subject) =>
       on(method, path, idempotent(db, { ...options, principal }, handle))
     }
     for (const { method, path, options, handle } of leased) {
-      on(method, path, idempotentLeased(db, { ...options, principal }, handle))
+      const handler = idempotentLeased(db, { ...options, principal }, handle)
+      on(method, path, handler)
+      on('GET', statusPath(path), handler.status)
     }
   })

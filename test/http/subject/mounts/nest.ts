@@ -17,7 +17,8 @@ import {
 } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import type { Request } from 'express'
-import { Call, Idempotent, IdempotentLeased, RepriseModule } from '../../../../src/http/nest/index.js'
+import { Call, Idempotent, IdempotentLeased, RepriseModule, WorkStatus } from '../../../../src/http/nest/index.js'
+import { statusPath } from '../leased-routes.js'
 import { listening } from '../listening.js'
 import { type Serve, type Subject, userOf } from '../mounted.js'
 
@@ -70,6 +71,7 @@ function controllerOf({ atomic, leased, effects }: Subject) {
   }
   for (const { path, options, handle } of leased) {
     add(options.name, (told: never) => handle(told), Call(), IdempotentLeased({ ...options, principal }), Post(path))
+    add(`status-${options.name}`, () => undefined, Call(), WorkStatus(options.name), Get(statusPath(path)))
   }
   UseGuards(Authenticated)(SubjectController)
   Controller()(SubjectController)

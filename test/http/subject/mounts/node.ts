@@ -2,6 +2,7 @@
 
 import { createServer, type IncomingMessage } from 'node:http'
 import { idempotent, idempotentLeased, type NodeListener, type NodeOptions } from '../../../../src/http/node/index.js'
+import { statusPath } from '../leased-routes.js'
 import { listening } from '../listening.js'
 import { type Serve, userOf } from '../mounted.js'
 
@@ -16,11 +17,11 @@ export const serve: Serve = async ({ db, atomic, leased, effects }) => {
       path: pattern(path),
       listener: idempotent(db, { ...options, ...quiet, principal }, handle),
     })),
-    ...leased.map(({ method, path, options, handle }) => ({
-      method,
-      path: pattern(path),
-      listener: idempotentLeased(db, { ...options, ...quiet, principal }, handle),
-    })),
+    ...leased.flatMap(({ method, path, options, handle }) => {
+      const listener = idempotentLeased(db, { ...options, ...quiet, principal }, handle)
+      const status = { method: 'GET', path: pattern(statusPath(path)), listener: listener.status }
+      return [{ method, path: pattern(path), listener }, status]
+    }),
   ]
   const server = createServer(async (request, response) => {
     const [path = ''] = (request.url ?? '').split('?')
