@@ -43,8 +43,7 @@ async function letBy(sink: Sink, { lease, principal }: LeasedTold): Promise<void
   while (!sink.mayGoOn(principal[0]) && !lease.signal.aborted) await wait(20)
 }
 
-// A process that others leave alone for a while is not to lose its lease.
-const behind = { respond: 'async', lease: '3s' } as const
+const behind = { respond: 'async' } as const
 
 /** Where the status of a route's work is mounted. */
 export const statusPath = (path: string): string => `${path}/work/:id`
@@ -56,7 +55,7 @@ export function leasedRoutes(sink: Sink): readonly LeasedSubjectRoute[] {
     path: string,
     recover: Recovery,
     handle: LeasedSubjectRoute['handle'],
-    more: Pick<LeasedSubjectRoute['options'], 'respond' | 'lease'> = {},
+    more: Pick<LeasedSubjectRoute['options'], 'respond'> = {},
   ): LeasedSubjectRoute => {
     const name = `post${path}`
     const options = {
