@@ -39,7 +39,7 @@ export interface LeasedSubjectRoute {
 }
 
 // Work whose end the test decides about, in whatever process it goes on.
-async function letBy(sink: Sink, { lease, principal }: LeasedTold): Promise<void> {
+async function letBy(sink: Sink, { lease, principal }: LeasedChargeCall): Promise<void> {
   while (!sink.mayGoOn(principal[0]) && !lease.signal.aborted) await wait(20)
 }
 
@@ -82,7 +82,7 @@ export function leasedRoutes(sink: Sink): readonly LeasedSubjectRoute[] {
     const id = await lease.effect('charge', ({ key }) => sink.charge(principal[0], key))
     return charged(id, input.amount)
   }
-  const untilLet = (told: LeasedTold): Promise<void> => letBy(sink, told)
+  const untilLet = (call: LeasedChargeCall): Promise<void> => letBy(sink, call)
   const ask: Recovery = resolve(({ key, input }) => {
     const id = input === undefined ? undefined : sink.find(input.principal[0], key('charge'))
     if (id === undefined) return didNotHappen()
@@ -92,8 +92,8 @@ export function leasedRoutes(sink: Sink): readonly LeasedSubjectRoute[] {
   return [
     on('/leased/charges', rerunKeyed('1h'), charge),
     on('/leased/slow', rerunKeyed('1h'), charge),
-    on('/async/charges', rerunKeyed('1h'), async (told) => untilLet(told).then(() => charge(told)), behind),
-    on('/async/asked', ask, async (told) => chargeAgain(told).finally(() => untilLet(told)), behind),
+    on('/async/charges', rerunKeyed('1h'), async (call) => untilLet(call).then(() => charge(call)), behind),
+    on('/async/asked', ask, async (call) => chargeAgain(call).finally(() => untilLet(call)), behind),
     on('/leased/throw-after-effect', ask, async (told) => {
       const answer = await chargeAgain(told)
       if (isFirst('throw-after-effect', told)) throw new Error('after the effect')
