@@ -10,6 +10,7 @@ const concepts = [
   'identity',
   'retry',
   'atomicity',
+  'intents',
   'transaction',
   'idempotency',
   'sequence',
@@ -31,7 +32,7 @@ const families = 'stores|brokers|http'
 const shared = 'sql|core|wire'
 
 /** They also run in a browser, so they reach Node's modules only through the kernel's runtime. */
-const browserSafe = ['kernel', 'identity', 'retry', 'simulator', 'grpc']
+const browserSafe = ['kernel', 'identity', 'intents', 'retry', 'simulator', 'grpc']
 
 const isTest = '\\.(test|fuzz)\\.ts$'
 

@@ -25,6 +25,7 @@ const limits = {
   './http/node': '44.6 kB',
   './idempotency': '46.6 kB',
   './identity': '15 kB',
+  './intents': '3 kB',
   './kernel': '15.9 kB',
   './messaging': '53.8 kB',
   './retry': '19.5 kB',
@@ -52,6 +53,7 @@ const browserSafe = [
   './grpc',
   './http/client',
   './identity',
+  './intents',
   './kernel',
   './retry',
   './simulator',
@@ -83,4 +85,13 @@ const ordinaryRetry = {
   limit: '14 kB',
 }
 
-export default [...whole, ordinaryRetry]
+/** What a page loads that keeps its keys in localStorage: the promise of docs/guides/keep-one-key-per-intent.md. */
+const keeperInBrowser = {
+  name: 'reprise/intents, in a browser',
+  path: 'dist/intents/index.js',
+  import: '{ intents }',
+  gzip: true,
+  limit: '2 kB',
+}
+
+export default [...whole, ordinaryRetry, keeperInBrowser]

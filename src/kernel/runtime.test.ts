@@ -11,6 +11,7 @@ describe('builtin', () => {
     expect(builtin('node:crypto')?.createHash).toBe(crypto.createHash)
     expect(builtin('node:async_hooks')?.AsyncLocalStorage).toBeTypeOf('function')
     expect(builtin('node:diagnostics_channel')?.channel).toBeTypeOf('function')
+    expect(builtin('node:fs/promises')?.link).toBeTypeOf('function')
     expect(builtin('node:util')?.types.isPromise).toBeTypeOf('function')
   })
 

@@ -2,10 +2,12 @@
 //
 // A static import of a `node:` module would keep the kernel out of browsers, so modules are asked for by name.
 
-interface BuiltinModules {
+/** The modules of Node that are asked for, by name. */
+export interface BuiltinModules {
   readonly 'node:async_hooks': typeof import('node:async_hooks')
   readonly 'node:crypto': typeof import('node:crypto')
   readonly 'node:diagnostics_channel': typeof import('node:diagnostics_channel')
+  readonly 'node:fs/promises': typeof import('node:fs/promises')
   readonly 'node:util': typeof import('node:util')
 }
 
