@@ -34,9 +34,20 @@ const shows: Readonly<Record<'operations' | 'messaging', Shows>> = {
   },
 }
 
+/** Where an engine itself keeps a bug from showing, and why. */
+const hidden: Readonly<Record<string, string>> = {
+  'no-attempt-check on sqlite':
+    'its writer has the file to itself: who stands still in a transaction keeps all others out, and who stands still before it looks at its lease',
+}
+
 const all = (['operations', 'messaging'] as const).flatMap((part) =>
-  Object.keys(shows[part]).flatMap((bug) => ['sqlite', 'postgres'].map((engine) => [bug, engine, part] as const)),
+  Object.keys(shows[part]).flatMap((bug) =>
+    ['sqlite', 'postgres']
+      .filter((engine) => hidden[`${bug} on ${engine}`] === undefined)
+      .map((engine) => [bug, engine, part] as const),
+  ),
 )
+for (const [cell, why] of Object.entries(hidden)) if (isLong) console.log(`refused: the bug ${cell}, since ${why}`)
 const quick = ['blind-claim', 'slides-past-head']
 const cells = isLong ? all : all.filter(([bug, engine]) => quick.includes(bug) && engine === 'sqlite')
 /**
