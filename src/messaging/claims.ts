@@ -102,17 +102,18 @@ export class Claims {
   async sorted(lanes: readonly ClaimedLane[]): Promise<SortedLanes> {
     const sorted = sortedLanes(lanes, this.#settings, this.#settings.clock.wallMs())
     if (sorted.released.length === 0) return sorted
-    for (const lane of sorted.released) this.#release(lane)
+    for (const lane of sorted.released) this.release(lane)
     try {
       await this.pay()
     } catch (error) {
-      for (const lane of sorted.kept) this.#release(lane)
+      for (const lane of sorted.kept) this.release(lane)
       throw error
     }
     return sorted
   }
 
-  #release(lane: ClaimedLane): void {
+  /** Owes that a lane is free again, as it was before the claim. */
+  release(lane: ClaimedLane): void {
     const { failures, history } = lane
     this.owe(lane, undefined, { is: 'rest', forMs: 0, failures, history })
   }

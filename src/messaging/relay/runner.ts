@@ -19,6 +19,7 @@ import { isMessage, readStored } from '../consumer/readable.js'
 import type { ClaimedLane } from '../lanes.js'
 import { killing } from '../suspicion.js'
 import { Wake } from '../wake.js'
+import { ClaimAhead, type ClaimedBatch, isMoreDue } from './ahead.js'
 import { reach } from './fault-points.js'
 import {
   afterPublish,
@@ -73,6 +74,10 @@ export class RelayRunner {
   readonly #db: RelayDomain
   readonly #settings: RelaySettings
   readonly #claims: Claims
+  readonly #ahead: ClaimAhead
+  // The ends of the last claim, while they are written beside the work on the next one. Never rejected: what could not
+  // be written is still owed.
+  #marking: Promise<void> = Promise.resolve()
   readonly #wake = new Wake()
   #stop: AbortSignal = new AbortController().signal
   #shape: ClaimShape
@@ -89,6 +94,7 @@ export class RelayRunner {
     this.#db = db
     this.#settings = settings
     this.#claims = new Claims(db.messages, settings)
+    this.#ahead = new ClaimAhead(this.#claims)
     this.#shape = firstShape(settings.batch)
   }
 
@@ -113,7 +119,10 @@ export class RelayRunner {
       const ms = restMs ?? pollMs * (0.5 + random.next() / 2)
       await this.#sleep(Math.max(leastSleepMs, ms), isPause)
     }
-    await this.#claims.pay().catch(() => undefined)
+    await this.#marking
+    await this.#ahead.giveBack()
+    const paying = this.#claims.pay()
+    await (drains ? paying : paying.catch(() => undefined))
   }
 
   // An emit ends a sleep, and no pause.
@@ -134,11 +143,8 @@ export class RelayRunner {
     }
     const isProbe = breaker.state(nowMs) === 'half-open'
     try {
-      await this.#claims.pay()
-      await this.#claims.register(this.#stop)
-      const shape = isProbe || this.#oneByOne ? single : this.#shape
-      const sinceMs = clock.monotonicMs()
-      const { lanes, nextDueMs } = await this.#claims.claim(shape.lanes, shape.perLane)
+      const batch = await this.#claimed(isProbe || this.#oneByOne)
+      const { lanes, nextDueMs, shape } = batch
       if (lanes.length === 0) {
         breaker.ignored(pass)
         this.#pausesInRow = 0
@@ -154,17 +160,43 @@ export class RelayRunner {
           lanes.map(({ messages }) => messages.length),
         )
       }
-      const awayBecause = await this.#publishLanes(lanes, sinceMs, pass)
+      const awayBecause = await this.#publishLanes(batch, pass)
       if (awayBecause === undefined) {
         this.#pausesInRow = 0
         return { found: lanes.length, restMs: undefined, isPause: false }
       }
+      await this.#ahead.giveBack()
       return { found: lanes.length, restMs: this.#pause('broker', awayBecause.error), isPause: true }
     } catch (error) {
       breaker.ignored(pass)
+      await this.#ahead.giveBack()
       if (drains || isSetUp(error)) throw error
       return { found: 0, restMs: this.#pause('store', error), isPause: true }
     }
+  }
+
+  // The lanes that come next: those that were claimed ahead, or else what is due when all that was done is written.
+  async #claimed(isSingle: boolean): Promise<ClaimedBatch> {
+    if (isSingle) await this.#ahead.giveBack()
+    const ahead = await this.#ahead.take()
+    const isEmpty = ahead === undefined || ahead.lanes.length === 0
+    if (isEmpty) {
+      await this.#marking
+      await this.#claims.pay()
+    }
+    await this.#claims.register(this.#stop)
+    return isEmpty ? this.#claim(isSingle ? single : this.#shape) : ahead
+  }
+
+  async #claim(shape: ClaimShape): Promise<ClaimedBatch> {
+    const sinceMs = this.#settings.clock.monotonicMs()
+    return { ...(await this.#claims.claim(shape.lanes, shape.perLane)), sinceMs, shape }
+  }
+
+  async #mark(): Promise<void> {
+    await this.#claims.pay()
+    const marked = reach('relay.marked')
+    if (marked !== undefined) await marked
   }
 
   #pause(because: 'broker' | 'store', error: unknown): number {
@@ -176,26 +208,27 @@ export class RelayRunner {
   }
 
   // Publishes what was claimed, and writes how each lane ended. Gives why the broker counts as away, if it does.
-  async #publishLanes(
-    lanes: readonly ClaimedLane[],
-    sinceMs: number,
-    pass: number,
-  ): Promise<{ readonly error: unknown } | undefined> {
-    const { kept, alone } = await this.#claims.sorted(lanes)
+  async #publishLanes(batch: ClaimedBatch, pass: number): Promise<{ readonly error: unknown } | undefined> {
+    const { kept, alone } = await this.#claims.sorted(batch.lanes)
     this.#oneByOne = alone !== undefined
-    if (alone !== undefined && !(await this.#claims.beginAlone(alone))) return undefined
+    if (alone !== undefined) {
+      // A process that ends by it must leave nothing else unsaid.
+      await this.#marking
+      if (!(await this.#claims.beginAlone(alone))) return undefined
+    } else if (batch.shape !== single && isMoreDue(batch)) this.#ahead.begin(() => this.#claim(this.#shape))
     const works: Work[] = kept.map((lane) => {
       const company = companyOf(lane, this.#settings)
       const items = company === 'kills' ? [killing(lane)] : this.#itemsOf(lane)
       return { lane, items, single: company === 'single' || company === 'alone', answers: [], call: 0 }
     })
-    const calls = await this.#calls(works, sinceMs, pass)
+    const calls = await this.#calls(works, batch.sinceMs, pass)
     const fault = reach('relay.published')
     if (fault !== undefined) await fault
+    await this.#marking
     for (const work of works) this.#end(work)
-    await this.#claims.pay()
-    const marked = reach('relay.marked')
-    if (marked !== undefined) await marked
+    // What was claimed ahead is of other lanes, and need not wait for these.
+    if (this.#ahead.isThere) this.#marking = this.#mark().catch(() => undefined)
+    else await this.#mark()
     // One call with an answer is enough: the broker is there.
     if (calls.length === 0 || calls.some((answers) => callSays(answers) === 'there')) return undefined
     const [failed] = calls.at(-1) ?? []

@@ -11,7 +11,7 @@ import { classifyPostgres } from './classification.js'
 import { AmbientTransactions } from './connection/ambient.js'
 import type { Connections } from './connection/connections.js'
 import type { Notifications } from './connection/notifications.js'
-import type { Bind, PostgresTransaction } from './handle.js'
+import { type Bind, PostgresHandle, type PostgresTransaction } from './handle.js'
 import { postgresManifest, untracedManifest } from './manifest.js'
 import type { PostgresSchema } from './migrations.js'
 import type { PostgresPool } from './options.js'
@@ -90,10 +90,11 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
       locks,
       connections,
       ambient,
+      keeping: { plans: true },
     }),
     records: new SqlRecords(schema.statements, runner, pepper),
     seen: new SqlSeen(schema.statements, runner, pepper),
-    messages: { ...reading, onEmit, ...sqlMessages(postgresDialect, schema.named, runner) },
+    messages: { ...reading, onEmit, ...sqlMessages(postgresDialect, schema.named, runner, PostgresHandle.sendOwn) },
     classify: classifyPostgres,
     close() {
       notifications?.close()

@@ -14,7 +14,9 @@ import {
   innerStatementIn,
   listOfValues,
   postgresDialect,
+  type Query,
   refuseTransactionStatements,
+  type SqlAnswer,
   type SqlExecutor,
   sqlRows,
 } from '../sql/index.js'
@@ -54,6 +56,8 @@ export interface StatementPort extends EmitsSoon {
   readonly life: Pick<HandleLife, 'call' | 'poison'>
   /** Sends what `pg` takes: a text or its config. */
   send(config: string | object, values: unknown[] | undefined, by?: object): Promise<PostgresAnswer>
+  /** Sends a statement of our own whose plan is kept, where the backend keeps what is prepared. */
+  sendKept(text: string, values: unknown[]): Promise<PostgresAnswer>
   /** Does in savepoints what a query builder says about a transaction of its own. False: it is to be sent. */
   nest(statement: InnerStatement, by: object): Promise<boolean>
   /** Runs the work inside a savepoint. */
@@ -96,6 +100,19 @@ export class PostgresHandle<Bound> extends TransactionHandle implements Postgres
       refuseTransactionStatements(text, postgresDialect)
       const answer = lastOf(await this.#port.send(text, values === undefined ? undefined : [...listOfValues(values)]))
       return { rows: answer.rows as unknown as Row[], rowCount: answer.rowCount ?? 0 }
+    })
+  }
+
+  /**
+   * Runs a statement of Reprise's own inside a transaction, like one of its body.
+   *
+   * @param tx The handle of a transaction of PostgreSQL.
+   */
+  static sendOwn(tx: object, { text, values, keepsPlan = false }: Query): Promise<SqlAnswer> {
+    const port = (tx as PostgresHandle<unknown>).#port
+    return port.life.call(async () => {
+      const { rows, rowCount } = await (keepsPlan ? port.sendKept(text, [...values]) : port.send(text, [...values]))
+      return { rows, rowCount: rowCount ?? 0 }
     })
   }
 

@@ -69,6 +69,8 @@ export interface SessionContext<Bound> {
   readonly ambient: { transactions: AmbientTransactions | undefined }
   /** Where the connection came from. */
   readonly connections: Pick<Connections, 'leave' | 'demandNewest'>
+  /** Whether statements of our own inside the body have names: until a backend turns out to have lost one. */
+  readonly keeping: { plans: boolean }
 }
 
 /** The sessions of a store, each on a connection of its own. */
@@ -478,6 +480,22 @@ export class PostgresSession<Bound>
   send(config: string | object, values: unknown[] | undefined, by?: object): Promise<PostgresAnswer> {
     if (this.#key === 'sent' || this.#key === 'theirs') return Promise.reject(notClaimed())
     return this.#wire.send(config, values, by)
+  }
+
+  /**
+   * Sends a statement of our own inside the body, under a name where nothing speaks against it. Behind a pooler it is
+   * not known before the answer whether the backend is still the same one: whoever finds out that it is not has its
+   * transaction repeated, and from then on nobody of this store uses names.
+   */
+  async sendKept(text: string, values: unknown[]): Promise<PostgresAnswer> {
+    const { keeping } = this.#context
+    if (!keeping.plans || this.#connection.backend?.changes !== false) return this.send(text, values)
+    try {
+      return await this.send({ text, name: ownStatement(text).name }, values)
+    } catch (error) {
+      if (isUnprepared(this.#client, this.#connection, error)) keeping.plans = false
+      throw error
+    }
   }
 
   get readOnly(): boolean {

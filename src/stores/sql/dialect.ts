@@ -27,6 +27,8 @@ export interface SqlDialect {
   readonly writesInWith: boolean
   /** Added to a SELECT: locks its rows, and leaves out those that somebody else has locked. */
   readonly skipLocked: string
+  /** The column that every table has, and by which a row that was just found is had again without an index. */
+  readonly rowAddress: string
   /** A condition: that what stands before it is among the rows of a SELECT that may lock them. */
   among(select: string): string
   /** The cells of a row as one text of JSON; undefined: reading single columns is as cheap. */

@@ -39,6 +39,54 @@ describe('what was handled before', () => {
   })
 })
 
+describe('the lanes of what waits', () => {
+  // A consumer that runs, and how often it has asked for lanes.
+  const asking = () => {
+    const clock = manualClock()
+    const db = memory({ name: 'shop', clock })
+    let claims = 0
+    const { claim } = db.messages
+    const counted: typeof claim = (...given) => {
+      claims += 1
+      return claim(...given)
+    }
+    const watched = { ...db, messages: { ...db.messages, claim: counted } } as typeof db
+    const { source, consumer, failing, effects } = world({ clock, poll: '1h' }, { db: watched })
+    const stop = new AbortController()
+    const running = consumer.run({ signal: stop.signal })
+    const over = async (): Promise<void> => {
+      stop.abort()
+      await settled(clock, running)
+    }
+    return { clock, source, consumer, failing, effects, claims: () => claims, over }
+  }
+
+  it('are not asked for after each message that was handled, nor after a duplicate', async () => {
+    const { clock, source, consumer, claims, over } = asking()
+    for (let sent = 0; sent < 20; sent += 1) {
+      const number = Math.floor(sent / 2)
+      source.send(messageOf(`m${number}`, `k${number}`))
+      await until(clock, () => consumer.counts.handled + consumer.counts.duplicates === sent + 1)
+    }
+    expect(consumer.counts).toMatchObject({ handled: 10, duplicates: 10 })
+    expect(claims()).toBeLessThan(5)
+    await over()
+  })
+
+  it('are asked for at once where a message was put there, long before the poll', async () => {
+    const { clock, source, failing, consumer, effects, over } = asking()
+    failing.set('1', busy)
+    source.send(messageOf('1', 'a'), messageOf('2', 'a'))
+    await until(clock, () => consumer.counts.failed === 1 && consumer.counts.stored === 1)
+    failing.clear()
+    await clock.advance(2_000)
+    await until(clock, () => effects().length === 2)
+    expect(clock.monotonicMs()).toBeLessThan(60_000)
+    expect(effects()).toEqual(['1', '2'])
+    await over()
+  })
+})
+
 describe('a handler that fails', () => {
   it('leaves nothing behind; the message rests, those behind it wait in the store, and all run in order', async () => {
     const { source, consumer, effects, drain, later, failing } = world()

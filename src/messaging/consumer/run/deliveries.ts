@@ -73,7 +73,7 @@ export class Deliveries<Handle extends TransactionControls> {
     const taking = this.#take(delivery, before).finally(() => {
       this.#open.delete(delivery)
       if (key !== undefined && this.#tails.get(key) === taking) this.#tails.delete(key)
-      this.#work.lanesWake.wake()
+      this.#work.slotsWake.wake()
     })
     this.#open.set(delivery, taking)
     if (key !== undefined) this.#tails.set(key, taking)
@@ -157,6 +157,7 @@ export class Deliveries<Handle extends TransactionControls> {
       const fault = reach('consumer.committed')
       if (fault !== undefined) await fault
       const step = ended.result
+      this.#wakeLanes(step)
       if (step.is === 'handle') work.countDone(message)
       else {
         work.count(step.as, message)
@@ -213,6 +214,7 @@ export class Deliveries<Handle extends TransactionControls> {
     const arrive = (tx: Handle): Promise<unknown> => db.messages.arrive(tx, arrival, settings.gapWaitMs)
     const skipped = await this.#work.transact(message, arrive, undefined)
     if ('ending' in skipped) return this.#notWritten(skipped.error)
+    this.#work.lanesWake.wake()
     this.#work.count('discarded', message)
     return ack
   }
@@ -247,6 +249,13 @@ export class Deliveries<Handle extends TransactionControls> {
     this.#work.count('unreadable', message)
     this.#work.countLetter(message, 'MESSAGE_UNREADABLE', false)
     return ack
+  }
+
+  // What was stored, or what closes a gap, may have made a lane due. Nothing else has: a loop over the lanes that
+  // looked after each message would be a statement for each.
+  #wakeLanes(step: ReturnType<typeof onArrival>): void {
+    const isStored = step.is === 'ack' && step.as !== 'duplicates'
+    if (isStored || this.#work.settings.order === 'gapless') this.#work.lanesWake.wake()
   }
 
   // Nothing is acknowledged that is not in the store.

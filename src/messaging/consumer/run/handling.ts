@@ -71,8 +71,10 @@ export class Handling<Handle extends TransactionControls> {
   readonly settings: ConsumerSettings<Handle>
   readonly slots: Slots
   readonly pause: Pause
-  /** Wakes the loop over the lanes. */
+  /** Wakes the loop over the lanes: one of them may be due. */
   readonly lanesWake: Wake = new Wake()
+  /** Wakes the same loop where it waits for slots. */
+  readonly slotsWake: Wake = new Wake()
   /** Aborted when the consumer is to stop. */
   stop: AbortSignal = new AbortController().signal
   readonly counts: Counts = {

@@ -89,7 +89,7 @@ export class LaneReader<Handle extends TransactionControls> {
     const few = slots.free < Math.ceil(settings.concurrency / 4)
     // Whoever has a slot wakes us when it is free.
     if (slots.free === 0 || (few && this.#running.size > 0)) {
-      await this.#work.lanesWake.sleep(slots.free === 0 ? settings.pollMs : gatherMs, settings.clock, stop)
+      await this.#work.slotsWake.sleep(slots.free === 0 ? settings.pollMs : gatherMs, settings.clock, stop)
     }
     // Where deliveries have all slots, one lane stands in line with them: else its messages would never have a turn.
     // Beside a lane that runs alone, or waits for that, nothing is claimed: it has all slots, or is the next to have.
@@ -136,6 +136,7 @@ export class LaneReader<Handle extends TransactionControls> {
       held.over()
       if (isAlone) this.#alone -= 1
       this.#running.delete(working)
+      this.#work.slotsWake.wake()
       this.#work.lanesWake.wake()
     })
     this.#running.add(working)

@@ -13,6 +13,7 @@ export const postgresDialect: SqlDialect = {
   placeholder: (position, type) => `$${position}${type === undefined ? '' : casts[type]}`,
   writesInWith: true,
   skipLocked: ' FOR UPDATE SKIP LOCKED',
+  rowAddress: 'ctid',
   // As an array it is computed once: joined, a selection that locks, and its limit, might be computed several times.
   among: (select) => `= ANY (ARRAY (${select}))`,
   // As text, since drivers can be told to read JSON in other ways.

@@ -14,6 +14,7 @@ export const sqliteDialect: SqlDialect = {
   placeholder: () => '?',
   writesInWith: false,
   // The writer has the whole file, so nobody else can have locked anything.
+  rowAddress: 'rowid',
   skipLocked: '',
   among: (select) => `IN (${select})`,
   rowsIn: (json, columns) => {

@@ -118,11 +118,12 @@ function* lockedOrProcessed(
     const lane = yield* lockedLane(sql, arrival)
     return { lane, isMine: lane.state === laneStates.idle && (yield* processing(sql, arrival)) }
   }
-  const { rows } = yield asking(sql.dialect, (values) => {
+  const asked = asking(sql.dialect, (values) => {
     const lane = `lane AS (${lockLane(sql, arrival, values)})`
     const mine = `mine AS (${insertProcessed(sql, arrival, values, ` FROM lane WHERE lane.state = ${laneStates.idle}`)})`
     return `WITH ${lane}, ${mine} SELECT lane.*, (SELECT count(*) FROM mine) AS mine FROM lane`
   })
+  const { rows } = yield { ...asked, keepsPlan: true }
   return { lane: laneIn(rows[0]), isMine: Number(rows[0]?.['mine']) === 1 }
 }
 
@@ -179,7 +180,8 @@ function* firstWaiting(
 
 // Whether the processed row is written by this transaction.
 function* processing(sql: MessageSql, arrival: Arrival): Procedure<boolean> {
-  const { rows } = yield asking(sql.dialect, (values) => insertProcessed(sql, arrival, values, ' WHERE TRUE'))
+  const asked = asking(sql.dialect, (values) => insertProcessed(sql, arrival, values, ' WHERE TRUE'))
+  const { rows } = yield { ...asked, keepsPlan: true }
   return rows.length === 1
 }
 

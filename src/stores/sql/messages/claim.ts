@@ -17,7 +17,10 @@ import { asking, behind, counting, laneStates, type MessageSql, once, rowsOf } f
 const mostLanes = 10_000
 const mostMessages = 10_000
 
-const laneColumns = ['reader', 'epoch', 'number', 'known_epoch', 'known_number', 'attempt', 'claims', 'failures']
+const laneColumns = ['epoch', 'number', 'known_epoch', 'known_number', 'attempt', 'claims', 'failures']
+
+/** So often a claim that took nothing is made again, where others wrote to the lanes that it had found. */
+const mostRounds = 3
 
 // A lane that was claimed, as far as its rows have been read.
 interface Taken extends Omit<ClaimedLane, 'messages' | 'decision'> {
@@ -30,7 +33,13 @@ interface Taken extends Omit<ClaimedLane, 'messages' | 'decision'> {
 export function* claiming(sql: MessageSql, query: LaneQuery): Procedure<ClaimedLanes> {
   checkRows(query.lanes, mostLanes)
   checkRows(query.perLane, mostMessages)
-  const rows = sql.dialect.writesInWith ? yield* claimedAtOnce(sql, query) : yield* claimedByStep(sql, query)
+  let rows: readonly Row[] = []
+  // What somebody wrote to while it was being locked is passed over, but not said to be at rest.
+  for (let round = 1; round <= mostRounds; round += 1) {
+    rows = sql.dialect.writesInWith ? yield* claimedAtOnce(sql, query) : yield* claimedByStep(sql, query)
+    if (rows.some(({ lane_key }) => lane_key !== null) || !rows.some(({ passed_over }) => Number(passed_over) === 1))
+      break
+  }
   const lanes = lanesIn(rows)
   const empty = lanes.filter(({ messages }) => messages.length === 0)
   if (empty.length > 0) yield givingUp(sql, query, empty)
@@ -41,26 +50,35 @@ export function* claiming(sql: MessageSql, query: LaneQuery): Procedure<ClaimedL
   }
 }
 
-// All parts see the rows as they were when the statement began, but a lane that was written meanwhile is locked, and
-// given, as it is now. So there may be less behind it than it knows of, and never more than what comes next.
+// All parts see the rows as they were when the statement began. A lane that was written meanwhile is locked as it is
+// now, and not written: no part of the statement sees that row.
 //
-// The messages are a range of numbers behind the first one, all of one epoch: a plan that reads and sorts all that
-// waits under a key cannot be chosen for it, however wrong the statistics are.
+// The lanes are written by where they were found: a plan that reads all lanes of the reader cannot be chosen for it,
+// however wrong the statistics are. Nor can one that reads and sorts all that waits under a key: the messages are a
+// range of numbers behind the first one, all of one epoch. A full join is never made by comparing all with all.
 function* claimedAtOnce(sql: MessageSql, query: LaneQuery): Procedure<readonly Row[]> {
   const { dialect, tables } = sql
   const { reader, perLane } = query
   const { from, where } = behind(tables, reader.reads, 't')
   const asked = asking(dialect, (values) => {
     const due = `due AS MATERIALIZED (${dueLanes(sql, query, values)}${dialect.skipLocked})`
-    const taken = `taken AS (${taking(sql, query, 'SELECT key FROM due', values)} RETURNING key, history, ${laneColumns.join(', ')})`
+    const found = `${dialect.rowAddress} ${dialect.among('SELECT row_address FROM due')}`
+    const taken = `taken AS (${taking(sql, query, () => found, values)} RETURNING reader, key, history, ${laneColumns.join(', ')})`
     const next = nextDue(sql, query, '(SELECT count(*) FROM due)', values)
-    const first = `SELECT m.epoch, m.number FROM ${from} WHERE ${where} ORDER BY m.epoch, m.number LIMIT 1`
-    const page = `m.epoch = f.epoch AND m.number >= f.number AND m.number < f.number + ${values.number(perLane)}`
-    const messages = `SELECT ${contentColumns('m.')} FROM ${from} WHERE ${where} AND ${page}`
+    const first = (columns: string): string =>
+      `SELECT ${columns} FROM ${from} WHERE ${where} ORDER BY m.epoch, m.number LIMIT 1`
+    const page = (): string =>
+      `m.epoch = f.epoch AND m.number >= f.number AND m.number < f.number + ${values.number(perLane)}`
+    const messages =
+      perLane === 1
+        ? `LEFT JOIN LATERAL (${first(contentColumns('m.'))}) AS n ON TRUE`
+        : `LEFT JOIN LATERAL (${first('m.epoch, m.number')}) AS f ON TRUE ` +
+          `LEFT JOIN LATERAL (SELECT ${contentColumns('m.')} FROM ${from} WHERE ${where} AND ${page()}) AS n ON TRUE`
     return `WITH ${due}, ${taken}
-      SELECT (${next}) AS next_in_ms, ${laneSelection('t')}, ${contentColumns('n.')}, d.decision
-      FROM (SELECT 1) AS one LEFT JOIN (taken AS t JOIN due ON due.key = t.key) ON TRUE
-      LEFT JOIN LATERAL (${first}) AS f ON TRUE LEFT JOIN LATERAL (${messages}) AS n ON TRUE
+      SELECT (${next}) AS next_in_ms, CASE WHEN t.key IS NULL AND due.key IS NOT NULL THEN 1 END AS passed_over,
+        ${laneSelection('t')}, ${contentColumns('n.')}, d.decision
+      FROM (SELECT 1) AS one LEFT JOIN (taken AS t FULL JOIN due ON due.key = t.key) ON TRUE
+      ${messages}
       LEFT JOIN ${tables.dead_letter} AS d ON ${isDecided('t', 'n')}
       ORDER BY due.due_at_ms, t.key, n.epoch, n.number`
   })
@@ -78,7 +96,12 @@ function* claimedByStep(sql: MessageSql, query: LaneQuery): Procedure<readonly R
   const keys = due.map(({ key }) => [String(key)])
   if (keys.length === 0) return [{ ...next, lane_key: null }]
   yield counting(dialect, (values) =>
-    taking(sql, query, (named) => `SELECT key FROM ${rowsOf(dialect, { key: 'text' }, keys, named)}`, values),
+    taking(
+      sql,
+      query,
+      (named) => `key ${dialect.among(`SELECT key FROM ${rowsOf(dialect, { key: 'text' }, keys, named)}`)}`,
+      values,
+    ),
   )
   const { from, where } = behind(tables, reader.reads, 't')
   const found: Row[] = []
@@ -100,21 +123,21 @@ function* claimedByStep(sql: MessageSql, query: LaneQuery): Procedure<readonly R
 function dueLanes({ dialect, tables }: MessageSql, { reader, lanes, key }: LaneQuery, values: Values): string {
   const mine = `reader = ${values.text(reader.name)} AND state = ${laneStates.ready} AND due_at_ms <= ${once(dialect)}`
   const only = key === undefined ? '' : ` AND key = ${values.text(key)}`
-  return `SELECT key, due_at_ms FROM ${tables.lane} WHERE ${mine}${only} ORDER BY due_at_ms LIMIT ${values.number(lanes)}`
+  const columns = `key, due_at_ms, ${dialect.rowAddress} AS row_address`
+  return `SELECT ${columns} FROM ${tables.lane} WHERE ${mine}${only} ORDER BY due_at_ms LIMIT ${values.number(lanes)}`
 }
 
 function taking(
   { dialect, tables }: MessageSql,
   { reader, owner, leaseMs }: LaneQuery,
-  keys: string | ((values: Values) => string),
+  which: (values: Values) => string,
   values: Values,
 ): string {
   const set =
     `owner = ${values.text(owner)}, attempt = attempt + 1, claims = claims + 1, ` +
     `due_at_ms = ${once(dialect)} + ${values.number(storableMs(leaseMs))}`
   const mine = `reader = ${values.text(reader.name)}`
-  const among = dialect.among(typeof keys === 'string' ? keys : keys(values))
-  return `UPDATE ${tables.lane} SET ${set} WHERE ${mine} AND key ${among}`
+  return `UPDATE ${tables.lane} SET ${set} WHERE ${mine} AND ${which(values)}`
 }
 
 // Where as many were taken as were wanted, the one behind them; otherwise one that is not due yet, so that a lane that

@@ -74,15 +74,23 @@ export function* extending(
   return rowCount === 1
 }
 
-// The lanes are locked in the order of their keys, as everybody does who locks several.
+// One lane is written as it is found. Several are locked before, in the order of their keys, as everybody does who
+// locks several.
 function endedAtOnce(sql: MessageSql, ends: readonly LaneEnd[], emitted: readonly string[]): Query {
   const { dialect, tables } = sql
   const letters = lettersOf(ends)
   return asking(dialect, (values) => {
-    const given = `given AS MATERIALIZED (SELECT * FROM ${rowsOf(dialect, endColumns, ends.map(cellsOfEnd), values)} AS g)`
-    const own = `locked AS MATERIALIZED (SELECT g.* FROM given AS g JOIN ${tables.lane} AS l ON ${isOwned} ORDER BY l.key, l.reader FOR UPDATE OF l)`
-    const locked = emitted.length === 0 ? own : lockedWithEmitted(sql, emitted, values)
-    const parts = [given, locked, `ended AS (${update(sql, 'locked')} RETURNING l.reader, l.key, l.epoch, l.number)`]
+    const parts: string[] = []
+    const [only] = ends
+    let from = 'locked'
+    if (ends.length === 1 && only !== undefined && emitted.length === 0) from = oneRow(only, values)
+    else {
+      const given = rowsOf(dialect, endColumns, ends.map(cellsOfEnd), values)
+      parts.push(`given AS MATERIALIZED (SELECT * FROM ${given} AS g)`)
+      const own = `locked AS MATERIALIZED (SELECT g.* FROM given AS g JOIN ${tables.lane} AS l ON ${isOwned} ORDER BY l.key, l.reader FOR UPDATE OF l)`
+      parts.push(emitted.length === 0 ? own : lockedWithEmitted(sql, emitted, values))
+    }
+    parts.push(`ended AS (${update(sql, from)} RETURNING l.reader, l.key, l.epoch, l.number)`)
     if (letters.length > 0) {
       const ofEnded = `SELECT d.* FROM (${draftsOf(sql, letters, values)}) AS d JOIN ended AS e ON e.reader = d.reader AND e.key = d.key`
       parts.push(`parked AS (${writeLetters(sql, ofEnded, 1)})`)
@@ -94,6 +102,16 @@ function endedAtOnce(sql: MessageSql, ends: readonly LaneEnd[], emitted: readonl
     }
     return `WITH ${parts.join(', ')} SELECT reader, key FROM ended`
   })
+}
+
+// A planner reads a row of values as if they stood in the statement itself.
+function oneRow(end: LaneEnd, values: Values): string {
+  const cells = cellsOfEnd(end)
+  const named = Object.entries(endColumns).map(([name, type], place) => {
+    const cell = cells[place] ?? null
+    return `${type === 'number' ? values.number(cell as number | null) : values.text(cell as string | null)} AS ${name}`
+  })
+  return `(SELECT ${named.join(', ')})`
 }
 
 // What the transaction has emitted is written by its last statement, which needs the heads of those keys and the lanes

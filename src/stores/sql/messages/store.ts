@@ -4,6 +4,7 @@
 import { type RecordLimits, TransactionHandle } from '../../../atomicity/index.js'
 import type { LaneStore, LetterStore } from '../../../messaging/index.js'
 import type { SqlDialect } from '../dialect.js'
+import type { SqlAnswer } from '../executor.js'
 import { type Procedure, performAsync } from '../records/procedures.js'
 import type { RecordRunner } from '../records/records.js'
 import type { Query } from '../records/statements.js'
@@ -19,16 +20,23 @@ import { registering } from './register.js'
 import type { MessageSql } from './statements.js'
 import { beginningEpochs, forgetting, purging, readerStateIn, readerStates } from './upkeep.js'
 
+/** Runs a statement inside a transaction, by its handle. */
+export type SendInside = (tx: QueryHandle, query: Query) => Promise<Pick<SqlAnswer, 'rows' | 'rowCount'>>
+
 /**
  * The messages of a store.
  *
  * @param named The quoted name of a table of Reprise, by what follows the prefix.
+ * @param send How statements inside of transactions are run. Default: like any other of the caller's body.
  */
 export function sqlMessages(
   dialect: SqlDialect,
   named: (table: string) => string,
   runner: RecordRunner,
+  send: SendInside = (tx, { text, values }) => tx.query(text, values),
 ): LaneStore<QueryHandle> & LetterStore {
+  const inside = <Result>(tx: QueryHandle, procedure: Procedure<Result>): Promise<Result> =>
+    performAsync(procedure, (query) => send(tx, query))
   const sql: MessageSql = { dialect, tables: messageTables(named) }
   const read = async (query: Query, limits: RecordLimits): Promise<readonly Row[]> =>
     (await runner.read(query, limits)) as readonly Row[]
@@ -50,9 +58,4 @@ export function sqlMessages(
     newEpochs: (limits) => runner.write(() => beginningEpochs(sql), limits),
     purge: (query, limits) => runner.write(() => purging(sql, query), limits),
   }
-}
-
-// Each statement goes through the handle, like any other of the caller's body.
-function inside<Result>(tx: QueryHandle, procedure: Procedure<Result>): Promise<Result> {
-  return performAsync(procedure, ({ text, values }) => tx.query(text, values))
 }

@@ -34,6 +34,11 @@ export interface Query {
    * that was made for few of them reads the whole table for each row when there are many.
    */
   readonly plansAnew?: boolean
+  /**
+   * True: inside of transactions too its plan may be kept, where the driver can. It finds each row by the index of a
+   * conflict, so that a plan that was made for few rows is as good for many.
+   */
+  readonly keepsPlan?: boolean
 }
 
 /** Where a store keeps its records. */
