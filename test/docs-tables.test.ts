@@ -154,7 +154,7 @@ describe('lists written by hand are complete', () => {
 
   it('options of the commands', () => {
     const page = read('docs/reference/commands.md')
-    const files = ['migrate', 'doctor', 'inspect', 'sweep', 'purge', 'settle'].map((name) => `${name}-command`)
+    const files = ['migrate', 'doctor', 'inspect', 'why', 'sweep', 'purge', 'settle'].map((name) => `${name}-command`)
     const sources = [...files, 'open-store', 'output', 'which-record'].map((name) => `src/cli/store/${name}.ts`)
     const names = [...sources, 'src/cli/conformance/conformance-command.ts'].flatMap((path) =>
       found(read(path), /name: '([\w-]+)'/g),

@@ -19,11 +19,13 @@ import { migrateCommand } from './store/migrate-command.js'
 import { purgeCommand } from './store/purge-command.js'
 import { settleCommand } from './store/settle-command.js'
 import { sweepCommand } from './store/sweep-command.js'
+import { whyCommand } from './store/why-command.js'
 
 const commands: Readonly<Record<string, Command>> = {
   migrate: migrateCommand,
   doctor: doctorCommand,
   inspect: inspectCommand,
+  why: whyCommand,
   sweep: sweepCommand,
   purge: purgeCommand,
   settle: settleCommand,

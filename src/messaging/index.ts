@@ -50,7 +50,7 @@ export {
 export { type OnceOptions, type OnceResult, once } from './consumer/once.js'
 export type { ConsumeOptions, ConsumerDomain, MessageHandler } from './consumer/options.js'
 export { type ConsumerFaultPoint, consumerFaultPoints } from './consumer/run/fault-points.js'
-export type { ConsumerCounts } from './consumer/run/handling.js'
+export { type ConsumerCounts, messageKey } from './consumer/run/handling.js'
 export {
   type DeadLetters,
   type DecisionOptions,
@@ -91,6 +91,14 @@ export type { RelayDomain, RelayOptions } from './relay/options.js'
 export { type Relay, relay } from './relay/relay.js'
 export type { RelayCounts } from './relay/runner.js'
 export type { MessageDomain, MessageStore } from './store.js'
+export {
+  type CausedQuery,
+  type MessageTrace,
+  type ReaderTrace,
+  type TraceFacts,
+  type TraceStore,
+  traceOf,
+} from './traces.js'
 export { type GaugesOptions, gauges, type MessageGauges, type ReaderGauges } from './upkeep/gauges.js'
 export {
   type Upkeep,

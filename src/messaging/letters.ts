@@ -3,6 +3,7 @@
 
 import type { RecordLimits } from '../atomicity/index.js'
 import type { DeadLetter, LetterDecision } from './lanes.js'
+import type { TraceStore } from './traces.js'
 
 /** Which dead letter. */
 export interface WhichLetter {
@@ -84,7 +85,7 @@ export interface MessagesPurged {
 }
 
 /** What a store does for people and upkeep. */
-export interface LetterStore {
+export interface LetterStore extends TraceStore {
   letters(query: LetterQuery, limits: RecordLimits): Promise<readonly DeadLetter[]>
   letter(which: WhichLetter, limits: RecordLimits): Promise<DeadLetter | undefined>
   groups(limits: RecordLimits): Promise<readonly LetterGroup[]>

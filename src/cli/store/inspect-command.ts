@@ -1,17 +1,16 @@
 // `reprise inspect`: what a store knows of one key, or which records it holds.
 
 import { inspectionOf, type NamedRecord, type RecordState, type StoredRecord } from '../../atomicity/index.js'
-import { operationId } from '../../idempotency/index.js'
-import type { Scope, StoredKey } from '../../identity/index.js'
+import type { StoredKey } from '../../identity/index.js'
 import { defined } from '../../kernel/index.js'
 import { type Io, printable } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
+import { elsewhereText, mostListed, newest, underOtherScopes } from './find-records.js'
 import { type CommandStore, commandLimits, storeOptions, withStore } from './open-store.js'
 import { age, jsonOption, moment, recordJson, writeAnswer } from './output.js'
 import { howToName, idIn, type NamedParts, partsNamed, recordOptions } from './which-record.js'
 
 const states = ['claimed', 'succeeded', 'failed', 'unknown'] as const
-const mostListed = 1_000
 
 /** The command `reprise inspect`. */
 export const inspectCommand: Command = {
@@ -78,33 +77,11 @@ async function showOne(
     ({ atMs, action, actor, from, to, reason }) =>
       `note ${moment(atMs)} ${action} by ${printable(actor)}: ${from} -> ${to}: ${printable(reason)}\n`,
   )
-  const hints = elsewhere.map(
-    ({ operation, records }) =>
-      `the same key has ${records === 1 ? 'a record' : `${records} records`} of ${printable(operation)} under another scope: is the scope right?\n`,
-  )
-  const absent = ['there is no such record\n', ...hints].join('')
+  const absent = ['there is no such record\n', ...elsewhere.map(elsewhereText)].join('')
   const text = `${record === undefined ? absent : recordText(shown, record, nowMs)}${lines.join('')}`
   const json = { id, nowMs, record: shown, notes, ...(elsewhere.length === 0 ? {} : { elsewhere }) }
   writeAnswer(given, io, { json, text })
   if (record === undefined) io.exit(3)
-}
-
-interface Elsewhere {
-  readonly operation: string
-  readonly records: number
-}
-
-// Among the newest records: whose names come of this key and their own scopes. Nobody else's scope is shown.
-async function underOtherScopes(store: CommandStore, { key }: NamedParts): Promise<readonly Elsewhere[]> {
-  // Under a pepper nobody knows which scope a record has.
-  if (key === undefined || store.records.pepper !== undefined) return []
-  const counts = new Map<string, number>()
-  for (const { id, record } of await newest(store, { limit: mostListed })) {
-    const { operation, scope } = record
-    if (operation === undefined || scope === undefined || operationId(operation, scope as Scope, key) !== id) continue
-    counts.set(operation, (counts.get(operation) ?? 0) + 1)
-  }
-  return [...counts].map(([operation, records]) => ({ operation, records }))
 }
 
 function recordText(shown: object | null, { state, mode }: StoredRecord, nowMs: number): string {
@@ -126,13 +103,6 @@ function recordText(shown: object | null, { state, mode }: StoredRecord, nowMs: 
         ? 'It was committed without an outcome: look for its effect, then reprise settle.\n'
         : ''
   return `${members.join('')}${line('now', moment(nowMs))}${advice}`
-}
-
-interface Wanted {
-  readonly operation?: string | undefined
-  readonly scope?: Scope | undefined
-  readonly state?: RecordState | undefined
-  readonly limit: number
 }
 
 async function list(
@@ -160,22 +130,6 @@ async function list(
     json: { records, more },
     text: first === undefined ? 'no records\n' : `${lines}${more ? next : ''}`,
   })
-}
-
-// What the indexes of time do not hold is listed by name, and put in order here.
-async function newest(store: CommandStore, wanted: Wanted): Promise<readonly NamedRecord[]> {
-  const { operation, scope, state, limit } = wanted
-  const inspection = inspectionOf(store.records)
-  const isUnfinished = state === 'unknown' || state === 'claimed'
-  if (!isUnfinished && inspection.recent !== undefined) {
-    return inspection.recent({ limit, ...defined({ operation, scope, state }) }, commandLimits())
-  }
-  const found = await inspection.list({ limit: mostListed, ...defined({ operation, state }) }, commandLimits())
-  const atMs = ({ record }: NamedRecord): number => record.completedAtMs ?? record.claimedAtMs
-  return found
-    .filter(({ record }) => scope === undefined || record.scope === scope)
-    .sort((one, other) => atMs(other) - atMs(one))
-    .slice(0, limit)
 }
 
 function lineOf({ id, record }: NamedRecord, nowMs: number): string {

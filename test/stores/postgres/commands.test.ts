@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { runCommandLine } from '../../../src/cli/index.js'
 import { hold, leased } from '../../../src/idempotency/index.js'
 import { type Key, scope } from '../../../src/identity/index.js'
+import { consume } from '../../../src/messaging/index.js'
 import { ioInMemory, type Seen } from '../../cli/io-in-memory.js'
 import { freshDatabase } from '../../servers/fresh-database.js'
 import { newestMigration } from '../newest-migration.js'
@@ -110,4 +111,28 @@ it('a server that is not up is named by its option, with what the driver said', 
   expect(err).toMatch(
     /^reprise: The store behind --url could not be reached: .*ECONNREFUSED.* \[STORE_UNREACHABLE\]\n$/,
   )
+})
+
+it('why, with the messages of an operation and where they are', async () => {
+  const { url, db } = await postgresWorld()
+  const receipts = consume(db, { name: 'receipts', from: db, handle: () => undefined })
+  await receipts.drain()
+  const place = db.operation('place', {
+    scope: () => scope('tenant-7'),
+    key: (key: string) => key as Key,
+    window: '1h',
+    run: async (tx) => void (await tx.emit({ id: 'm-1', type: 'order.placed', key: 'order', data: {} })),
+  })
+  await place('k-1')
+  const which = ['k-1', '--operation', 'place', '--scope', 'tenant-7']
+  const before = await run(url, ['why', ...which])
+  expect(before.out).toContain('order.placed m-1 (key order) is before consumer receipts: does it run?')
+  await receipts.drain()
+  const { out, code } = await run(url, ['why', ...which, '--json'])
+  expect(JSON.parse(out)).toMatchObject({
+    record: { state: 'succeeded' },
+    messages: [{ id: 'm-1', readers: [{ reader: 'receipts', state: 'done' }], letters: [] }],
+  })
+  expect(code).toBe(0)
+  expect((await run(url, ['why', 'k-2', '--operation', 'place', '--scope', 'tenant-7'])).code).toBe(3)
 })

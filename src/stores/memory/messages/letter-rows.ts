@@ -1,9 +1,9 @@
 // The rows of dead letters in memory: opened when a lane parks, closed when it has come past them.
 
 import type { MessagePlace, Row, StoredMessage } from '../../../atomicity/index.js'
-import type { LetterDecision, LetterDraft, Reader } from '../../../messaging/index.js'
+import type { DeadLetter, LetterDecision, LetterDraft, Reader } from '../../../messaging/index.js'
 import type { Views } from '../tables.js'
-import { allOf, comparePlaces, contentRow, oneOf, placeOf, textIn } from './rows.js'
+import { allOf, comparePlaces, contentRow, messageOf, oneOf, placeOf, textIn } from './rows.js'
 import { messageTables } from './tables.js'
 
 const { deadLetter } = messageTables
@@ -47,4 +47,21 @@ export function decisionAbout(
   const letter: Row | undefined = oneOf(views.view(deadLetter), { reader, source, id })
   const decision = textIn(letter?.['decision'])
   return decision === undefined ? undefined : (JSON.parse(decision) as LetterDecision)
+}
+
+/** A letter, by its row. */
+export function letterIn(row: Row): DeadLetter {
+  return {
+    reader: String(row['reader']),
+    kind: row['kind'] as Reader['kind'],
+    message: messageOf(row),
+    state: row['state'] as DeadLetter['state'],
+    parks: row['parks'] === 1,
+    code: String(row['code']),
+    reason: String(row['reason']),
+    history: String(row['history']),
+    firstAtMs: Number(row['first_at_ms']),
+    lastAtMs: Number(row['last_at_ms']),
+    note: textIn(row['note']),
+  }
 }

@@ -15,7 +15,7 @@ import type {
 import type { MemoryEngine } from '../engine.js'
 import type { Views } from '../tables.js'
 import { finish, markProcessed } from './lanes.js'
-import { closeLetter } from './letter-rows.js'
+import { closeLetter, letterIn } from './letter-rows.js'
 import { purge } from './purge.js'
 import {
   allOf,
@@ -29,9 +29,9 @@ import {
   newLane,
   oneOf,
   placeOf,
-  textIn,
 } from './rows.js'
 import { messageTables } from './tables.js'
+import { causedBy, traced } from './traces.js'
 
 const { head, reader: readers, lane: lanes, processed, inbox, deadLetter, message: messages } = messageTables
 
@@ -47,9 +47,11 @@ export function lettersOf(engine: MemoryEngine): LetterStore {
     letter: (which, limits) =>
       alone(limits, (views) => {
         const row = letterRow(views, which)
-        return row && letterOf(row)
+        return row && letterIn(row)
       }),
     groups: (limits) => alone(limits, grouped),
+    caused: (query, limits) => alone(limits, (views) => causedBy(views, query)),
+    trace: (message, limits) => alone(limits, (views) => traced(views, message)),
     decide: (which, decided, limits) => alone(limits, (views) => decideLetter(views, which, decided, nowMs())),
     readers: (limits) => alone(limits, (views) => states(views, nowMs())),
     forget: (reader, limits) => alone(limits, (views) => forget(views, reader)),
@@ -67,26 +69,10 @@ function letterRow(views: Views, { reader, source, id }: WhichLetter): LetterRow
   return oneOf(views.view(deadLetter), { reader, source, id })
 }
 
-function letterOf(row: Row): DeadLetter {
-  return {
-    reader: String(row['reader']),
-    kind: row['kind'] as Reader['kind'],
-    message: messageOf(row),
-    state: row['state'] as DeadLetter['state'],
-    parks: row['parks'] === 1,
-    code: String(row['code']),
-    reason: String(row['reason']),
-    history: String(row['history']),
-    firstAtMs: Number(row['first_at_ms']),
-    lastAtMs: Number(row['last_at_ms']),
-    note: textIn(row['note']),
-  }
-}
-
 function listed(views: Views, { reader, key, code, state, limit }: LetterQuery): readonly DeadLetter[] {
   demandWhole(limit, 1, 1_000, (why) => new RepriseError('ARGUMENT_INVALID', `The limit of letters: ${why}`))
   return allOf(views.view(deadLetter), {})
-    .map(letterOf)
+    .map(letterIn)
     .filter(
       (letter) =>
         (reader === undefined || letter.reader === reader) &&
@@ -100,7 +86,7 @@ function listed(views: Views, { reader, key, code, state, limit }: LetterQuery):
 
 function grouped(views: Views): readonly LetterGroup[] {
   const groups = new Map<string, LetterGroup>()
-  for (const { reader, code, state, firstAtMs } of allOf(views.view(deadLetter), {}).map(letterOf)) {
+  for (const { reader, code, state, firstAtMs } of allOf(views.view(deadLetter), {}).map(letterIn)) {
     if (state === 'closed') continue
     const name = JSON.stringify([reader, code])
     const { letters, oldestMs, newestMs } = groups.get(name) ?? { letters: 0, oldestMs: firstAtMs, newestMs: firstAtMs }

@@ -1,11 +1,21 @@
-// Dead letters, as they are read.
+// Dead letters, and where messages are, as they are read.
 
-import type { DeadLetter, LetterGroup, LetterQuery, Reader, WhichLetter } from '../../../messaging/index.js'
-import { checkRows } from '../records/rows.js'
+import type { MessagePlace, StoredMessage } from '../../../atomicity/index.js'
+import {
+  type CausedQuery,
+  type DeadLetter,
+  type LetterGroup,
+  type LetterQuery,
+  type Reader,
+  type ReaderTrace,
+  traceOf,
+  type WhichLetter,
+} from '../../../messaging/index.js'
+import { checkRows, storableMs } from '../records/rows.js'
 import type { Query } from '../records/statements.js'
 import type { Values } from '../values.js'
-import { contentNames, messageOf, type Row, textIn } from './content.js'
-import { asking, type MessageSql } from './statements.js'
+import { contentNames, messageOf, placeIn, type Row, textIn } from './content.js'
+import { asking, laneStates, type MessageSql } from './statements.js'
 
 const letterNames = `reader, kind, ${contentNames}, state, parks, code, reason, history, note, first_at_ms, last_at_ms`
 
@@ -71,4 +81,62 @@ export function groupIn(row: Row): LetterGroup {
 /** That a letter is the one. */
 export function isThat({ reader, source, id }: WhichLetter, values: Values): string {
   return `reader = ${values.text(reader)} AND source = ${values.text(source)} AND id = ${values.text(id)}`
+}
+
+/** The messages of intents, the oldest first; one that is in several tables comes several times. */
+export function causedBy({ dialect, tables }: MessageSql, { intents, sinceMs, limit }: CausedQuery): Query {
+  return asking(dialect, (values) => {
+    const among = (): string => `intent IN (${intents.map((intent) => values.text(intent)).join(', ')})`
+    const from = (table: string, first = ''): string => `SELECT ${contentNames} FROM ${table} WHERE ${first}${among()}`
+    const parts = [
+      // The index of times keeps the rest of a large outbox from being read. Values stand in the order of their places.
+      from(tables.message, `at_ms >= ${values.number(storableMs(sinceMs))} AND `),
+      from(tables.inbox),
+      from(tables.dead_letter),
+    ]
+    return `SELECT ${contentNames} FROM (${parts.join(' UNION ALL ')}) AS m ORDER BY at_ms, epoch, number, id LIMIT ${checkRows(limit, 1_000)}`
+  })
+}
+
+type Where = Pick<StoredMessage, 'source' | 'id' | 'key'>
+
+/** What the readers of a store know of a message. */
+export function readersOf({ dialect, tables }: MessageSql, { source, id, key }: Where): Query {
+  const { reader, lane, processed, inbox } = tables
+  return asking(dialect, (values) => {
+    const isIt = (row: string): string =>
+      `${row}.reader = r.name AND ${row}.source = ${values.text(source)} AND ${row}.id = ${values.text(id)}`
+    const cells =
+      'r.name, r.kind, r.reads, l.reader AS lane, l.epoch, l.number, l.state, p.at_ms AS processed_at_ms, i.id AS kept'
+    return (
+      `SELECT ${cells} FROM ${reader} AS r LEFT JOIN ${lane} AS l ON l.reader = r.name AND l.key = ${values.text(key)} ` +
+      `LEFT JOIN ${processed} AS p ON ${isIt('p')} LEFT JOIN ${inbox} AS i ON ${isIt('i')} ORDER BY r.name`
+    )
+  })
+}
+
+/** The dead letters of a message. */
+export function lettersAbout({ dialect, tables }: MessageSql, { source, id }: Where): Query {
+  return asking(
+    dialect,
+    (values) =>
+      `SELECT ${letterNames} FROM ${tables.dead_letter} WHERE source = ${values.text(source)} AND id = ${values.text(id)} ORDER BY reader`,
+  )
+}
+
+/** What a row says of a reader and a message at a place. */
+export function traceIn(row: Row, place: MessagePlace): ReaderTrace | undefined {
+  const isThere = (cell: unknown): boolean => cell !== null && cell !== undefined
+  const lane = isThere(row['lane'])
+    ? { done: placeIn(row['epoch'], row['number']), isParked: Number(row['state']) === laneStates.parked }
+    : undefined
+  const facts = {
+    reader: String(row['name']),
+    kind: row['kind'] as Reader['kind'],
+    reads: row['reads'] as Reader['reads'],
+    handledAtMs: isThere(row['processed_at_ms']) ? Number(row['processed_at_ms']) : undefined,
+    lane,
+    isKept: isThere(row['kept']),
+  }
+  return traceOf(facts, place)
 }

@@ -11,10 +11,20 @@ import type { Query } from '../records/statements.js'
 import type { QueryHandle } from '../sequences.js'
 import { arriving, keeping } from './arrivals.js'
 import { claiming } from './claim.js'
-import type { Row } from './content.js'
+import { messageOf, type Row } from './content.js'
 import { deciding } from './decide.js'
 import { burying, ending, extending } from './ends.js'
-import { groupIn, groupsOf, letterIn, letterOf, lettersOf } from './letters.js'
+import {
+  causedBy,
+  groupIn,
+  groupsOf,
+  letterIn,
+  letterOf,
+  lettersAbout,
+  lettersOf,
+  readersOf,
+  traceIn,
+} from './letters.js'
 import { messageTables } from './migration.js'
 import { registering } from './register.js'
 import type { MessageSql } from './statements.js'
@@ -52,6 +62,11 @@ export function sqlMessages(
     letters: async (query, limits) => (await read(lettersOf(sql, query), limits)).map(letterIn),
     letter: async (which, limits) => (await read(letterOf(sql, which), limits)).map(letterIn)[0],
     groups: async (limits) => (await read(groupsOf(sql), limits)).map(groupIn),
+    caused: async (query, limits) => (await read(causedBy(sql, query), limits)).map(messageOf),
+    trace: async (message, limits) => ({
+      readers: (await read(readersOf(sql, message), limits)).flatMap((row) => traceIn(row, message.place) ?? []),
+      letters: (await read(lettersAbout(sql, message), limits)).map(letterIn),
+    }),
     decide: (which, decided, limits) => runner.write(() => deciding(sql, which, decided), limits),
     readers: async (limits) => (await read(readerStates(sql), limits)).map(readerStateIn),
     forget: (reader, limits) => runner.write(() => forgetting(sql, reader), limits),
