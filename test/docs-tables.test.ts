@@ -99,11 +99,11 @@ describe('lists written by hand are complete', () => {
   it('channels, members, options and counts of dedupe windows', () => {
     const page = read('docs/reference/windows.md')
     const events = read('src/telemetry/window-events.ts')
-    const source = read('src/messaging/window/window.ts')
+    const source = read('src/messaging/window/contract.ts')
     const names = [
       ...found(events, /'(reprise\.\w+\.[\w.-]+)'/g),
       ...found(events, /^ {2}readonly (\w+)\??:/gm),
-      ...found(source.slice(0, source.indexOf('interface OpenStore')), /^ {2}readonly (\w+)\??:/gm),
+      ...found(source, /^ {2}readonly (\w+)\??:/gm),
     ]
     expect(names.length).toBeGreaterThan(25)
     expect(names.filter((name) => !new RegExp(`\`${name}[\`(]`).test(page))).toEqual([])
