@@ -2,6 +2,7 @@ import diagnostics from 'node:diagnostics_channel'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Flaky, settle, setup } from '../../../test/retry/virtual-policy.js'
 import { type EventChannel, retryHedge, retryLimit, retryRefused } from '../../telemetry/index.js'
+import { manualClock } from '../../testing/index.js'
 import { readOnly } from '../guard.js'
 import { historyOf } from '../history.js'
 import type { Attempt, RetryPolicyOptions } from '../options.js'
@@ -157,8 +158,11 @@ describe('the queue', () => {
     expect(refusals).toEqual([{ policy: 'search', by: 'signal' }])
   })
 
-  it('gives the slot back where the caller leaves between its turn and its attempt', async () => {
-    const { policy, limit, outs, body } = limited(1, 1)
+  it.each([
+    ['plain', {}],
+    ['hedged', { hedge: hedging({ after: 100 }) }],
+  ])('%s: gives the slot back where the caller leaves between its turn and its attempt', async (_name, way) => {
+    const { policy, limit, outs, body } = limited(1, 1, way)
     const first = policy.run(readOnly(), body)
     const controller = new AbortController()
     const second = policy.run(readOnly(), body, { signal: controller.signal }).catch((error: unknown) => error)
@@ -170,6 +174,25 @@ describe('the queue', () => {
     await first
     expect(await second).toBe('left')
     expect(outs).toHaveLength(1)
+    expect(limit).toMatchObject(isIdle)
+  })
+
+  it('gives the slot on where its turn comes too late for an attempt: the event loop was blocked', async () => {
+    const behind = manualClock()
+    let blockedMs = 0
+    const clock = { ...behind, monotonicMs: () => behind.monotonicMs() + blockedMs }
+    const { policy, limit, outs, body } = limited(1, 2, { clock })
+    const first = policy.run(readOnly(), body)
+    const late = policy.run(readOnly(), body, { deadline: 100 }).catch((error: unknown) => error)
+    const third = policy.run(readOnly(), body)
+    blockedMs = 200
+    outs[0]?.resolve('first')
+    await first
+    expect(await late).toMatchObject(refusal('deadline'))
+    await behind.advance(1)
+    outs[1]?.resolve('third')
+    expect(await third).toBe('third')
+    expect(outs).toHaveLength(2)
     expect(limit).toMatchObject(isIdle)
   })
 

@@ -138,7 +138,7 @@ class LimitedCall<Result> extends Call<Result> {
 
   #begin(number: number): Promise<Result> {
     this.#isIn = true
-    // At the end, for a result that cannot be judged: a proxy of the user's that throws when it is looked at.
+    // At the end of the call, which is a success, or a result of the user's that throws when it is looked at.
     return super.attempt(number).finally(() => this.#leave())
   }
 
@@ -159,11 +159,7 @@ class LimitedCall<Result> extends Call<Result> {
     return pass
   }
 
-  override succeeded(pass: number): void {
-    this.#leave()
-    super.succeeded(pass)
-  }
-
+  // Before the failure is judged: looking at the world and waiting need no slot.
   override judge(...failed: Parameters<Call<Result>['judge']>): ReturnType<Call<Result>['judge']> {
     this.#leave()
     return super.judge(...failed)
