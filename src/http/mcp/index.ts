@@ -38,7 +38,7 @@ export interface ToolRefusal {
   _meta: { [name: string]: unknown }
 }
 
-/** Options of a tool: those of an atomic route that make sense without HTTP, where the key is, and where problems go. */
+/** Options of a tool: those of an atomic route that make sense without HTTP, and where keys and problems are. */
 export interface ToolOptions<Extra, Who extends Principal = Principal>
   extends Omit<
     AtomicRouteOptions<Extra, undefined, Who>,
