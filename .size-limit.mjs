@@ -27,7 +27,7 @@ const limits = {
   './identity': '15 kB',
   './intents': '3 kB',
   './kernel': '15.9 kB',
-  './mcp': '45 kB',
+  './mcp': '27.4 kB',
   './messaging': '53.8 kB',
   './retry': '19.5 kB',
   './sequence': '11.8 kB',
