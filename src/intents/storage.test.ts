@@ -90,3 +90,12 @@ describe.each([
     await expect(webStorage(full).keep('id', 'key')).rejects.toThrow('quota')
   })
 })
+
+it('without Web Locks a key that is found is looked at again: another tab may be writing over it', async () => {
+  withoutLocks()
+  const storage = new Tabs().open()
+  storage.setItem('id', 'first')
+  const kept = webStorage(storage).keep('id', 'mine')
+  storage.setItem('id', 'over')
+  expect(await kept).toBe('over')
+})
