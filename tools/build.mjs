@@ -104,7 +104,13 @@ export async function ensureExamplesBuilt(/** @type {string} */ root) {
     out,
     doing: 'compiling examples',
     also: (fresh) => bundlePage(root, fresh),
-    stamp: () => sourcesStamp(root) + hashOf(root, [...filesBelow(root, 'examples'), 'tools/tsconfig.examples.json']),
+    stamp: () =>
+      sourcesStamp(root) +
+      hashOf(root, [
+        ...filesBelow(root, 'examples'),
+        ...filesBelow(root, 'docs/guides'),
+        'tools/tsconfig.examples.json',
+      ]),
   })
   return join(root, out)
 }

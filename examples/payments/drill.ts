@@ -67,8 +67,8 @@ export function drillFrom(field: string | undefined): Drill {
 }
 
 /** What happens before the effect. */
-export async function beforeEffect({ slow }: Drill, { signal }: Transaction): Promise<void> {
-  if (slow > 0) await sleep(slow, undefined, { signal })
+export async function beforeEffect({ slow }: Drill, tx?: Transaction): Promise<void> {
+  if (slow > 0) await sleep(slow, undefined, tx === undefined ? {} : { signal: tx.signal })
 }
 
 /** What a drill needs of the service around it. */

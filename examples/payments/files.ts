@@ -1,7 +1,8 @@
-// The files of the page, read once. They lie beside the compiled service.
+// The files of the page and what it links to, read once. They lie beside the compiled service.
 
 import { readFileSync } from 'node:fs'
 import { type Answer, reply } from 'reprise/http/core'
+import { readPages } from './read.js'
 
 const files = {
   '/': ['index.html', 'text/html; charset=utf-8'],
@@ -21,5 +22,5 @@ export function pageFiles(): ReadonlyMap<string, Answer> {
     }
     return [path, reply(200, Uint8Array.from(bytes), headers)] as const
   })
-  return new Map(answers)
+  return new Map([...answers, ...readPages()])
 }

@@ -92,6 +92,11 @@ export class Ledger {
     })
   }
 
+  /** Runs a transaction that writes. */
+  write<Result>(body: (tx: Transaction) => Promise<Result>): Promise<Result> {
+    return this.#transact(body)
+  }
+
   /** Adds a payment, inside a transaction. */
   async add(tx: Transaction, principal: string, payment: Payment): Promise<void> {
     const { id, account, amountMinor, currency, note = null, createdAt } = payment

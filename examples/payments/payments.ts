@@ -26,7 +26,8 @@ export interface RouteParts {
   readonly onError: NonNullable<NodeOptions['onError']>
 }
 
-const mostMinor = 1_000_000
+/** The highest amount of a payment. */
+export const mostMinor = 1_000_000
 
 /** On whose behalf a request is made; undefined: it does not say. */
 export function principalOf(field: string | undefined): string | undefined {
@@ -50,7 +51,7 @@ export function paymentRoute(parts: RouteParts): NodeListener {
       name: 'payments.create',
       principal: ({ headers }) => principalOf(headers.authorization),
       problems: problemBase,
-      parse: orderOf,
+      parse: (request: HttpRequest) => orderFrom(request.json()),
       reversibility: 'compensable',
       onError,
     },
@@ -68,9 +69,9 @@ export function paymentRoute(parts: RouteParts): NodeListener {
   )
 }
 
-// Called before anything is claimed, so that the refusal of a wrong shape is never stored.
-function orderOf(request: HttpRequest): Order {
-  const { account, amountMinor, currency, note } = Object(request.json()) as Record<string, unknown>
+/** The order in a body. Read before anything is claimed, so that the refusal of a wrong shape is never stored. */
+export function orderFrom(body: unknown): Order {
+  const { account, amountMinor, currency, note } = Object(body) as Record<string, unknown>
   if (typeof account !== 'string' || !isAccount(account)) throw invalid(400, accountRule)
   if (typeof amountMinor !== 'number' || !Number.isSafeInteger(amountMinor) || amountMinor < 1)
     throw invalid(400, 'amountMinor is a whole number from 1.')

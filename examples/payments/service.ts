@@ -1,16 +1,17 @@
 // The service: which request goes where. Everything but POST /payments is plain HTTP, without a key: a redrive that is
-// repeated finds nothing left to decide.
+// repeated finds nothing left to decide, and the route without Reprise is there to show what a repeat does to it.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Answer, answerOf, finish, problem } from 'reprise/http/core'
+import { type Answer, AnswerError, answerOf, finish, problem } from 'reprise/http/core'
 import type { NodeListener } from 'reprise/http/node'
 import { DrillError } from './drill.js'
 import { pageFiles } from './files.js'
 import type { Ledger } from './ledger.js'
 import { Live } from './live.js'
-import { accountRule, isAccount, paymentRoute, principalOf } from './payments.js'
+import { accountRule, isAccount, paymentRoute, principalOf, type RouteParts } from './payments.js'
 import { type OwnProblems, ownProblems, problemPage, problemPath } from './problems.js'
 import { Receipts } from './receipts/receipts.js'
+import { plainPath, plainRoute } from './without-reprise.js'
 
 /** What the service is made of. */
 export interface ServiceParts {
@@ -32,6 +33,7 @@ export class Service {
   readonly #problems: OwnProblems
   readonly #problemBase: string
   readonly #pay: NodeListener
+  readonly #payPlainly: ReturnType<typeof plainRoute>
   readonly #underWay = new Set<ServerResponse>()
   #draining = false
 
@@ -42,7 +44,7 @@ export class Service {
     this.#receipts = new Receipts(parts.ledger, ({ owner, account, payment }, what) =>
       this.#live.tellOwner(owner, { account, payment, what }),
     )
-    this.#pay = paymentRoute({
+    const route: RouteParts = {
       ledger: parts.ledger,
       receipts: this.#receipts,
       problemBase: this.#problemBase,
@@ -57,7 +59,9 @@ export class Service {
         failure: (status) => this.#problems('drill-failure', { status }),
       }),
       onError: (error, request, response) => void this.#failed(error, request, response),
-    })
+    }
+    this.#pay = paymentRoute(route)
+    this.#payPlainly = plainRoute(route)
   }
 
   /** Works on receipts until the signal ends it. Rejects where it cannot go on. */
@@ -98,6 +102,9 @@ export class Service {
       const drill = String(request.headers['drill'] ?? '') || undefined
       return this.#live.serve(principal, drill, () => this.#pay(request, response))
     }
+    if (pathname === plainPath && this.#parts.drill && principal !== undefined && request.method === 'POST') {
+      return send(await this.#payPlainly(request, principal), request, response)
+    }
     if (pathname === '/drill/events' && this.#parts.drill && principal !== undefined && request.method === 'GET') {
       return this.#live.watch(principal, response)
     }
@@ -105,6 +112,11 @@ export class Service {
   }
 
   async #failed(error: unknown, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // Thrown as an answer, by the route without Reprise: the layer answers those of the other one itself.
+    if (error instanceof AnswerError && !response.headersSent) {
+      const { answer, problem: refused } = error
+      return send(refused === undefined ? answer : this.#invalid(refused.detail), request, response)
+    }
     console.error(error instanceof DrillError ? error.message : error)
     if (response.headersSent) response.destroy()
     else await send(this.#problems('failed'), request, response)
@@ -120,13 +132,14 @@ export class Service {
     const id = /^\/payments\/(?<id>[^/]+)$/.exec(path)?.groups?.['id']
     const redriven = /^\/receipts\/(?<id>[^/]+)\/redrive$/.exec(path)?.groups?.['id']
     const page = this.#files.get(path) ?? (path.startsWith(problemPath) ? problemPage(path) : undefined)
-    const isDrill = this.#parts.drill && (path === '/drill/effects' || path === '/drill/events')
+    const isDrill = this.#parts.drill && (path === '/drill/effects' || path === '/drill/events' || path === plainPath)
     const isOther = path === '/healthz' || path === '/receipts'
     if (!isPayments && (id ?? redriven ?? page) === undefined && !isDrill && !isOther) {
       return this.#problems('not-found')
     }
-    if (redriven === undefined ? method !== 'GET' && method !== 'HEAD' : method !== 'POST') {
-      const allow = redriven === undefined ? `GET, HEAD${isPayments ? ', POST' : ''}` : 'POST'
+    const isPost = redriven !== undefined || path === plainPath
+    if (isPost ? method !== 'POST' : method !== 'GET' && method !== 'HEAD') {
+      const allow = isPost ? 'POST' : `GET, HEAD${isPayments ? ', POST' : ''}`
       const detail = 'The Allow field says which methods are allowed here.'
       return problem('method-not-allowed', { base: this.#problemBase, detail, headers: { allow } })
     }

@@ -53,6 +53,11 @@ const trail = (page: Page) =>
     .evaluateAll((lines) =>
       lines.map((line) => [...line.children].map(({ textContent }) => textContent).filter((text) => text !== '')),
     )
+/** Waits for what the route without Reprise made. */
+const isMadePlainly = async (page: Page, payments: number, paid: string) => {
+  await reads(page, 'plain-made', new RegExp(`^${payments}$`))
+  await reads(page, 'plain-paid', paid)
+}
 const isMade = async (page: Page, payments: number) => {
   await reads(page, 'made', new RegExp(`^${payments}$`))
   await expect.poll(() => page.locator('#ledger tr.current').count(), slow).toBe(payments)
@@ -65,9 +70,16 @@ describe('one payment', () => {
     await press(page, 'Send')
     await reads(page, 'verdict', '201: the payment was made, by this call.')
     await isMade(page, 1)
+    await isMadePlainly(page, 1, '€12.00')
+    await reads(page, 'plain-verdict', 'press Retry, and there are two')
     await press(page, 'Retry')
     await reads(page, 'verdict', 'from memory')
     await isMade(page, 1)
+    await isMadePlainly(page, 2, '€24.00')
+    await reads(page, 'paid', '€12.00')
+    await reads(page, 'plain-verdict', '2 payments for one intent: €24.00 taken, €12.00 wanted.')
+    expect(await page.locator('#ledger tr.twice').count()).toBe(2)
+    await page.screenshot({ path: `${screenshots}two-beside-one.png`, fullPage: true })
     const told = [
       ['call 1', 'claimed', 'committed', '201'],
       ['call 2', 'replayed', '201'],
@@ -89,6 +101,40 @@ describe('one payment', () => {
       ['call 2', 'replayed', '201'],
     ]
     await expect.poll(() => trail(page), slow).toEqual(told)
+    await isMadePlainly(page, 2, '€24.00')
+  })
+
+  it('whose process is killed after COMMIT had happened; the retry gets its answer, and a plain route pays again', async () => {
+    const { page, errors } = await open()
+    await press(page, 'Crash after COMMIT')
+    await reads(page, 'verdict', 'No answer came.')
+    await isMade(page, 1)
+    await isMadePlainly(page, 1, '€12.00')
+    await expect
+      .poll(() => trail(page), slow)
+      .toEqual([['call 1', 'claimed', 'process killed'], ['the service is back']])
+    await press(page, 'Retry')
+    await reads(page, 'verdict', 'from memory')
+    await isMade(page, 1)
+    await isMadePlainly(page, 2, '€24.00')
+    await expect.poll(async () => (await trail(page)).at(-1), slow).toEqual(['call 2', 'replayed', '201'])
+    expect(errors).toEqual([])
+  })
+
+  it('under the same key with another amount is refused; a plain route takes both', async () => {
+    const { page, errors } = await open({ colorScheme: 'dark' })
+    await press(page, 'Same key, other amount')
+    await reads(page, 'verdict', '201, then 422: the key is bound to €12.00, and €99.00 under it is refused')
+    await reads(page, 'calls', '2')
+    await isMade(page, 1)
+    await isMadePlainly(page, 2, '€111.00')
+    const told = [
+      ['call 1', 'claimed', 'committed', '201'],
+      ['call 2', 'refused: key-reused', '422'],
+    ]
+    await expect.poll(() => trail(page), slow).toEqual(told)
+    await page.screenshot({ path: `${screenshots}other-amount-dark.png`, fullPage: true })
+    expect(errors).toEqual([])
   })
 
   it('whose process is killed before COMMIT had not happened; the page goes on, and the retry makes it', async () => {
@@ -102,6 +148,8 @@ describe('one payment', () => {
     await press(page, 'Retry')
     await reads(page, 'verdict', 'by this call')
     await isMade(page, 1)
+    // Nothing had been committed there either: the plain route is right as well, by luck.
+    await isMadePlainly(page, 1, '€12.00')
     await expect.poll(async () => (await trail(page)).at(-1), slow).toEqual(['call 2', 'claimed', 'committed', '201'])
     await page.screenshot({ path: `${screenshots}crash.png`, fullPage: true })
     expect(errors).toEqual([])
@@ -113,6 +161,7 @@ describe('one payment', () => {
     await reads(page, 'verdict', 'Ten calls at once, one key: 1 was carried out')
     await reads(page, 'calls', '10')
     await isMade(page, 1)
+    await isMadePlainly(page, 10, '€120.00')
     await expect.poll(async () => (await trail(page)).length, slow).toBe(10)
     const chips = (await trail(page)).map((line) => line[1])
     expect(chips.filter((chip) => chip === 'claimed')).toHaveLength(1)
@@ -126,7 +175,7 @@ describe('one payment', () => {
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Send')
     await page.keyboard.press('Enter')
     await isMade(page, 1)
-    for (let tab = 0; tab < 4; tab += 1) await page.keyboard.press('Tab')
+    for (let tab = 0; tab < 6; tab += 1) await page.keyboard.press('Tab')
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Retry')
     await page.keyboard.press('Space')
     await reads(page, 'verdict', 'from memory')
@@ -230,16 +279,41 @@ describe('one receipt', () => {
 describe('the storm', () => {
   const set = (page: Page, id: string, value: number) => page.locator(`#${id}`).fill(String(value))
   const attribute = (page: Page, id: string, name: string) => page.locator(`#${id}`).getAttribute(name)
+  const arrows = (page: Page) =>
+    page.locator('#arrows li').evaluateAll((found) => found.map((arrow) => arrow.getAttribute('class')))
 
   it('without a budget stays after its trigger, its retries green while the service knows keys', async () => {
     const { page, errors } = await open()
     await reads(page, 'badge', 'METASTABLE')
     expect(await attribute(page, 'chart-repeats', 'class')).toBe('safe')
     await reads(page, 'offered-value', /^\d{4} \/ s · [3-9]\.\d × capacity$/)
-    const level = await page.locator('#offered').evaluate((meter) => (meter as unknown as { value: number }).value)
+    const [level = 0, most] = await page.locator('#offered').evaluate((found) => {
+      const { value, max } = found as unknown as { value: number; max: number }
+      return [value, max]
+    })
     expect(level).toBeGreaterThan(3)
+    // The scale reaches what is reached, and no further than the next whole number.
+    expect(most).toBeGreaterThanOrEqual(level)
+    expect(most).toBeLessThanOrEqual(5)
     await reads(page, 'bucket-value', 'no budget')
+    await reads(page, 'bucket-word', 'OFF: no cap on retries')
     await reads(page, 'summary', /[1-9][\d,]* repeats recognised, nobody charged twice/)
+    // Safe, but nobody is answered: neither the arrows nor the plot may look well.
+    await reads(page, 'service-state', 'flatlined')
+    await reads(page, 'service-cause', 'trigger: over')
+    await reads(page, 'summary', 'Retries that are safe bring no service back: try it with the budget.')
+    await expect.poll(() => arrows(page), slow).toEqual(['first vain', ...Array(5).fill('safe vain')])
+    const colours = await page.evaluate(
+      `['.arrows .safe.vain', '#chart-vain', '#chart-repeats'].map((each) => {
+        const style = getComputedStyle(document.querySelector(each))
+        return each.startsWith('#') ? style.fill : style.borderBottomColor
+      })`,
+    )
+    const [arrow, vain, safe] = colours as string[]
+    expect([arrow === vain, vain === safe]).toEqual([true, false])
+    expect(await attribute(page, 'chart-vain', 'd')).not.toBe(await attribute(page, 'chart-first', 'd'))
+    const axes = await page.locator('#y-axis span, #x-axis span').allTextContents()
+    expect(axes).toEqual(expect.arrayContaining(['0', '1,000', '4,000', '5,000', '0 s', '150 s']))
     await page.screenshot({ path: `${screenshots}metastable.png`, fullPage: true })
     expect(errors).toEqual([])
   })
@@ -250,6 +324,18 @@ describe('the storm', () => {
     await reads(page, 'badge', 'METASTABLE')
     expect(await attribute(page, 'chart-repeats', 'class')).toBe('unsafe')
     await reads(page, 'summary', /[1-9][\d,]* charged twice/)
+    await reads(page, 'method-kind', 'not idempotent')
+    await expect.poll(() => arrows(page), slow).toEqual(['first vain', ...Array(5).fill('unsafe vain')])
+    // A greeting may be said twice, with or without keys.
+    await page.getByLabel('greet').check()
+    expect(await page.getByLabel('The service knows keys').isDisabled()).toBe(true)
+    await reads(page, 'method-call', 'greet("Ada")')
+    await reads(page, 'method-kind', 'idempotent')
+    expect(await attribute(page, 'chart-repeats', 'class')).toBe('safe')
+    await reads(page, 'badge', 'METASTABLE')
+    await reads(page, 'summary', /[1-9][\d,]* greeted again, which changes nothing/)
+    await page.getByLabel('charge').check()
+    await reads(page, 'badge', 'METASTABLE')
     await page.screenshot({ path: `${screenshots}unsafe-dark.png`, fullPage: true })
   })
 
@@ -257,8 +343,13 @@ describe('the storm', () => {
     const { page } = await open()
     await page.getByLabel('Budget').check()
     await reads(page, 'bucket-value', /^[0-4]\.\d of 10$/)
+    await reads(page, 'bucket-word', 'retries PAUSE')
     await reads(page, 'badge', 'RECOVERED')
     await reads(page, 'bucket-value', '10.0 of 10')
+    await reads(page, 'bucket-word', 'retries flow')
+    await reads(page, 'service-state', 'well')
+    await reads(page, 'offered-word', 'within capacity')
+    expect(await arrows(page)).toEqual(['first', ...Array(5).fill('unsent')])
     await page.screenshot({ path: `${screenshots}recovered.png`, fullPage: true })
   })
 
@@ -293,11 +384,42 @@ describe('the page', () => {
     await page.screenshot({ path: `${screenshots}phone.png`, fullPage: true })
   })
 
+  it('leads to the guides and to the lines behind each button', async () => {
+    const { page } = await open()
+    const links = await page
+      .locator('.behind a')
+      .evaluateAll((found) => found.map((link) => link.getAttribute('href') ?? ''))
+    expect(links.length).toBeGreaterThan(10)
+    for (const link of links) {
+      const [path = '', anchor] = link.split('#')
+      const response = await fetch(service.url + path)
+      expect([link, response.status]).toEqual([link, 200])
+      const text = await response.text()
+      if (anchor !== undefined) expect([link, text.includes(`<span id="${anchor}">`)]).toEqual([link, true])
+    }
+    await page.locator('.behind summary').first().press('Enter')
+    await page.getByRole('link', { name: 'plainRoute' }).click()
+    const lines = await page.locator('pre :target').textContent()
+    expect(lines).toContain('await ledger.add(tx, principal, payment)')
+    expect(lines?.split('\n').length).toBeLessThan(40)
+    await page.screenshot({ path: `${screenshots}lines.png` })
+    await page.getByRole('link', { name: 'The page' }).click()
+    await reads(page, 'badge', /UNTROUBLED|STORM|DOWN|METASTABLE/)
+  })
+
   it('says so where no trouble can be made, and pays all the same', async () => {
     const calm = await startService({ DATABASE_URL: freshFile(), REPRISE_DRILL: '0' })
     const { page } = await open({}, calm.url)
     await reads(page, 'notice', 'Drills are off here')
-    for (const name of ['Drop the answer', 'Kill the relay', 'Deliver twice', 'Poison', 'Redrive']) {
+    expect(await page.locator('#plain').isVisible()).toBe(false)
+    for (const name of [
+      'Drop the answer',
+      'Crash after COMMIT',
+      'Kill the relay',
+      'Deliver twice',
+      'Poison',
+      'Redrive',
+    ]) {
       expect(await page.getByRole('button', { name }).isVisible()).toBe(false)
     }
     await press(page, 'Send')

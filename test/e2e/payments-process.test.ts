@@ -161,6 +161,7 @@ describe('without drills', () => {
     const answer = await pay(url, { drill: 'exit=before-commit, drop, status=204, throw' })
     expect(answer.status).toBe(201)
     for (const path of ['effects', 'events', 'other']) expect((await fetch(`${url}/drill/${path}`)).status).toBe(404)
+    expect((await pay(url, { path: '/drill/without-reprise/payments' })).status).toBe(404)
     const missing = (await (await pay(url, { key: undefined })).json()) as { type: string }
     expect((await fetch(new URL(missing.type, url))).status).toBe(200)
     expect((await stop(service)).code).toBe(0)

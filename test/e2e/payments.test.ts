@@ -238,6 +238,38 @@ describe.each(Object.keys(stores))('the service on %s', (store) => {
     })
   })
 
+  describe('the route without Reprise', () => {
+    const path = '/drill/without-reprise/payments'
+
+    it('makes a payment with each call, whatever its key, and the ledger says by which route', async () => {
+      const [key, account] = [randomUUID(), randomUUID()]
+      const body = { ...order, account }
+      for (const drill of ['', 'drop', '']) await pay(url, { path, key, drill, body }).catch(() => undefined)
+      const list = (await (await fetch(`${url}/payments?account=${account}`, readable())).json()) as {
+        items: { note: string }[]
+      }
+      expect(list.items.map(({ note }) => note)).toEqual(Array(3).fill('made without Reprise'))
+    })
+
+    it('makes none where its transaction is rolled back', async () => {
+      const before = await effects(url)
+      expect((await pay(url, { path, drill: 'throw' })).status).toBe(500)
+      expect((await pay(url, { path, drill: 'fail=503' })).status).toBe(503)
+      expect(await effects(url)).toBe(before)
+    })
+
+    it('refuses what is no order, nobody, and other methods', async () => {
+      const before = await effects(url)
+      const bodies = ['{', '{}', { ...order, amountMinor: 0 }, `"${'x'.repeat(70_000)}"`]
+      for (const body of bodies) expect((await pay(url, { path, body })).status).toBe(400)
+      expect((await pay(url, { path, body: { ...order, amountMinor: 1_000_001 } })).status).toBe(402)
+      expect((await pay(url, { path, principal: undefined })).status).toBe(401)
+      const refused = await fetch(url + path, readable())
+      expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'POST'])
+      expect(await effects(url)).toBe(before)
+    })
+  })
+
   describe('receipts', () => {
     type Looked = {
       items: { payment: string; wire: number; dropped: number; receipts: number }[]

@@ -95,6 +95,8 @@ export interface Sent {
   readonly drill?: string
   readonly principal?: string | undefined
   readonly body?: unknown
+  /** Default: the route with Reprise. */
+  readonly path?: string
 }
 
 /** What is paid unless a test says otherwise. */
@@ -103,8 +105,8 @@ export const order = { account: 'shop', amountMinor: 1200, currency: 'EUR' }
 /** Sends a payment. An absent key is a fresh one, an undefined one is none. */
 export function pay(url: string, sent: Sent = {}): Promise<Response> {
   const { key, principal } = { key: randomUUID(), principal: 'me', ...sent }
-  const { body = order, drill } = sent
-  return fetch(`${url}/payments`, {
+  const { body = order, drill, path = '/payments' } = sent
+  return fetch(url + path, {
     method: 'POST',
     redirect: 'manual',
     headers: {

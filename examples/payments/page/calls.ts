@@ -21,8 +21,23 @@ export const till = 'till'
 /** Begins the drill of their calls, so that they can be told from the others. */
 export const tillDrill = 'till'
 
-/** The amount of every payment, in the minor unit. */
-export const amountMinor = 1_200
+/** The amount of a payment, in the minor unit. */
+export const usualMinor = 1_200
+
+/** The route with Reprise, and the one without, which is there where drills are on. */
+const routes = { keyed: '/payments', plain: '/drill/without-reprise/payments' } as const
+
+/** Which of the two a call goes to. */
+export type Route = keyof typeof routes
+
+/** What a call is sent with beside its intent. */
+export interface CallOptions {
+  readonly drill?: string | undefined
+  /** Default: the keyed one. The plain one is sent the same key, and does not read it. */
+  readonly route?: Route
+  /** Default: the usual amount. */
+  readonly amountMinor?: number
+}
 
 /** What came back: a status, where the answer came from and which payment it names, or nothing. */
 export type Seen =
@@ -30,9 +45,10 @@ export type Seen =
   | 'nothing'
 
 /** Sends the payment of an intent. */
-export async function pay({ key, account }: Intent, drill?: string): Promise<Seen> {
+export async function pay({ key, account }: Intent, options: CallOptions = {}): Promise<Seen> {
+  const { drill, route = 'keyed', amountMinor = usualMinor } = options
   try {
-    const response = await fetch('/payments', {
+    const response = await fetch(routes[route], {
       method: 'POST',
       headers: {
         ...authorization,
@@ -57,6 +73,13 @@ export interface Listed {
   readonly account: string
   readonly amountMinor: number
   readonly currency: string
+  /** Said by the route without Reprise. */
+  readonly note?: string
+}
+
+/** The route that made a payment. */
+export function routeOf({ note }: Listed): Route {
+  return note === 'made without Reprise' ? 'plain' : 'keyed'
 }
 
 /** Our payments, oldest first; undefined while the service is away. */

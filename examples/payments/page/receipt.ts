@@ -86,7 +86,7 @@ function busy(is: boolean): void {
 
 async function paid(act: Act): Promise<string | undefined> {
   write('receipt-verdict', 'Paid, and its event is in the outbox, in one commit. The relay is next.')
-  const seen = await pay({ key: mintKey(), account: till }, `${tillDrill}, ${act}`)
+  const seen = await pay({ key: mintKey(), account: till }, { drill: `${tillDrill}, ${act}` })
   if (seen === 'nothing' || seen.payment === undefined) return undefined
   numberOf(seen.payment)
   return seen.payment

@@ -4,6 +4,7 @@ import type { PolicyData } from 'reprise/retry'
 import { Storm, type StormOutcome, type StormReport, type StormSecond } from 'reprise/simulator'
 import { Chart } from './chart.js'
 import { element, write } from './elements.js'
+import { isSafe, type Method, Scene } from './scene.js'
 
 const load = 700
 const seconds = 150
@@ -16,6 +17,7 @@ const value = (id: string): number => Number(input(id).value)
 interface Run {
   readonly storm: Storm
   readonly chart: Chart
+  readonly scene: Scene
   readonly startedMs: number
   played: number
 }
@@ -43,21 +45,26 @@ function policy(): PolicyData {
   }
 }
 
+function methodOf(): Method {
+  return input('greet').checked ? 'greet' : 'charge'
+}
+
 function begin(): void {
   badge('RUNNING', '')
   write('repeats-value', String(value('repeats')))
   write('capacity-value', `${value('capacity')} / s`)
   write('trigger-value', `${value('trigger')} s`)
-  const [capacity, triggerSeconds, idempotent] = [value('capacity'), value('trigger'), input('keys').checked]
+  const [capacity, triggerSeconds, knowsKeys] = [value('capacity'), value('trigger'), input('keys').checked]
+  const method = methodOf()
+  const idempotent = isSafe({ method, knowsKeys })
+  // A greeting needs no key.
+  input('keys').disabled = method === 'greet'
   const storm = new Storm({ policy: policy(), load, capacity, triggerSeconds, idempotent, seconds })
-  const chart = new Chart({
-    seconds,
-    capacity,
-    triggerAtSeconds: storm.settings.triggerAtSeconds,
-    triggerSeconds,
-    isSafe: idempotent,
-  })
-  run = { storm, chart, startedMs: performance.now(), played: 0 }
+  const { triggerAtSeconds } = storm.settings
+  const chart = new Chart({ seconds, capacity, triggerAtSeconds, triggerSeconds, isSafe: idempotent })
+  const repeats = value('repeats')
+  const scene = new Scene({ method, knowsKeys, repeats, capacity, maxTokens, triggerAtSeconds, triggerSeconds })
+  run = { storm, chart, scene, startedMs: performance.now(), played: 0 }
 }
 
 function play(nowMs: number): void {
@@ -81,15 +88,12 @@ const badges: Readonly<Record<StormOutcome, readonly [text: string, kind: string
   down: ['DOWN', 'warn'],
 }
 
-function show({ storm, chart, played }: Run, last: StormSecond): void {
+function show({ storm, chart, scene, played }: Run, last: StormSecond): void {
   const report = storm.report()
   chart.draw(report.series)
+  scene.draw(last)
   badge(...badges[report.findings.outcome])
   write('clock', `${played} s`)
-  const share = last.attempts / report.settings.capacity
-  meter('offered', share, `${last.attempts} / s · ${share.toFixed(1)} × capacity`)
-  const { tokens } = last
-  meter('bucket', tokens ?? 0, tokens === undefined ? 'no budget' : `${tokens.toFixed(1)} of ${maxTokens}`)
   write('summary', summary(report))
 }
 
@@ -98,16 +102,16 @@ function badge(text: string, kind: string): void {
   element('badge').className = `badge ${kind}`
 }
 
-function meter(id: string, level: number, text: string): void {
-  element<HTMLMeterElement>(id).value = level
-  write(`${id}-value`, text)
-}
-
 function summary({ findings, totals, settings }: StormReport): string {
   const repeats = totals.attempts - totals.offered
-  const twice = settings.idempotent
-    ? `${totals.repeatedCompletions.toLocaleString('en')} repeats recognised, nobody charged twice.`
-    : `${totals.doubleBilled.toLocaleString('en')} charged twice.`
+  const repeated = totals.repeatedCompletions.toLocaleString('en')
+  const safely =
+    methodOf() === 'greet'
+      ? `${repeated} greeted again, which changes nothing.`
+      : `${repeated} repeats recognised, nobody charged twice.`
+  const twice = settings.idempotent ? safely : `${totals.doubleBilled.toLocaleString('en')} charged twice.`
   const now = `${findings.finalAmplification.toFixed(1)} calls per intent, ${Math.round(findings.finalGoodput * 100)} % answered in time.`
-  return `Of late: ${now} ${repeats.toLocaleString('en')} retries in all: ${twice}`
+  const advice =
+    findings.outcome === 'metastable' ? ' Retries that are safe bring no service back: try it with the budget.' : ''
+  return `Of late: ${now} ${repeats.toLocaleString('en')} retries in all: ${twice}${advice}`
 }

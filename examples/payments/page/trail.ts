@@ -14,6 +14,11 @@ const underWay = new Set<number>()
 const dropped = new Set<number>()
 let calls = 0
 
+/** Whether the service can be followed now. */
+export function isFollowed(): boolean {
+  return list.ariaBusy === 'false'
+}
+
 /** Begins a new trail. */
 export function clearTrail(): void {
   calls = 0
