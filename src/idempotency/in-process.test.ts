@@ -211,15 +211,24 @@ property(
 describe('finished names', () => {
   const name = (number: number) => String(number) as StoredKey
 
-  it('are the last ones, and no more than may be remembered', () => {
-    const names = new FinishedNames(3)
-    for (let number = 0; number < 5; number++) names.add(name(number))
-    expect([0, 1, 2, 3, 4].map((number) => names.has(name(number)))).toEqual([false, false, true, true, true])
-    names.delete(name(3))
-    names.add(name(2))
-    expect(names.size).toBe(2)
-    for (let number = 5; number < 100; number++) names.add(name(number % 7))
-    expect(names.size).toBeLessThanOrEqual(3)
+  it('are the last ones, at least half of those that may be remembered and no more than all', () => {
+    const names = new FinishedNames(4)
+    const known = (most: number) =>
+      Array.from({ length: most }, (_, number) => number).filter((n) => names.has(name(n)))
+    for (let number = 0; number < 4; number++) names.add(name(number))
+    expect(known(4)).toEqual([0, 1, 2, 3])
+    names.add(name(3))
+    expect(known(4)).toEqual([0, 1, 2, 3])
+    names.add(name(4))
+    expect(known(5)).toEqual([2, 3, 4])
+    names.delete(name(2))
+    names.delete(name(4))
+    expect(known(5)).toEqual([3])
+    for (let number = 5; number < 9; number++) names.add(name(number))
+    for (let number = 9; number < 100; number++) {
+      names.add(name(number))
+      expect([3, 4]).toContain(known(100).length)
+    }
   })
 })
 

@@ -210,25 +210,33 @@ function reentered(): RepriseError {
 
 /**
  * The last names that were seen to be finished, at most a fixed number of them: a hint that a repeat may look before it
- * opens a transaction. Nothing depends on it.
+ * opens a transaction. Nothing depends on it. The older half is forgotten at once: to forget one name for each new one
+ * would cost as much as all the rest.
  */
-export class FinishedNames extends Set<StoredKey> {
-  readonly #ring: (StoredKey | undefined)[]
-  #next = 0
+export class FinishedNames {
+  readonly #half: number
+  #newer = new Set<StoredKey>()
+  #older = new Set<StoredKey>()
 
-  /** @param most How many are remembered; the oldest is forgotten for one more. */
+  /** @param most How many are remembered at most. */
   constructor(most = 10_000) {
-    super()
-    this.#ring = new Array<StoredKey | undefined>(most)
+    this.#half = Math.max(1, Math.floor(most / 2))
   }
 
-  override add(id: StoredKey): this {
-    if (this.has(id)) return this
-    const oldest = this.#ring[this.#next]
-    // The place in the ring of a name that was deleted stays taken: giving it up there would take a search.
-    if (oldest !== undefined) this.delete(oldest)
-    this.#ring[this.#next] = id
-    this.#next = (this.#next + 1) % this.#ring.length
-    return super.add(id)
+  has(id: StoredKey): boolean {
+    return this.#newer.has(id) || this.#older.has(id)
+  }
+
+  add(id: StoredKey): void {
+    if (this.#newer.size >= this.#half && !this.#newer.has(id)) {
+      this.#older = this.#newer
+      this.#newer = new Set()
+    }
+    this.#newer.add(id)
+  }
+
+  delete(id: StoredKey): void {
+    this.#newer.delete(id)
+    this.#older.delete(id)
   }
 }
