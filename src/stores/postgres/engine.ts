@@ -18,6 +18,7 @@ import type { PostgresPool } from './options.js'
 import { KeyStatements } from './records/key-statements.js'
 import { StatementRunner } from './records/statement-runner.js'
 import { type PostgresSession, type SessionContext, sessionsOn } from './session.js'
+import { LockWatches } from './wire.js'
 
 /** What an engine is made of. */
 export interface EngineParts<Bound> {
@@ -58,7 +59,7 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
     throw new RepriseError('ARGUMENT_INVALID', 'A domain needs a name.')
   }
   const statements = new KeyStatements(schema.statements)
-  const locks = new LockReports(connections, clock)
+  const watches = new LockWatches(new LockReports(connections, clock), clock)
   const parted = { domain: name, connections, statements: schema.statements, clock, connectionWaitMs }
   const runner = new StatementRunner(parted)
   const outbox = new Outbox(name, parts.messages)
@@ -87,7 +88,7 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
       emits,
       bind,
       resolvesUnkeyed,
-      locks,
+      watches,
       connections,
       ambient,
       keeping: { plans: true },

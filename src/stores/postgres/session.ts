@@ -37,7 +37,6 @@ import {
   seenIn,
   storableMs,
 } from '../sql/index.js'
-import type { LockReports } from './asking/lock-report.js'
 import { isUnreplicated, type NoticeSource } from './asking/replicated.js'
 import { askAll, askNumber, takeTrace, unreadableBackend } from './asking/trace.js'
 import { isServerError, signsOf } from './classification.js'
@@ -49,7 +48,7 @@ import { type Bind, lastOf, PostgresHandle, type PostgresTransaction, type State
 import { beginSteps, beginText, HeldBegin, lockLimit, type Opener } from './held-begin.js'
 import type { PostgresAnswer, PostgresNotice, PostgresPoolClient } from './options.js'
 import { commitStep, goneSign, type KeyStatements, rowOfRecord, utf8Step } from './records/key-statements.js'
-import { timeoutMs, Wire } from './wire.js'
+import { type LockWatches, timeoutMs, Wire } from './wire.js'
 
 /** What all sessions of a store share. */
 export interface SessionContext<Bound> {
@@ -63,8 +62,8 @@ export interface SessionContext<Bound> {
   readonly bind: Bind<Bound>
   /** Whether transactions without a key take their trace with BEGIN. */
   readonly resolvesUnkeyed: boolean
-  /** Tells who blocks a backend, and why. */
-  readonly locks: LockReports
+  /** Finds out who blocks a statement, and why. */
+  readonly watches: LockWatches
   /** Finds the transaction that code runs in; undefined: nobody asks. */
   readonly ambient: { transactions: AmbientTransactions | undefined }
   /** Where the connection came from. */
@@ -122,7 +121,7 @@ export class PostgresSession<Bound>
     this.#client = client
     this.#context = context
     this.#connection = knownConnection(client)
-    this.#wire = new Wire({ client, life: this.life, clock: context.clock, locks: context.locks })
+    this.#wire = new Wire({ client, life: this.life, watches: context.watches })
     client.on('error', this.#onError)
   }
 
@@ -276,18 +275,30 @@ export class PostgresSession<Bound>
     return this.#wire.own(() => sendBatch(client, this.#connection, batch) ?? sendEach(client, steps))
   }
 
-  async claim(id: StoredKey, draft: RecordDraft): Promise<'claimed' | Stored | undefined> {
+  claim(id: StoredKey, draft: RecordDraft): 'claimed' | Promise<'claimed' | Stored | undefined> {
     const sent = this.#sent
     this.#sent = undefined
-    let inserted: boolean
-    if (sent === undefined || 'error' in sent) inserted = await this.#insert(id, draft, sent)
-    else if (sent.id === id && sent.token === draft.token) inserted = sent.inserted
-    else throw new RepriseError('MARKER_INVALID', 'Another claim than this one was sent with BEGIN.')
-    if (inserted) {
-      this.#key = { id, token: draft.token }
-      this.#wire.lockWaitMs = this.#lockWaitMs
-      return 'claimed'
+    if (sent === undefined || 'error' in sent) return this.#claimApart(id, draft, sent)
+    const { token } = draft
+    if (sent.id !== id || sent.token !== token) {
+      return Promise.reject(new RepriseError('MARKER_INVALID', 'Another claim than this one was sent with BEGIN.'))
     }
+    if (!sent.inserted) return this.#readTheirs(id)
+    this.#key = { id, token }
+    this.#wire.lockWaitMs = this.#lockWaitMs
+    return 'claimed'
+  }
+
+  async #claimApart(
+    id: StoredKey,
+    draft: RecordDraft,
+    failed: { readonly error: unknown } | undefined,
+  ): Promise<'claimed' | Stored | undefined> {
+    this.#sent = { id, token: draft.token, inserted: await this.#insert(id, draft, failed) }
+    return this.claim(id, draft)
+  }
+
+  async #readTheirs(id: StoredKey): Promise<Stored | undefined> {
     this.#key = 'theirs'
     const [answer] = await this.#sendOwn([this.#context.statements.read(id)])
     const { record, nowMs } = seenIn(rowOfRecord(answer?.rows[0]))
@@ -310,7 +321,7 @@ export class PostgresSession<Bound>
     if (!(error instanceof LockTimeoutError)) return error
     if (error.blockers.length > 0) this.#blockers.splice(0, this.#blockers.length, ...error.blockers)
     else if (this.#blockers.length > 0) {
-      const evidence = this.#context.locks.evidenceFor(this.#blockers, this.#lockWaitMs)
+      const evidence = this.#context.watches.reports.evidenceFor(this.#blockers, this.#lockWaitMs)
       return new LockTimeoutError(error.cause, [...this.#blockers], evidence)
     }
     return error

@@ -2,7 +2,7 @@
 // end of the transaction under them.
 
 import type { BeginSettings, Blocker, Emission, HandleLife, Isolation, SavepointSteps } from '../../atomicity/index.js'
-import { type CancelTimer, type Clock, defined, RepriseError } from '../../kernel/index.js'
+import { type CancelTimer, type Clock, defined, detached, RepriseError } from '../../kernel/index.js'
 import {
   endedElsewhere,
   type InnerStatement,
@@ -19,9 +19,7 @@ import type { PostgresAnswer, PostgresPoolClient } from './options.js'
 export interface WireParts {
   readonly client: PostgresPoolClient
   readonly life: HandleLife
-  readonly clock: Clock
-  /** Tells who blocks a backend, and why. */
-  readonly locks: LockReports
+  readonly watches: LockWatches
 }
 
 /** A BEGIN that is held back until the first statement. */
@@ -67,8 +65,8 @@ export class Wire {
    * where the connection has ended.
    */
   async open<Answer>(sent: Promise<Answer>): Promise<Answer> {
-    const { client, life } = this.#parts
-    const watch = this.#watchLocks()
+    const { client, life, watches } = this.#parts
+    const watch = watches.begin(this.pid, this.lockWaitMs)
     this.pending += 1
     try {
       const answer = await sent
@@ -80,7 +78,7 @@ export class Wire {
       if (endsConnection(error)) life.poison(shown)
       throw shown
     } finally {
-      watch?.cancel()
+      if (watch !== undefined) watches.underWay.delete(watch)
       this.pending -= 1
     }
   }
@@ -202,7 +200,7 @@ export class Wire {
     sent: string | object | (() => Promise<Answer>),
     values: unknown[] | undefined,
   ): Promise<Answer> {
-    const { client } = this.#parts
+    const { client, watches } = this.#parts
     let watch: LockWatch | undefined
     this.pending += 1
     try {
@@ -211,14 +209,14 @@ export class Wire {
       const { held } = this
       let answer: unknown
       if (held === undefined) {
-        watch = this.#watchLocks()
+        watch = watches.begin(this.pid, this.lockWaitMs)
         // pg takes a config too; the type of the port knows texts alone.
         answer = await (typeof sent === 'function' ? sent() : client.query(sent as string, values))
       } else {
         this.held = undefined
         answer = await held.sendWith(sent, values, () => {
-          watch?.cancel()
-          watch = this.#watchLocks()
+          if (watch !== undefined) watches.underWay.delete(watch)
+          watch = watches.begin(this.pid, this.lockWaitMs)
         })
       }
       // Whatever ended it, what came after ran in no transaction.
@@ -227,7 +225,7 @@ export class Wire {
     } catch (error) {
       throw await this.#failed(error, watch)
     } finally {
-      watch?.cancel()
+      if (watch !== undefined) watches.underWay.delete(watch)
       this.pending -= 1
       this.#queue.shift()?.()
       if (this.pending === 0 && this.#whenIdle.length > 0) for (const tell of this.#whenIdle.splice(0)) tell()
@@ -255,7 +253,8 @@ export class Wire {
   async #lockShown(error: unknown, watch: LockWatch | undefined): Promise<unknown> {
     // One that waited in the queue is refused with the error of the one before it.
     if (error instanceof LockTimeoutError) return error
-    const { locks, life } = this.#parts
+    const { watches, life } = this.#parts
+    const { reports: locks } = watches
     const signs = signsOf(error)
     if (signs.includes('40P01') && life.poisoned?.error !== error) locks.deadlocked()
     if (!signs.includes('55P03')) return error
@@ -271,19 +270,6 @@ export class Wire {
     if (!this.readOnly || error instanceof RepriseError || !signsOf(error).includes('25006')) return error
     return new RepriseError('TRANSACTION_READ_ONLY', 'The transaction was declared read-only.', { cause: error })
   }
-
-  // Half-way through the wait it is likely to end in vain, and there is still somebody to ask about.
-  #watchLocks(): LockWatch | undefined {
-    const { pid, lockWaitMs } = this
-    if (pid === undefined || lockWaitMs < shortestReportedMs) return undefined
-    const { clock, locks } = this.#parts
-    const ask = (): void => {
-      watch.report = locks.blockersOf(pid, lockWaitMs)
-    }
-    const cancel = clock.setTimer(lockWaitMs / 2, ask, { keepAlive: false })
-    const watch: LockWatch = { report: undefined, waitMs: lockWaitMs, cancel }
-    return watch
-  }
 }
 
 /**
@@ -292,10 +278,57 @@ export class Wire {
 const shortestReportedMs = 20
 
 interface LockWatch {
-  report: Promise<readonly Blocker[]> | undefined
+  readonly pid: string
   /** How long the wait may take in all. */
   readonly waitMs: number
-  readonly cancel: CancelTimer
+  readonly askAtMs: number
+  report: Promise<readonly Blocker[]> | undefined
+}
+
+/**
+ * The statements of a store that may be waiting for a lock. Half-way through its wait one is likely to end in vain, and
+ * there is still somebody to ask about. One timer is for all of them, and goes on to the next one when it rings: one
+ * for each would be set and cancelled with nearly every statement.
+ */
+export class LockWatches {
+  /** Tells who blocks a backend, and why. */
+  readonly reports: LockReports
+  /** Of statements that were sent. Whoever gets the answer takes its watch out. */
+  readonly underWay: Set<LockWatch> = new Set()
+  readonly #clock: Clock
+  #ringsAtMs = Number.POSITIVE_INFINITY
+  #cancel: CancelTimer | undefined
+
+  constructor(reports: LockReports, clock: Clock) {
+    this.reports = reports
+    this.#clock = clock
+  }
+
+  /** A statement is about to be sent. Undefined: nobody is asked about it. */
+  begin(pid: string | undefined, waitMs: number): LockWatch | undefined {
+    if (pid === undefined || waitMs < shortestReportedMs) return undefined
+    const askAtMs = this.#clock.monotonicMs() + waitMs / 2
+    const watch: LockWatch = { pid, waitMs, askAtMs, report: undefined }
+    this.underWay.add(watch)
+    if (askAtMs < this.#ringsAtMs) this.#ring()
+    return watch
+  }
+
+  // Asks about those whose time has come, and sets the timer for the next one.
+  readonly #ring = (): void => {
+    const nowMs = this.#clock.monotonicMs()
+    let nextMs = Number.POSITIVE_INFINITY
+    for (const watch of this.underWay) {
+      const { pid, waitMs, askAtMs } = watch
+      if (askAtMs > nowMs) nextMs = Math.min(nextMs, askAtMs)
+      // It has nothing to do with the work of whoever happened to set the timer.
+      else watch.report ??= detached(() => this.reports.blockersOf(pid, waitMs))
+    }
+    this.#cancel?.()
+    this.#ringsAtMs = nextMs
+    const rings = Number.isFinite(nextMs)
+    this.#cancel = rings ? this.#clock.setTimer(nextMs - nowMs, this.#ring, { keepAlive: false }) : undefined
+  }
 }
 
 /** Whether a pooler refused BEGIN: PgBouncer says so in English, whatever the server speaks. */

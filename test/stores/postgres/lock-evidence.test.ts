@@ -223,7 +223,9 @@ describe('repeated lock time-outs name', () => {
     for (const waitMs of [1_500, 1_500, 5]) {
       const { session } = await begun(world.engine, { claim: { id: key, draft, blockers, waitMs }, idleMs: 30_000 })
       seen.push(
-        await session.claim(key, draft).catch((error: LockTimeoutError) => error.evidence.map(({ cause }) => cause)),
+        await Promise.resolve(session.claim(key, draft)).catch((error: LockTimeoutError) =>
+          error.evidence.map(({ cause }) => cause),
+        ),
       )
       await session.rollback()
       session.release('keep')
