@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { isSameContent } from '../atomicity/index.js'
 import { fingerprint, type Key, mintKey, scope } from '../identity/index.js'
+import { systemClock } from '../kernel/index.js'
 import { identify, operationId } from './call-identity.js'
 import { refusedBy } from './errors.js'
 import { operationSettings } from './settings.js'
@@ -20,7 +21,7 @@ const settings = (more = {}) =>
 it('is of the input as it was, whatever becomes of it', () => {
   const input = { key: mintKey(), amount: 1 }
   const { key } = input
-  const identity = identify(settings(), input, 0)
+  const identity = identify(settings(), input, systemClock)
   Object.assign(input, { key: mintKey(), amount: 2 })
   expect(identity).toMatchObject({
     id: operationId('pay', scope('shop'), key),
@@ -34,10 +35,10 @@ it('is of the input as it was, whatever becomes of it', () => {
 
 it('compares nothing where there is nothing to compare, or nothing that can be trusted', () => {
   const input = { key: mintKey(), amount: 1 }
-  const unbound = identify(settings({ content: 'none' }), input, 0)
+  const unbound = identify(settings({ content: 'none' }), input, systemClock)
   expect(unbound.fingerprint).toBeUndefined()
   expect(isSameContent(unbound, { format: 2, fingerprint: fingerprint({ value: 9 }) })).toBe(true)
-  const bound = identify(settings(), input, 0)
+  const bound = identify(settings(), input, systemClock)
   expect(isSameContent(bound, { format: 1, fingerprint: undefined })).toBe(true)
   expect(isSameContent(bound, { format: 3, fingerprint: 'of tomorrow' })).toBe(true)
   expect(() => isSameContent(bound, { format: 2, fingerprint: 'nonsense' })).toThrow(
@@ -47,11 +48,15 @@ it('compares nothing where there is nothing to compare, or nothing that can be t
 
 it('keeps a copy of the content that a definition chooses', () => {
   const chosen = { list: [1] }
-  const identity = identify(settings({ content: () => ({ value: chosen }) }), { key: mintKey(), amount: 1 }, 0)
+  const identity = identify(
+    settings({ content: () => ({ value: chosen }) }),
+    { key: mintKey(), amount: 1 },
+    systemClock,
+  )
   chosen.list.push(2)
   expect(identity.content).toEqual({ value: { list: [1] } })
   const bytes = { bytes: new Uint8Array(2) }
-  expect(identify(settings({ content: () => bytes }), { key: mintKey(), amount: 1 }, 0).content).toBe(bytes)
+  expect(identify(settings({ content: () => bytes }), { key: mintKey(), amount: 1 }, systemClock).content).toBe(bytes)
 })
 
 it.each([
@@ -67,7 +72,7 @@ it.each([
 
 it('is refused with a code where content gives nothing', () => {
   for (const content of [() => undefined, () => null, () => 'text']) {
-    expect(() => identify(settings({ content }), { key: mintKey(), amount: 1 }, 0)).toThrow(
+    expect(() => identify(settings({ content }), { key: mintKey(), amount: 1 }, systemClock)).toThrow(
       expect.objectContaining({ code: 'ARGUMENT_INVALID', details: { option: 'content' } }),
     )
   }

@@ -43,7 +43,7 @@ export interface CallIdentity<Input> extends BoundContent {
 export function identify<Input>(
   settings: OperationSettings<Input>,
   given: Input,
-  wallMs: number,
+  clock: Pick<Clock, 'wallMs'>,
   pepper?: Pepper,
 ): CallIdentity<Input> {
   const { name, options, oldestKeyMs } = settings
@@ -52,7 +52,7 @@ export function identify<Input>(
   const key = options.key(input)
   const id = operationId(name, owner, key, pepper)
   const scope = pepper === undefined ? owner : pepper.hide(owner)
-  if (oldestKeyMs !== undefined) refuseOld(key, oldestKeyMs, wallMs)
+  if (oldestKeyMs !== undefined) refuseOld(key, oldestKeyMs, clock.wallMs())
   if (options.content === 'none') return { id, scope, fingerprint: undefined, content: undefined, input }
   let content: Content = { value: input }
   if (options.content !== undefined) {

@@ -28,9 +28,7 @@ export function openTransaction(): OpenTransaction | undefined {
 }
 
 /** The scope of a transaction's body, to be opened with others. */
-export function transactionScope(transaction: OpenTransaction): ScopeValue {
-  return open.with(transaction)
-}
+export const transactionScope: (transaction: OpenTransaction) => ScopeValue = open.with
 
 /** Runs work inside a transaction. */
 export function insideTransaction<Result>(transaction: OpenTransaction, work: () => Result): Result {

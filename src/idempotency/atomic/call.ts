@@ -101,7 +101,7 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input>
     this.deadline = callDeadline(options, domain.deadlineMs, settings.windowMs * 0.8, clock)
     this.signal = options.signal
     // Once: whatever happens to the input from here on, this is what the call is about.
-    this.#identity = identify(settings, given, clock.wallMs(), domain.records.pepper)
+    this.#identity = identify(settings, given, clock, domain.records.pepper)
     this.id = this.#identity.id
     this.fingerprint = this.#identity.fingerprint
     this.rememberedMs = settings.windowMs

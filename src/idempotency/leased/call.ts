@@ -57,7 +57,7 @@ export class LeasedCall implements Visitor {
     this.#behind = behind
     this.signal = options.signal
     // Once: whatever happens to the input from here on, this is what the call is about.
-    this.#identity = identify(settings, given, clock.wallMs(), domain.records.pepper)
+    this.#identity = identify(settings, given, clock, domain.records.pepper)
     this.id = this.#identity.id
     this.fingerprint = this.#identity.fingerprint
     this.refusesDuplicates = settings.refusesDuplicates

@@ -67,17 +67,15 @@ export class StepLimits {
       // The step may have aborted it itself before there was anything to wait for.
       if (heedsSignal && this.#signal?.aborted) reject(this.#signal.reason)
       else if (this.#cancel === undefined || dueAtMs < this.#ringsAtMs) this.#setTimer()
-      const ended = (): void => {
-        this.underWay = false
-        this.#giveUp = undefined
-      }
       step.then(
         (value) => {
-          ended()
+          this.underWay = false
+          this.#giveUp = undefined
           resolve(value)
         },
         (error: unknown) => {
-          ended()
+          this.underWay = false
+          this.#giveUp = undefined
           reject(error)
         },
       )
