@@ -19,6 +19,7 @@ import {
   transactionCases,
 } from '../src/testing/index.js'
 import { runnerClassification } from '../src/transaction/index.js'
+import { appLinesTable } from './e2e/apps/changed-lines.js'
 import { peerCaseTable, peerSeenTable, peerTable } from './http-peers.js'
 
 /** A table of a page, by the name that stands in its marks. */
@@ -69,6 +70,11 @@ export const madeTables: readonly MadeTable[] = [
   { page: 'docs/reference/testing.md', name: 'conformance', lines: conformanceTable },
   { page: 'docs/reference/conformance.md', name: 'http-cases', lines: httpCaseTable },
   { page: 'docs/reference/conformance.md', name: 'controlled-http-cases', lines: controlledHttpCaseTable },
+  {
+    page: 'docs/guides/make-an-existing-handler-repeatable.md',
+    name: 'app-lines',
+    lines: () => table(...appLinesTable()),
+  },
   { page: 'docs/reference/peers-http.md', name: 'http-peers', lines: () => table(...peerTable()) },
   { page: 'docs/reference/peers-http.md', name: 'http-peer-cases', lines: () => table(...peerCaseTable()) },
   { page: 'docs/reference/peers-http.md', name: 'http-peers-seen', lines: () => table(...peerSeenTable()) },

@@ -39,6 +39,7 @@ export const cells = [
   { name: 'HTTP, private and with clients of others, every adapter and store', files: /^test\/http\/conformance\// },
   { name: 'HTTP adapters', files: /^test\/http\// },
   { name: 'sample service in a browser (Chromium)', files: /^test\/e2e\/page/ },
+  { name: 'apps of new users, from the tarball', files: /^test\/e2e\/apps\// },
   { name: 'sample service', files: /^test\/e2e\// },
   {
     name: 'operations and messages under torture, PostgreSQL and SQLite',
