@@ -19,7 +19,7 @@ function unlessCode(...codes: readonly string[]): (error: unknown) => undefined 
  * hard links. Needs Node, else `RUNTIME_UNSUPPORTED`.
  */
 export function fileIntents(folder: string): IntentStorage {
-  const files = builtin('node:fs/promises')
+  const files = builtin<typeof import('node:fs/promises')>('node:fs/promises')
   if (files === undefined) throw new RepriseError('RUNTIME_UNSUPPORTED', 'Files need node:fs, which is not here.')
   const fileOf = (id: string): string => `${folder}/${id}`
   const keptIn = async (file: string): Promise<string | undefined> =>

@@ -12,12 +12,14 @@ export interface DiagnosticsChannel {
 
 /** The diagnostics channel with a name, or undefined where the runtime has none. */
 export function diagnosticsChannel(name: string): DiagnosticsChannel | undefined {
-  return builtin('node:diagnostics_channel')?.channel(name) as DiagnosticsChannel | undefined
+  return builtin<typeof import('node:diagnostics_channel')>('node:diagnostics_channel')?.channel(name) as
+    | DiagnosticsChannel
+    | undefined
 }
 
 /** Listens to a channel of the runtime or of a library from now on, for good. Does nothing where there are none. */
 export function onDiagnostics(name: string, listener: (message: unknown) => void): void {
-  builtin('node:diagnostics_channel')?.subscribe(name, listener)
+  builtin<typeof import('node:diagnostics_channel')>('node:diagnostics_channel')?.subscribe(name, listener)
 }
 
 interface Process {

@@ -33,7 +33,7 @@ export function sha256(data: string | Uint8Array): Digest {
   } else if (byteCount(data) === undefined) {
     throw new RepriseError('ARGUMENT_INVALID', 'A digest is made of text or of a Uint8Array.')
   }
-  crypto ??= builtin('node:crypto')
+  crypto ??= builtin<typeof import('node:crypto')>('node:crypto')
   if (crypto === undefined) {
     throw new RepriseError('RUNTIME_UNSUPPORTED', 'SHA-256 needs node:crypto, which this runtime does not offer.')
   }
@@ -47,7 +47,7 @@ export function sha256(data: string | Uint8Array): Digest {
  * padding or as hexadecimal digits. Needs Node's crypto, else `RUNTIME_UNSUPPORTED`.
  */
 export function hmacSha256(key: Uint8Array): (text: string, as?: 'base64url' | 'hex') => string {
-  const node = builtin('node:crypto')
+  const node = builtin<typeof import('node:crypto')>('node:crypto')
   if (node === undefined) {
     throw new RepriseError('RUNTIME_UNSUPPORTED', 'HMAC needs node:crypto, which this runtime does not offer.')
   }

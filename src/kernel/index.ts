@@ -9,7 +9,7 @@ export * from './json/index.js'
 export * from './live-scope.js'
 export { type Defined, defined, demandKnown, demandWhole, nearestName, pick } from './options.js'
 export * from './random.js'
-export { type BuiltinModules, builtin } from './runtime.js'
+export { builtin } from './runtime.js'
 export * from './seal.js'
 export { encodeTuple, isBytes, isStoreName, isWellFormed, keepableText } from './text.js'
 export {

@@ -194,9 +194,9 @@ function rest(): void {
 }
 
 function openStorage(): FrameStorage {
-  const hooks = builtin('node:async_hooks')
+  const hooks = builtin<typeof import('node:async_hooks')>('node:async_hooks')
   if (hooks === undefined) return new SynchronousStorage()
-  const types = builtin('node:util')?.types
+  const types = builtin<typeof import('node:util')>('node:util')?.types
   if (types !== undefined) isPromise = types.isPromise
   return new hooks.AsyncLocalStorage<Frame | undefined>()
 }

@@ -8,11 +8,13 @@ afterEach(() => {
 
 describe('builtin', () => {
   it('gives the module of Node', () => {
-    expect(builtin('node:crypto')?.createHash).toBe(crypto.createHash)
-    expect(builtin('node:async_hooks')?.AsyncLocalStorage).toBeTypeOf('function')
-    expect(builtin('node:diagnostics_channel')?.channel).toBeTypeOf('function')
-    expect(builtin('node:fs/promises')?.link).toBeTypeOf('function')
-    expect(builtin('node:util')?.types.isPromise).toBeTypeOf('function')
+    expect(builtin<typeof import('node:crypto')>('node:crypto')?.createHash).toBe(crypto.createHash)
+    expect(builtin<typeof import('node:async_hooks')>('node:async_hooks')?.AsyncLocalStorage).toBeTypeOf('function')
+    expect(builtin<typeof import('node:diagnostics_channel')>('node:diagnostics_channel')?.channel).toBeTypeOf(
+      'function',
+    )
+    expect(builtin<typeof import('node:fs/promises')>('node:fs/promises')?.link).toBeTypeOf('function')
+    expect(builtin<typeof import('node:util')>('node:util')?.types.isPromise).toBeTypeOf('function')
   })
 
   it.each([
@@ -21,7 +23,7 @@ describe('builtin', () => {
     ['the runtime does not know the module', { getBuiltinModule: () => undefined }],
   ])('gives nothing where %s', (_, stand) => {
     vi.stubGlobal('process', stand)
-    const found = builtin('node:crypto')
+    const found = builtin<typeof import('node:crypto')>('node:crypto')
     vi.unstubAllGlobals()
     expect(found).toBeUndefined()
   })

@@ -35,7 +35,7 @@ export function unseal(key: Uint8Array, sealed: string, associated: string): str
 }
 
 function nodeCrypto(): typeof import('node:crypto') {
-  const crypto = builtin('node:crypto')
+  const crypto = builtin<typeof import('node:crypto')>('node:crypto')
   if (crypto !== undefined) return crypto
   throw new RepriseError('RUNTIME_UNSUPPORTED', 'AES-GCM needs node:crypto, which this runtime does not offer.')
 }

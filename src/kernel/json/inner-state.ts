@@ -25,7 +25,7 @@ export function innerKind(object: object): string | undefined {
     // The tag may be any text of the caller's, so only those that are known are repeated.
     return knownTags.has(tag) ? tag : otherKind
   }
-  types ??= builtin('node:util')?.types ?? 'unknown'
+  types ??= builtin<typeof import('node:util')>('node:util')?.types ?? 'unknown'
   return types !== 'unknown' && isDisguised(object, types) ? otherKind : undefined
 }
 
