@@ -86,6 +86,7 @@ export type {
   ReaderState,
   WhichLetter,
 } from './letters.js'
+export { type MessageType, messageType, schemasOf, type TypedSchema } from './message-type.js'
 export { type RelayFaultPoint, relayFaultPoints } from './relay/fault-points.js'
 export type { RelayDomain, RelayOptions } from './relay/options.js'
 export { type Relay, relay } from './relay/relay.js'
