@@ -27,14 +27,15 @@ const emission = (key: string, otherwise: Partial<Emission> = {}): Emission => (
 describe('where the engine writes inside WITH', () => {
   const statements = new EmitStatements(postgresDialect, named, '/shop')
 
-  it('is one statement of one text, whatever is emitted, with its values as text', () => {
-    const one = statements.atOnce([emission('a')])
+  const placesIn = (text: string): readonly number[] =>
+    [...new Set([...text.matchAll(/\$(\d+)/g)].map(([, place]) => Number(place)))].sort((a, b) => a - b)
+
+  it('is one statement for several messages, of one text, with its values as text', () => {
     const many = statements.atOnce([emission('b', { id: '1' }), emission('a', { id: '2' }), emission('b', { id: '3' })])
-    expect(many.text).toBe(one.text)
-    const places = new Set([...one.text.matchAll(/\$(\d+)/g)].map(([, place]) => Number(place)))
-    expect([...places].sort()).toEqual([1, 2, 3])
-    const [keys = '', source, rows = ''] = many.values
-    expect([JSON.parse(keys), source]).toEqual([
+    expect(many.text).toBe(statements.atOnce([emission('a'), emission('c')]).text)
+    expect(placesIn(many.text)).toEqual([1, 2, 3])
+    const [keys, source, rows] = many.values
+    expect([JSON.parse(keys ?? ''), source]).toEqual([
       [
         ['b', 2, 0],
         ['a', 1, 0],
@@ -42,15 +43,24 @@ describe('where the engine writes inside WITH', () => {
       '/shop',
     ])
     // How many of its key come after each.
-    expect((JSON.parse(rows) as unknown[][]).map((row) => [row[0], row[9]])).toEqual([
+    expect((JSON.parse(rows ?? '') as unknown[][]).map((row) => [row[0], row[9]])).toEqual([
       ['1', 1],
       ['2', 0],
       ['3', 0],
     ])
   })
 
+  it('has one text for a single message, with each cell as a value of its own', () => {
+    const one = statements.atOnce([emission('a', { id: '1', afterMs: 5 })])
+    expect(one.text).toBe(statements.atOnce([emission('b', { version: 7 })]).text)
+    expect(one.text).not.toContain('jsonb')
+    expect(placesIn(one.text)).toEqual(one.values.map((_, place) => place + 1))
+    const nothing = [null, null, null, null]
+    expect(one.values).toEqual(['a', '1', '5', '/shop', '1', 'placed', 'a', 'a', null, ...nothing, '0', 'null'])
+  })
+
   it('locks heads and lanes in the order of their keys', () => {
-    const { text } = statements.atOnce([emission('a')])
+    const { text } = statements.atOnce([emission('a'), emission('b')])
     expect(text).toMatch(/ORDER BY k\.key\s+ON CONFLICT \(key\)/)
     expect(text).toMatch(/ORDER BY h\.key, r\.name\s+ON CONFLICT \(reader, key\)/)
   })

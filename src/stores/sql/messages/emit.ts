@@ -33,6 +33,9 @@ const keyColumns = { key: 'text', messages: 'number', after_ms: 'number' } as co
 /** What the error of a version that was purged shows. */
 const purgedSign = 'reprise version'
 
+/** Rows of values, as something that is read from. */
+type RowSource = (values: Values, columns: Readonly<Record<string, 'text' | 'number'>>) => string
+
 interface GivenKey {
   readonly key: string
   messages: number
@@ -44,7 +47,8 @@ export class EmitStatements {
   readonly #dialect: SqlDialect
   readonly #tables: MessageTables
   readonly #source: string
-  #text: string | undefined
+  #one: string | undefined
+  #many: string | undefined
 
   /**
    * @param named The quoted name of a table of Reprise, by what follows the prefix.
@@ -62,36 +66,45 @@ export class EmitStatements {
     else yield* this.#byStep(emissions)
   }
 
-  /** Writes them by one statement, whose text is always the same, and whose values are texts. */
-  atOnce(emissions: readonly Emission[]): { readonly text: string; readonly values: readonly string[] } {
+  /**
+   * Writes them by one statement, whose values are texts. It has one text for a single message, each of whose cells is a
+   * value of its own, and one for any number of them: to read cells out of JSON, and to sort and join rows, takes the
+   * server longer than to write a message.
+   */
+  atOnce(emissions: readonly Emission[]): { readonly text: string; readonly values: readonly (string | null)[] } {
+    const [only] = emissions
+    if (only !== undefined && emissions.length === 1) {
+      this.#one ??= this.#textAtOnce(oneRow)
+      const cells = [only.key, 1, only.afterMs, this.#source, ...cellsOf(only, 0)]
+      return { text: this.#one, values: cells.map((cell) => (cell === undefined ? null : String(cell))) }
+    }
     const keys = keysOf(emissions)
-    this.#text ??= this.#textAtOnce()
-    return { text: this.#text, values: [jsonOfKeys(keys), this.#source, jsonOfMessages(emissions, keys)] }
+    this.#many ??= this.#textAtOnce((values, columns) => this.#dialect.rowsIn(values.text(''), columns))
+    return { text: this.#many, values: [jsonOfKeys(keys), this.#source, jsonOfMessages(emissions, keys)] }
   }
 
   // The head of a delayed message has the time at which it is due: a reader that comes later learns it from there.
   // Messages of a key are inserted in their order, which a reader of the server's log sees.
   // An epoch is taken for each key, though its head may turn out to be there: a number of the fence is lost then, and
   // nothing else.
-  #textAtOnce(): string {
+  #textAtOnce(rows: RowSource): string {
     const { nowMs, fence } = this.#dialect
     const { head, message, fence: fences } = this.#tables
     const values = new Values(this.#dialect)
-    const taken = `(g.version::text || ' ${purgedSign}')::bigint`
+    // Of a column: what is made of values alone would be computed, and fail, when the statement is planned.
+    const taken = `(h.number::text || ' ${purgedSign}')::bigint`
     const cells = written.map((name) =>
       name === 'version' ? `CASE WHEN g.version <= h.purged_version THEN ${taken} ELSE g.version END` : `g.${name}`,
     )
     return `WITH clock AS MATERIALIZED (SELECT ${nowMs} AS ms),
-      keys AS MATERIALIZED (SELECT * FROM ${this.#dialect.rowsIn(values.text(''), keyColumns)} AS k),
       heads AS (INSERT INTO ${head} AS h (key, epoch, number, at_ms)
-        SELECT k.key, ${fence.next(fences)}, k.messages, clock.ms + k.after_ms FROM keys AS k, clock ORDER BY k.key
+        SELECT k.key, ${fence.next(fences)}, k.messages, clock.ms + k.after_ms FROM ${rows(values, keyColumns)} AS k, clock ORDER BY k.key
         ON CONFLICT (key) DO UPDATE SET number = h.number + excluded.number, at_ms = excluded.at_ms
-        RETURNING h.key, h.epoch, h.number, h.purged_version),
-      told AS (${this.#tell('heads', 'keys', 'clock.ms', ', clock')} RETURNING 1),
-      messages AS (INSERT INTO ${message} (source, key, epoch, number, at_ms, ${written.join(', ')})
-        SELECT ${values.text('')}, h.key, h.epoch, h.number - g.before_last, clock.ms, ${cells.join(', ')}
-        FROM ${this.#dialect.rowsIn(values.text(''), givenColumns)} AS g JOIN heads AS h ON h.key = g.key, clock ORDER BY h.key, g.before_last DESC RETURNING 1)
-      SELECT (SELECT count(*) FROM told) AS told, (SELECT count(*) FROM messages) AS messages`
+        RETURNING h.key, h.epoch, h.number, h.purged_version, h.at_ms),
+      told AS (${this.#tell('heads AS h', '')})
+      INSERT INTO ${message} (source, key, epoch, number, at_ms, ${written.join(', ')})
+      SELECT ${values.text('')}, h.key, h.epoch, h.number - g.before_last, clock.ms, ${cells.join(', ')}
+      FROM ${rows(values, givenColumns)} AS g JOIN heads AS h ON h.key = g.key, clock ORDER BY h.key, g.before_last DESC`
   }
 
   // The writer has the whole store, so nobody comes in between.
@@ -104,9 +117,11 @@ export class EmitStatements {
       return { text: write(values), values: values.list, counts: true }
     }
     const { rowCount } = yield counting((values) => {
-      const more = `(SELECT k.messages FROM ${this.#keyRows(keys, values)} AS k WHERE k.key = h.key)`
+      const given = (column: string): string =>
+        `(SELECT k.${column} FROM ${this.#keyRows(keys, values)} AS k WHERE k.key = h.key)`
+      const set = `number = number + ${given('messages')}, at_ms = ${nowMs} + ${given('after_ms')}`
       const which = this.#dialect.among(`SELECT k.key FROM ${this.#keyRows(keys, values)} AS k`)
-      return `UPDATE ${head} AS h SET number = number + ${more}, at_ms = ${nowMs} WHERE key ${which}`
+      return `UPDATE ${head} AS h SET ${set} WHERE key ${which}`
     })
     if (rowCount < keys.size) {
       const advance = fence.advance?.(fences)
@@ -123,7 +138,10 @@ export class EmitStatements {
         SELECT ${values.text(this.#source)}, h.key, h.epoch, h.number - g.before_last, ${nowMs}, ${cells}
         FROM ${this.#messageRows(emissions, keys, values)} AS g JOIN ${head} AS h ON h.key = g.key ORDER BY h.key, g.before_last DESC`
     })
-    yield counting((values) => this.#tell(head, this.#keyRows(keys, values), nowMs, ''))
+    yield counting((values) => {
+      const among = this.#dialect.among(`SELECT k.key FROM ${this.#keyRows(keys, values)} AS k`)
+      return this.#tell(`${head} AS h`, ` AND h.key ${among}`)
+    })
   }
 
   *#refusePurged(emissions: readonly Emission[], keys: ReadonlyMap<string, GivenKey>): Procedure<void> {
@@ -138,12 +156,11 @@ export class EmitStatements {
 
   // Tells everybody who reads the outbox. A lane that is idle is due now, or after the delay of its message; of one
   // that is not, only what it knows changes.
-  #tell(heads: string, keys: string, nowMs: string, clock: string): string {
+  #tell(heads: string, which: string): string {
     const { lane, reader } = this.#tables
     return `INSERT INTO ${lane} AS l (reader, key, known_epoch, known_number, state, due_at_ms)
-      SELECT r.name, h.key, h.epoch, h.number, 1, ${nowMs} + k.after_ms
-      FROM ${keys} AS k JOIN ${heads} AS h ON h.key = k.key CROSS JOIN ${reader} AS r${clock}
-      WHERE r.reads = 'outbox' ORDER BY h.key, r.name
+      SELECT r.name, h.key, h.epoch, h.number, 1, h.at_ms FROM ${heads} CROSS JOIN ${reader} AS r
+      WHERE r.reads = 'outbox'${which} ORDER BY h.key, r.name
       ON CONFLICT (reader, key) DO UPDATE SET known_epoch = excluded.known_epoch, known_number = excluded.known_number,
       state = CASE WHEN l.state = 0 THEN 1 ELSE l.state END,
       due_at_ms = CASE WHEN l.state = 0 THEN excluded.due_at_ms ELSE l.due_at_ms END`
@@ -158,6 +175,20 @@ export class EmitStatements {
   }
 }
 
+// In the order of `givenColumns`.
+function cellsOf(emission: Emission, beforeLast: number): readonly (string | number | undefined)[] {
+  const { id, type, subject, key, version, intent, traceparent, schema, codec, data } = emission
+  return [id, type, subject, key, version, intent, traceparent, schema, codec, beforeLast, data]
+}
+
+// One row, each of whose cells is a value.
+function oneRow(values: Values, columns: Readonly<Record<string, 'text' | 'number'>>): string {
+  const cells = Object.entries(columns).map(([name, type]) =>
+    type === 'text' ? `${values.text('')} AS ${name}` : `${values.number(0)} AS ${name}`,
+  )
+  return `(SELECT ${cells.join(', ')})`
+}
+
 function jsonOfKeys(keys: ReadonlyMap<string, GivenKey>): string {
   return JSON.stringify([...keys.values()].map(({ key, messages, afterMs }) => [key, messages, afterMs]))
 }
@@ -165,11 +196,11 @@ function jsonOfKeys(keys: ReadonlyMap<string, GivenKey>): string {
 function jsonOfMessages(emissions: readonly Emission[], keys: ReadonlyMap<string, GivenKey>): string {
   const left = new Map([...keys.values()].map(({ key, messages }) => [key, messages]))
   const rows = emissions.map((emission) => {
-    const { id, type, subject, key, version, intent, traceparent, schema, codec, data } = emission
+    const { key } = emission
     const beforeLast = (left.get(key) ?? 0) - 1
     left.set(key, beforeLast)
     // As JSON has it, what is undefined in a list is null.
-    return [id, type, subject, key, version, intent, traceparent, schema, codec, beforeLast, data]
+    return cellsOf(emission, beforeLast)
   })
   return JSON.stringify(rows)
 }
