@@ -12,6 +12,8 @@ export interface World {
   readonly random: Random
   /** How many keys messages have, where the command was told. */
   readonly keys?: number | undefined
+  /** Whether as many intents are wanted as can be had, and not as many faults. */
+  readonly isLoad: boolean
 }
 
 /** A part at work on an engine. Rounds follow each other: work under faults, then quiet, then judgement. */

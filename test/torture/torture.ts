@@ -42,8 +42,19 @@ export interface Tortured {
   readonly violations: readonly Violation[]
 }
 
-const workerCount = 5
-const roundMs = 8_000
+/** How hard a run is struck, for how long before it is judged, and by how many workers it is worked on. */
+interface Pace {
+  readonly workers: number
+  readonly roundMs: number
+  /** The time between two faults, from and to, in ms. */
+  readonly betweenMs: readonly [number, number]
+  /** How often a worker passes the point at which it dies, as a multiple. */
+  readonly life: number
+}
+
+const byTime: Pace = { workers: 5, roundMs: 8_000, betweenMs: [50, 300], life: 1 }
+/** A load of so many intents is to be worked through: workers live long enough to do some of it. */
+const byLoad: Pace = { workers: 4, roundMs: 40_000, betweenMs: [1_500, 5_000], life: 300 }
 /** A round goes on until this many faults have happened: one without any shows nothing. */
 const leastFaults = 4
 /** How much longer it may take for that, on a machine that has no time, in ms. */
@@ -59,8 +70,10 @@ export async function torture(options: TortureOptions): Promise<Tortured> {
   const faults = new Map<string, number>()
   const onFault = (kind: string): void => void faults.set(kind, (faults.get(kind) ?? 0) + 1)
   const points = [...part.points, ...engine.points]
-  const workers = new Workers({ script: `${folder}/${part.worker}.js`, random, points, leaseMs, onFault })
-  const run = await part.open({ engine, workers, random, keys: options.keys })
+  const wanted = options.intents
+  const { workers: workerCount, roundMs, betweenMs, life } = wanted === undefined ? byTime : byLoad
+  const workers = new Workers({ script: `${folder}/${part.worker}.js`, random, points, leaseMs, life, onFault })
+  const run = await part.open({ engine, workers, random, keys: options.keys, isLoad: wanted !== undefined })
   const startedMs = performance.now()
   const passedMs = (): number => performance.now() - startedMs
   const tell = (): void => {
@@ -72,7 +85,6 @@ export async function torture(options: TortureOptions): Promise<Tortured> {
   try {
     const told = { ...run.told, address: engine.address, leaseMs, seed, plant, calm: false }
     const struck = [...workerFaults(workers), ...engine.faults, ...(run.faults ?? [])]
-    const wanted = options.intents
     const leftMs = (): number => {
       if (wanted === undefined) return seconds * 1_000 - passedMs()
       return run.intents < wanted ? roundMs : 0
@@ -80,7 +92,7 @@ export async function torture(options: TortureOptions): Promise<Tortured> {
     while (violations.length === 0 && leftMs() > 0) {
       workers.fateful = true
       workers.start(workerCount, told)
-      await underFaults(run, struck, { random, limitMs: Math.min(roundMs, leftMs()), onFault })
+      await underFaults(run, struck, { random, limitMs: Math.min(roundMs, leftMs()), betweenMs, onFault })
       // Fresh processes judge: what a worker remembers cannot hide what the store has forgotten.
       await engine.heal()
       workers.fateful = false
@@ -114,12 +126,13 @@ function workerFaults(workers: Workers): readonly EngineFault[] {
 interface Striking {
   readonly random: ReturnType<typeof seededRandom>
   readonly limitMs: number
+  readonly betweenMs: readonly [number, number]
   readonly onFault: (kind: string) => void
 }
 
 /** Lets the part work for a while, and strikes at moments that are drawn. */
 async function underFaults(run: PartRun, faults: readonly EngineFault[], striking: Striking): Promise<void> {
-  const { random, limitMs, onFault } = striking
+  const { random, limitMs, betweenMs, onFault } = striking
   const stop = new AbortController()
   const endMs = performance.now() + limitMs
   const work = run.work(stop.signal)
@@ -133,7 +146,7 @@ async function underFaults(run: PartRun, faults: readonly EngineFault[], strikin
     // What a round begins with has a moment without faults.
     await wait(300)
     while (goesOn()) {
-      await wait(drawMs(random, 50, 300))
+      await wait(drawMs(random, ...betweenMs))
       const { kind, alone, strike } = weighted(random.next(), faults)
       const striking = strike(random).then((happened) => {
         if (!happened) return

@@ -34,6 +34,8 @@ interface WorkersOptions {
   readonly points: readonly string[]
   /** A stop lasts longer than this, in ms. */
   readonly leaseMs: number
+  /** How often a worker passes the point at which it dies, as a multiple of a few times. */
+  readonly life: number
   /** Told of every fault that happened. */
   readonly onFault: (kind: string) => void
 }
@@ -158,12 +160,12 @@ export class Workers {
 
   /** Says where it is to die or to stop: points at which nobody has yet come first. */
   #giveFate(worker: Worker): void {
-    const { random, points } = this.#options
+    const { random, points, life } = this.#options
     if (!this.fateful || random.next() < 0.1) return
     const left = points.filter((point) => !this.#struck.has(point))
     const [from, most] = left.length > 0 && random.next() < 0.7 ? [left, 4] : [points, 30]
     const fault = random.next() < 0.75 ? 'kill' : 'stop'
-    this.#fate(worker, draw(random, from), fault, 1 + Math.floor(random.next() * most))
+    this.#fate(worker, draw(random, from), fault, 1 + Math.floor(random.next() * most * life))
   }
 
   #fate({ child }: Worker, point: string, fault: 'kill' | 'stop', nth: number): void {

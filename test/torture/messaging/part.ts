@@ -33,8 +33,12 @@ const askerCount = 8
 /** How many keyed intents of a round are called for again. */
 const recentCount = 100
 const mostAsks = 60
-/** How far messages may be behind before callers wait, so that a round can be judged soon after it. */
-const mostBehind = 4_000
+/**
+ * How many messages an intent has at most, and how far they may be behind before callers wait, so that a round can be
+ * judged soon after it.
+ */
+const usual = { perIntent: 6, behind: 4_000 }
+const loaded = { perIntent: 40, behind: 20_000 }
 /** How long nothing may go on, in ms, before what is left counts as stuck. */
 const stuckMs = 60_000
 
@@ -51,6 +55,7 @@ class MessagingRun implements PartRun {
   readonly faults: readonly EngineFault[]
   readonly #world: World
   readonly #broker: TortureBroker
+  readonly #most: typeof usual
   readonly #lanes: LanesSeen = new Map()
   /** How many effects each round had when it was judged: none comes later. */
   readonly #counts = new Map<number, number>()
@@ -63,6 +68,7 @@ class MessagingRun implements PartRun {
   constructor(world: World, broker: TortureBroker) {
     this.#world = world
     this.#broker = broker
+    this.#most = world.isLoad ? loaded : usual
     this.told = { port: broker.port }
     this.faults = [...broker.faults, { kind: 'stop', weight: 6, strike: () => this.#stopAtWork() }]
   }
@@ -102,12 +108,14 @@ class MessagingRun implements PartRun {
   }
 
   #isFarBehind(): boolean {
-    return this.#messages - this.#broker.distinct > mostBehind
+    return this.#messages - this.#broker.distinct > this.#most.behind
   }
 
   #wanted(random: Random): Intent {
     const { keys = 300 } = this.#world
-    const messages = Array.from({ length: 1 + Math.floor(random.next() * 6) }, () => drawnMessage(random, keys))
+    const messages = Array.from({ length: 1 + Math.floor(random.next() * this.#most.perIntent) }, () =>
+      drawnMessage(random, keys),
+    )
     const [id, keyed] = [randomUUID(), random.next() < 0.5]
     const ends = random.next() < 0.07 ? 'refused' : 'done'
     const seen = messages.flatMap(({ way }, n) => (way === 'dropped' ? [] : [n]))
