@@ -28,6 +28,9 @@ const consumes = bundledScript(new URL('./processes/consumes.mjs', import.meta.u
   testing: 'testing',
 })
 
+/** The lease of one that follows: a busy machine does not take it away, and its margin is the shortest there is. */
+const patientLease = '10s'
+
 /** A process with a consumer, and what it has printed. */
 async function consumer(
   engine: string,
@@ -121,7 +124,7 @@ describe.each(engines)('consumers on %s', (engine, open) => {
       const environment = { CONSUMER: `outbox killed at ${point}` }
       const first = await consumer(engine, world.place, 'outbox', { ...environment, ...killAt(point) }, '500ms')
       expect((await first.ended).signal).toBe('SIGKILL')
-      const second = await consumer(engine, world.place, 'outbox', environment, '500ms')
+      const second = await consumer(engine, world.place, 'outbox', environment, patientLease)
       const all = Object.fromEntries([0, 1, 2, 3, 4].map((id) => [`${key}/${key}-${1000 + id}`, 1]))
       await expect.poll(() => effects(key)).toEqual(all)
       expect(await second.end()).toMatchObject({ parked: 0, failed: 0 })
@@ -213,7 +216,7 @@ describe.each(engines)('consumers with effects outside of %s', (engine, open) =>
     // delivery waits for; else the broker delivers it again.
     const delivered = from === 'outbox' ? [] : messages.slice(first.of('acked').length)
     if (from === 'outbox') expect(first.of('acked')).toEqual([])
-    const second = await consumer(engine, world.place, from, environment, '500ms')
+    const second = await consumer(engine, world.place, from, environment, patientLease)
     for (const one of delivered) second.deliver(one, one === messages[0] ? 2 : 1)
     const lines = (): readonly string[] => linesIn(environment.LEASED)
     await expect.poll(() => lines().length, { timeout: 60_000 }).toBe(sends + 1)
@@ -231,7 +234,7 @@ describe.each(engines)('consumers with effects outside of %s', (engine, open) =>
     const kill = killAt('leased.before-complete')
     const first = await consumer(engine, world.place, 'outbox', { ...environment, ...kill }, '500ms')
     expect((await first.ended).signal).toBe('SIGKILL')
-    const second = await consumer(engine, world.place, 'outbox', environment, '500ms')
+    const second = await consumer(engine, world.place, 'outbox', environment, patientLease)
     const held = (): Promise<readonly DeadLetter[]> => lettersOf(world, 'held')
     await expect.poll(async () => (await held()).length, { timeout: 60_000 }).toBe(1)
     expect(await held()).toMatchObject([{ code: 'OPERATION_UNKNOWN', parks: true, message: { id: 'held-1000' } }])
@@ -244,12 +247,13 @@ describe.each(engines.filter(([name]) => name === 'PostgreSQL'))('a consumer on 
   // On SQLite a stopped writer holds all others until it goes on, so nobody can follow it there.
   it('that is stopped for longer than its lease is fenced: whoever followed it had the effect', async () => {
     const world = await open()
-    const environment = { CONSUMER: 'stopped', SLOW: '1' }
-    const first = await consumer(engine, world.place, 'outbox', environment, '3s')
+    const environment = { CONSUMER: 'stopped' }
+    // In its handler for long enough to be stopped there.
+    const first = await consumer(engine, world.place, 'outbox', { ...environment, SLOW_MS: '5000' }, '3s')
     await world.db.transact((tx: Handle) => tx.emit({ type: 'order.placed', id: '1', subject: 'stopped', data: {} }))
     await expect.poll(() => first.of('begun')).toEqual(['1'])
     first.child.kill('SIGSTOP')
-    const second = await consumer(engine, world.place, 'outbox', environment, '3s')
+    const second = await consumer(engine, world.place, 'outbox', environment, patientLease)
     await expect.poll(() => world.ledger()).toEqual({ 'stopped/1': 1 })
     first.child.kill('SIGCONT')
     expect(await first.end()).toMatchObject({ handled: 0 })

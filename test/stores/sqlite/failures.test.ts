@@ -4,6 +4,7 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import Database from 'libsql'
 import { describe, expect, it } from 'vitest'
 import type { TransactionControls } from '../../../src/atomicity/index.js'
+import { eventLoopTurn } from '../../../src/kernel/index.js'
 import {
   type SqliteClient,
   type SqliteHandle,
@@ -139,7 +140,8 @@ describe('a body', () => {
       async (tx) => {
         kept = tx.db
         const statement = tx.db.prepare("INSERT INTO item (note) VALUES ('late')")
-        await new Promise((resolve) => setTimeout(resolve, 60))
+        await new Promise((resolve) => tx.signal.addEventListener('abort', resolve))
+        await eventLoopTurn()
         try {
           statement.run()
         } catch (error) {

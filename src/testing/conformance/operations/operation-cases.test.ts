@@ -68,6 +68,20 @@ describe('the cases of operations', () => {
       ConformanceFailure,
     )
   })
+
+  it('catch a store that shows a longer lease than it keeps: its owner goes on when it is over', async () => {
+    const boastful = await planted(({ records }) => {
+      const insert: typeof records.insert = async (...given) => {
+        const { record, ...rest } = await records.insert(...given)
+        return { ...rest, record: record && { ...record, dueAtMs: (record.dueAtMs ?? 0) + 60_000 } }
+      }
+      const read: typeof records.read = (...given) => records.read(...given)
+      const swap: typeof records.swap = (...given) => records.swap(...given)
+      return { records: { ...records, insert, read, swap } }
+    })
+    await expect(outcome('store.operation.fence.06', boastful)).rejects.toBeInstanceOf(ConformanceFailure)
+    await expect(outcome('store.operation.fence.06', await memoryWorld())).resolves.toBe('passed')
+  })
 })
 
 describe('what they share', () => {

@@ -78,8 +78,8 @@ const ledger = {
       process.kill(process.pid, 'SIGKILL')
       await new Promise(() => {})
     }
-    // Long enough for a parent that wants to stop this process here.
-    if (process.env['SLOW'] !== undefined) await new Promise((resolve) => setTimeout(resolve, 300))
+    const slowMs = Number(process.env['SLOW_MS'] ?? 0)
+    if (slowMs > 0) await new Promise((resolve) => setTimeout(resolve, slowMs))
     if (process.env['FAILS'] !== undefined) throw new Error('busy')
   },
 }
