@@ -3,24 +3,37 @@
 import { RepriseError } from '../kernel/index.js'
 
 /**
- * The id of an intent: the same for the same name and content, whatever the order of members. The content is what
- * `JSON.stringify` writes of it. Refuses what JSON cannot write with `ARGUMENT_INVALID`.
+ * The id of an intent: the same for the same name and content, whatever the order of members. The content is plain data
+ * as `JSON.stringify` writes it; a form, search parameters, a Map or a Set count by their entries, in their order.
+ * Refuses what has no such form with `ARGUMENT_INVALID`: counted as `{}` it would share a key with every other one.
  */
 export function intentId(name: string, content: unknown): string {
-  const text = JSON.stringify(content, inOrder)
-  if (typeof name !== 'string' || name === '' || text === undefined) {
+  let text: unknown
+  let cause: unknown
+  try {
+    text = typeof name === 'string' && name && JSON.stringify(content, inOrder)
+  } catch (error) {
+    cause = error
+  }
+  if (!text) {
     throw new RepriseError(
       'ARGUMENT_INVALID',
-      'An intent has a name that is not empty, and content that JSON can write.',
+      'An intent has a name, and content of plain data or form entries: no files, functions, class instances or circles.',
+      { cause },
     )
   }
   return `reprise.intent.${hash(JSON.stringify([name, text]))}`
 }
 
-// Members of objects in the order of their names.
+// Members of objects in the order of their names. A plain object has no prototype, or one that itself has none, also
+// where it comes from another frame.
 function inOrder(_name: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+  if (Object(value) !== value || Array.isArray(value)) return value
+  const kind = {}.toString.call(value)
+  if (/ (FormData|URLSearchParams|Map|Set)]/.test(kind)) return [kind, ...(value as Iterable<unknown>)]
+  const prototype = Object.getPrototypeOf(value)
+  if (prototype && Object.getPrototypeOf(prototype)) throw new TypeError(kind)
+  return Object.fromEntries(Object.entries(value as object).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 // 128 bits, four words that mix with each other at every character, after cyrb128 by bryc (public domain). Not for

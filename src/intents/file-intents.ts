@@ -13,17 +13,36 @@ function unlessCode(...codes: readonly string[]): (error: unknown) => undefined 
   }
 }
 
+// A UUID, then the time of its minting: digits, of which there are 13 until the year 2286.
+const wholeKey = /^([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?!\S)(?:\s+(\d{13,})(?!\S))?/
+
+/**
+ * The text of a file without what an editor or a transfer put around it. Where the time is cut the key is kept for good:
+ * to a receiver that has forgotten it, it is as good as a new one. A cut key may have been sent: no new one takes its
+ * place before somebody has looked.
+ */
+function textOf(file: string, read: string): string {
+  const [, key, mintedAtMs = 'Infinity'] = wholeKey.exec(read) ?? []
+  if (key !== undefined) return `${key} ${mintedAtMs}`
+  throw new RepriseError(
+    'INTENT_UNREADABLE',
+    `The key of an intent in ${file} is cut or garbled. Find out whether it was carried out, then remove the file.`,
+  )
+}
+
 /**
  * Keeps keys in files of a folder, which is made if it is not there. A file appears whole or not at all, also where the
  * process or the machine ends meanwhile, and one of several processes is first. The folder is on a file system with
- * hard links. Needs Node, else `RUNTIME_UNSUPPORTED`.
+ * hard links. A file without a whole key is refused with `INTENT_UNREADABLE`. Needs Node, else `RUNTIME_UNSUPPORTED`.
  */
 export function fileIntents(folder: string): IntentStorage {
   const files = builtin<typeof import('node:fs/promises')>('node:fs/promises')
   if (files === undefined) throw new RepriseError('RUNTIME_UNSUPPORTED', 'Files need node:fs, which is not here.')
   const fileOf = (id: string): string => `${folder}/${id}`
-  const keptIn = async (file: string): Promise<string | undefined> =>
-    (await files.readFile(file, 'utf8').catch(unlessCode('ENOENT'))) ?? undefined
+  const keptIn = async (file: string): Promise<string | undefined> => {
+    const read = await files.readFile(file, 'utf8').catch(unlessCode('ENOENT'))
+    return read === undefined ? undefined : textOf(file, read)
+  }
   // A link is made or refused, and never takes the place of a file.
   const first = async (draft: string, id: string, key: string): Promise<string> => {
     for (let looks = 0; looks < mostLooks; looks += 1) {

@@ -34,6 +34,7 @@ describe('a keeper of keys', () => {
     const { kept, storage } = inMemory()
     await intents({ storage }).run('checkout', cart, async (key) => {
       expect([...kept.values()]).toEqual([expect.stringContaining(key)])
+      return { status: 201 }
     })
   })
 
@@ -78,7 +79,7 @@ describe('a keeper of keys', () => {
 
   it('refuses what is no storage or window, and a storage that keeps nothing', async () => {
     const invalid = expect.objectContaining({ code: 'ARGUMENT_INVALID' })
-    for (const options of [{}, { storage: null }, { storage: {} }, { ...inMemory(), windowMs: 0 }])
+    for (const options of [undefined, null, {}, { storage: null }, { storage: {} }, { ...inMemory(), windowMs: 0 }])
       expect(() => intents(options as never)).toThrow(invalid)
     expect(() => intents({ ...inMemory(), windowMs: Number.NaN })).toThrow(invalid)
     const broken = intents({ storage: { keep: () => 'spoilt', forget: () => {} } })
@@ -102,22 +103,52 @@ describe('run', () => {
     expect([answer, kept.size, isDefinite({ status })]).toEqual([{ status }, 1, false])
   })
 
-  it('ends at a value that is no answer, and not where it throws: the next one sends the same key', async () => {
+  it('does not end where it throws: the next one sends the same key', async () => {
     const { kept, storage } = inMemory()
     const keeper = intents({ storage })
     const sent: string[] = []
-    const lost = async (key: string) => {
+    const lost = async (key: string): Promise<Response> => {
       sent.push(key)
       throw new TypeError('fetch failed')
     }
     await expect(keeper.run('checkout', cart, lost)).rejects.toThrow('fetch failed')
-    const paid = await keeper.run('checkout', cart, async (key) => {
+    await keeper.run('checkout', cart, async (key) => {
       sent.push(key)
-      return 'paid'
+      return new Response(null, { status: 201 })
     })
-    expect(paid).toBe('paid')
     expect(new Set(sent).size).toBe(1)
     expect(kept.size).toBe(0)
+  })
+
+  it('does not end at a value without a status, unless the caller says so: the JSON of a 504 is a value too', async () => {
+    const { kept, storage } = inMemory()
+    const keeper = intents({ storage })
+    const sent: string[] = []
+    const answers = [new Response('{"error":"late"}', { status: 504 }), new Response('{"id":1}', { status: 201 })]
+    const send = (key: string): Promise<{ id?: number }> => {
+      sent.push(key)
+      return (answers.shift() as Response).json() as Promise<{ id?: number }>
+    }
+    // @ts-expect-error A value without a status needs the fourth argument.
+    await keeper.run('checkout', cart, send)
+    expect(kept.size).toBe(1)
+    await keeper.run('checkout', cart, send, ({ id }) => id !== undefined)
+    expect(new Set(sent).size).toBe(1)
+    expect(kept.size).toBe(0)
+  })
+
+  it.each([undefined, null, 'paid', 201, {}, [], { status: 'paid' }, { status: '201' }, { response: { status: 201 } }])(
+    'is not told by %j',
+    (value) => {
+      expect(isDefinite(value)).toBe(false)
+    },
+  )
+
+  it('reads the status of got and undici too', () => {
+    expect(isDefinite({ statusCode: 201 })).toBe(true)
+    expect(isDefinite({ statusCode: 503 })).toBe(false)
+    expect(isDefinite({ status: 'done', statusCode: 201 })).toBe(true)
+    expect(isDefinite({ status: 503, statusCode: 201 })).toBe(false)
   })
 
   it('asks the caller, where the caller knows better', async () => {

@@ -34,28 +34,38 @@ export interface Intents {
    */
   open(name: string, content: unknown): Promise<KeptIntent>
   /**
-   * Sends an intent, and ends it where the outcome is definite: {@link isDefinite} of what `send` returns. Where it
-   * throws nobody knows, and the key stays.
+   * Sends an intent, and ends it where the outcome is definite: by {@link isDefinite} of the answer that `send` returns,
+   * or by what `definite` says, which is needed where `send` returns a value without a status, such as the JSON of an
+   * answer: after a 504 that is a value too. Where `send` throws nobody knows, and the key stays.
    */
+  run<Result extends IntentAnswer>(
+    name: string,
+    content: unknown,
+    send: (key: Key) => PromiseLike<Result>,
+  ): Promise<Result>
   run<Result>(
     name: string,
     content: unknown,
     send: (key: Key) => PromiseLike<Result>,
-    definite?: (result: Result) => boolean,
+    definite: (result: Result) => boolean,
   ): Promise<Result>
 }
+
+/** An answer that says by its status how it ended: a `Response`, an answer of axios, got or undici. */
+export type IntentAnswer = { readonly status: number } | { readonly statusCode: number }
 
 // Answers after which the same intent may still be carried out under its key, or nobody knows whether it was: those of
 // which a receiver remembers nothing, a key at work or unresolved, and a key that was used with other content.
 const open = [401, 403, 408, 409, 412, 421, 422, 423, 425, 428, 429]
 
 /**
- * Whether a result is a definite outcome: an answer with a status from 200 to 499 but for 401, 403, 408, 409, 412, 421,
- * 422, 423, 425, 428 and 429, and any value without a status.
+ * Whether a result is a definite outcome: an answer with a `status`, or else a `statusCode`, from 200 to 499 but for 401,
+ * 403, 408, 409, 412, 421, 422, 423, 425, 428 and 429. A value without a number there says nothing.
  */
 export function isDefinite(result: unknown): boolean {
-  const { status } = Object(result) as { readonly status?: unknown }
-  return typeof status !== 'number' || (status >= 200 && status < 500 && !open.includes(status))
+  const { status, statusCode } = Object(result) as { readonly status?: unknown; readonly statusCode?: unknown }
+  const code = (typeof status === 'number' ? status : statusCode) as number
+  return code >= 200 && code < 500 && !open.includes(code)
 }
 
 const mostLooks = 3
@@ -78,7 +88,8 @@ const mostLooks = 3
  * )
  * ```
  */
-export function intents({ storage, windowMs = 86_400_000 }: IntentsOptions): Intents {
+export function intents(options: IntentsOptions): Intents {
+  const { storage, windowMs = 86_400_000 } = Object(options) as IntentsOptions
   const keys =
     typeof (storage as WebStorage | null)?.getItem === 'function' ? webStorage(storage as WebStorage) : storage
   const { keep, forget } = Object(keys) as IntentStorage
@@ -101,7 +112,12 @@ export function intents({ storage, windowMs = 86_400_000 }: IntentsOptions): Int
       }
       throw new RepriseError('ROW_UNSETTLED', 'The storage did not keep the key of an intent.')
     },
-    async run(name, content, send, definite = isDefinite) {
+    async run<Result>(
+      name: string,
+      content: unknown,
+      send: (key: Key) => PromiseLike<Result>,
+      definite: (result: Result) => boolean = isDefinite,
+    ) {
       const intent = await keeper.open(name, content)
       const result = await send(intent.key)
       if (definite(result)) await intent.end()

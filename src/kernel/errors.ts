@@ -37,6 +37,7 @@ export const errorCodes = {
   FINGERPRINT_INVALID: 'The stored fingerprint cannot be read or names an unknown algorithm.',
   HTTP_STATUS: 'The server answered with a status that ends the operation.',
   INTENT_MISSING: 'A key was to be derived from the current intent, and there is none.',
+  INTENT_UNREADABLE: 'What is stored as the key of an intent is no key: it was cut, or somebody else wrote it.',
   JSON_ENCODING: 'The bytes are not UTF-8.',
   JSON_LONE_SURROGATE: 'A string holds half of a surrogate pair, which has no UTF-8 form.',
   JSON_NUMBER_RANGE: 'The exponent of a number has too many digits to be normalised.',

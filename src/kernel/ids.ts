@@ -23,8 +23,9 @@ export interface Stamp {
   readonly counter: number
 }
 
-const maxTimeMs = 2 ** 48 - 1
-const maxCounter = 2 ** 32 - 1
+// Written out: a bundler leaves out a plain number that nobody uses, and not a sum.
+const maxTimeMs = 0xffff_ffff_ffff
+const maxCounter = 0xffff_ffff
 
 // Clocks are corrected by little; a step of more than this was set by hand, and ids should tell that time.
 const maxStepBackMs = 10_000

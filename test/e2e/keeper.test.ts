@@ -22,9 +22,9 @@ const script = `
     const said = document.querySelector('output')
     said.textContent = 'sending'
     try {
-      const answer = await keeper.run('pay', order, (key) => {
+      const answer = await keeper.run('pay', new FormData(event.target), async (key) => {
         globalThis.sent = [...(globalThis.sent ?? []), key]
-        return fetch('/payments', {
+        const answer = await fetch('/payments', {
           method: 'POST',
           headers: {
             'authorization': 'Bearer ' + value('account'),
@@ -34,14 +34,15 @@ const script = `
           },
           body: JSON.stringify(order),
         })
+        return globalThis.readsBody ? { body: await answer.text() } : answer
       })
-      said.textContent = answer.status + (answer.headers.get('idempotent-replayed') ? ' from memory' : '')
+      said.textContent = globalThis.readsBody ? answer.body : answer.status + (answer.headers.get('idempotent-replayed') ? ' from memory' : '')
     } catch {
       said.textContent = 'no answer'
     }
   })`
 const html = `<!doctype html><title>Pay</title><form>
-  <input id="account"><input id="amount" value="1200"><input id="drill"><button>Pay</button></form>
+  <input id="account" name="account"><input id="amount" name="amount" value="1200"><input id="drill"><button>Pay</button></form>
   <output></output><script type="module" src="/keeper.js"></script>`
 
 let browser: Browser
@@ -214,5 +215,17 @@ describe('one payment', () => {
     expect(await keptKeys(page)).toBe(1)
     expect(await pays(page, account)).toBe('201')
     expect(await paid(account)).toEqual([1200])
+  })
+
+  it('whose answer the page hands on as a mere value keeps its key: a failure is such a value too', async () => {
+    const account = freshAccount()
+    const page = await open(await person())
+    await page.evaluate('globalThis.readsBody = true')
+    expect(await pays(page, account, { drill: 'fail=503' })).toContain('503')
+    expect(await keptKeys(page)).toBe(1)
+    expect(await pays(page, account)).toContain('1200')
+    expect(await pays(page, account)).toContain('1200')
+    expect(await paid(account)).toEqual([1200])
+    expect(new Set(await page.evaluate(() => (globalThis as { sent?: string[] }).sent)).size).toBe(1)
   })
 })
