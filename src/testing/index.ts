@@ -81,5 +81,5 @@ export {
 } from './postgres-proxy/proxy.js'
 export { commits, statementsOf } from './postgres-proxy/statements.js'
 export { type ProveOptions, prove } from './prove/prove.js'
-export { ProofFailed, type ProofFinding, type ProofLine, type ProofReport } from './prove/report.js'
+export { type ProofDraw, ProofFailed, type ProofFinding, type ProofLine, type ProofReport } from './prove/report.js'
 export type { ProofPlace, ProofSubject } from './prove/subject.js'

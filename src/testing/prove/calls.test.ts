@@ -53,7 +53,7 @@ describe('an intent', () => {
     await mute.untilAnswered()
     const { findings, line } = judge('s', mute, 0, true, true)
     expect(findings).toMatchObject([{ kind: 'stuck', says: expect.stringContaining('no more') }])
-    expect(reportOf(1, [line], findings).text).toMatch(
+    expect(reportOf({ seed: 1, rounds: 0, duplicates: 5 }, [line], findings).text).toMatch(
       /^1 schedules, \d+ calls, 0 effects, 1 finding, seed 1\ns: .*stuck$/,
     )
   })

@@ -142,6 +142,51 @@ describe('prove', () => {
     expect(met).toEqual(expect.arrayContaining(['an error at consumer.handled', 'an error at consumer.committed']))
   })
 
+  it('says where no fault could be tried: in the report, its text, and as a warning', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    try {
+      const seen = new Set<string>()
+      const byHand = async (order: string) => void seen.add(order)
+      const report = await prove(byHand, { input: (id) => id, effects: (order) => Number(seen.has(order)), seed: 1 })
+      const what = 'A call passes no fault point in this process: only duplicates were made.'
+      expect(report.untried).toEqual([what])
+      expect(report.text.split('\n')[1]).toBe(`Not tried: ${what}`)
+      expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringContaining(what), {
+        type: 'RepriseWarning',
+        code: 'PROOF_UNTRIED',
+      })
+      warned.mockClear()
+      const { db, charge, count } = shop()
+      const pay = db.operation('pay', { ...named, run: async (tx, order) => void (await charge(tx, order)) })
+      expect((await prove(pay, { input: (id) => id, effects: count, rounds: 0 })).untried).toEqual([])
+      expect(warned).not.toHaveBeenCalled()
+    } finally {
+      warned.mockRestore()
+    }
+  })
+
+  it('prints all that a round is drawn by, so that it can be run again as printed', async () => {
+    const { db, charge, count } = shop()
+    const pay = db.operation('pay', { ...named, run: async (tx, order) => void (await charge(tx, order)) })
+    // Wrong where an intent is called very often, which some of the random rounds do.
+    const calls = new Map<string, number>()
+    const careless = async (order: string) => {
+      const nth = (calls.get(order) ?? 0) + 1
+      calls.set(order, nth)
+      if (nth === 15) await db.transact((tx) => charge(tx, order))
+      await pay(order)
+      return 'paid'
+    }
+    const options = { input: (id: string) => id, effects: count, seed: 4, rounds: 60, duplicates: 29 }
+    const { report, message } = await failed(prove(careless, options))
+    expect(report).toMatchObject({ seed: 4, rounds: 60, duplicates: 29 })
+    expect(message).toContain('prove(…, { seed: 4, rounds: 60, duplicates: 29, only: ')
+    // Beyond the rounds and the calls that are the default.
+    const late = report.findings.findLast(({ schedule }) => /^round [3-6]\d$/.test(schedule))
+    const again = await failed(prove(careless, { ...options, only: late?.schedule ?? '' }))
+    expect(again.report.findings).toMatchObject([{ schedule: late?.schedule, kind: 'duplicate' }])
+  })
+
   it('says what a call without faults failed by, and what cannot be used', async () => {
     const { count } = shop()
     const options = { input: (id: string) => id, effects: count }

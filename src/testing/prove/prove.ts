@@ -16,7 +16,16 @@ import { type PostgresProxy, postgresProxy } from '../postgres-proxy/proxy.js'
 import { hear, ProofIntent } from './calls.js'
 import { perform, pointsOf } from './in-process.js'
 import { killedAt, type ProcessPlace, visitedInProcess } from './processes.js'
-import { judge, ProofFailed, type ProofFinding, type ProofLine, type ProofReport, reportOf } from './report.js'
+import {
+  drawDefaults,
+  judge,
+  type ProofDraw,
+  ProofFailed,
+  type ProofFinding,
+  type ProofLine,
+  type ProofReport,
+  reportOf,
+} from './report.js'
 import {
   cutSchedules,
   duplicateSchedules,
@@ -128,6 +137,7 @@ class Proof<Input, World> {
   readonly #settleMs: number
   readonly #lines: ProofLine[] = []
   readonly #findings: ProofFinding[] = []
+  readonly #untried: string[] = []
   // Ids of one run are like those of no other, so that a store may be used again.
   readonly #run = uuidv4().slice(0, 8)
   #intents = 0
@@ -149,21 +159,24 @@ class Proof<Input, World> {
 
   async run(): Promise<ProofReport> {
     const { only, seed = uuidv4().slice(0, 8) } = this.#options
-    const schedules = await this.#schedules(seed)
+    const draw: ProofDraw = { ...callsOf(this.#options), seed }
+    const schedules = await this.#schedules(draw)
     const chosen = only === undefined ? schedules : schedules.filter(({ name }) => name === only)
     if (chosen.length === 0) {
       const names = schedules.map(({ name }) => name).join('; ')
       throw invalid('only', `It names no schedule. There are: ${names}.`)
     }
     for (const schedule of chosen) await this.#schedule(schedule)
-    const report = reportOf(seed, this.#lines, this.#findings)
+    const report = reportOf(draw, this.#lines, this.#findings, this.#untried)
     if (this.#findings.length > 0) throw new ProofFailed(report)
+    // Most tests do not look at the report, and nothing was found: it has to be seen all the same.
+    for (const what of this.#untried)
+      process.emitWarning(`A proof is not complete. ${what}`, { type: 'RepriseWarning', code: 'PROOF_UNTRIED' })
     return report
   }
 
   // What a call reaches and sends is learned from undisturbed ones: the second, since the first opens connections.
-  async #schedules(seed: number | string): Promise<readonly Schedule[]> {
-    const { duplicates = 5, rounds = 20 } = this.#options
+  async #schedules({ seed, rounds, duplicates }: ProofDraw): Promise<readonly Schedule[]> {
     await this.#undisturbed(this.#intent())
     const learned = this.#intent()
     const visits = visitsOf(await pointsOf(learned))
@@ -172,6 +185,12 @@ class Proof<Input, World> {
     await this.#undisturbed(cut)
     const texts = this.#proxy?.statements.slice(before) ?? []
     const inProcesses = this.#place === undefined ? [] : await visitedInProcess(this.#place, this.#nextId())
+    if (visits.length === 0)
+      this.#untried.push('A call passes no fault point in this process: only duplicates were made.')
+    if (this.#proxy !== undefined && texts.length === 0)
+      this.#untried.push('A call sends no statement through the databaseUrl of its world: no connection was cut.')
+    if (this.#place !== undefined && inProcesses.length === 0)
+      this.#untried.push('A call passes no fault point in a process of its own: none was killed.')
     return [
       ...duplicateSchedules(duplicates),
       ...visitSchedules('throw', visits),
@@ -245,6 +264,13 @@ async function proxyBefore(postgres: string): Promise<{ readonly proxy: Postgres
   return { proxy, databaseUrl: url.href }
 }
 
+function callsOf({
+  rounds = drawDefaults.rounds,
+  duplicates = drawDefaults.duplicates,
+}: Pick<ProveOptions<never, unknown>, 'rounds' | 'duplicates'>): Omit<ProofDraw, 'seed'> {
+  return { rounds, duplicates }
+}
+
 function checkOptions(
   operation: unknown,
   options: Omit<ProveOptions<never, unknown>, 'input' | 'effects' | 'world'>,
@@ -256,7 +282,8 @@ function checkOptions(
   if (typeof functions.input !== 'function') throw invalid('input', 'It is a function.')
   if (typeof functions.effects !== 'function') throw invalid('effects', 'It is a function.')
   if (!['function', 'undefined'].includes(typeof functions.world)) throw invalid('world', 'It is a function.')
-  const { duplicates = 5, rounds = 20, settleWithin = '10s', postgres } = options
+  const { duplicates, rounds } = callsOf(options)
+  const { settleWithin = '10s', postgres } = options
   demandWhole(duplicates, 2, 1_000, (why) => invalid('duplicates', why))
   demandWhole(rounds, 0, 100_000, (why) => invalid('rounds', why))
   durationMs(settleWithin)

@@ -23,10 +23,18 @@ export interface ProofLine {
   readonly held: boolean
 }
 
-/** What a proof ran, counted and found. */
-export interface ProofReport {
+/** What the schedules of a proof are drawn by: with the same three they are the same. */
+export interface ProofDraw {
   /** Draws the random rounds: the same seed draws the same ones. */
   readonly seed: number | string
+  /** How many rounds were drawn. */
+  readonly rounds: number
+  /** How many calls of one intent were made at once. */
+  readonly duplicates: number
+}
+
+/** What a proof ran, counted and found. */
+export interface ProofReport extends ProofDraw {
   readonly lines: readonly ProofLine[]
   readonly findings: readonly ProofFinding[]
   /** The calls that were made, and the effects that were counted. */
@@ -34,9 +42,14 @@ export interface ProofReport {
   readonly effects: number
   /** The schedules whose fault did not happen: nothing is shown by them. */
   readonly missed: readonly string[]
+  /** What could not be tried at all, such as faults where a call passes no fault point: nothing is shown about it. */
+  readonly untried: readonly string[]
   /** The report as text: a line for each schedule, with what was counted. */
   readonly text: string
 }
+
+/** What a proof is drawn by where its options do not say. */
+export const drawDefaults = { rounds: 20, duplicates: 5 } as const
 
 /** A proof that found something. Its message has every finding, and how to see it again. */
 export class ProofFailed extends Error {
@@ -44,9 +57,15 @@ export class ProofFailed extends Error {
   readonly report: ProofReport
 
   constructor(report: ProofReport) {
-    const { findings, seed, lines } = report
+    const { findings, seed, rounds, duplicates, lines } = report
     const shown = findings.map(({ schedule, kind, says }) => `- ${schedule}: ${kind}. ${says}`)
-    const again = `Again, this one alone: prove(…, { seed: ${JSON.stringify(seed)}, only: ${JSON.stringify(findings[0]?.schedule)} }).`
+    const options = [
+      `seed: ${JSON.stringify(seed)}`,
+      ...(rounds === drawDefaults.rounds ? [] : [`rounds: ${rounds}`]),
+      ...(duplicates === drawDefaults.duplicates ? [] : [`duplicates: ${duplicates}`]),
+      `only: ${JSON.stringify(findings[0]?.schedule)}`,
+    ]
+    const again = `Again, this one alone: prove(…, { ${options.join(', ')} }).`
     super(`${findings.length} findings in ${lines.length} schedules.\n${shown.join('\n')}\n${again}`)
     this.report = report
   }
@@ -89,9 +108,10 @@ export function judge(
 
 /** The report of all schedules. */
 export function reportOf(
-  seed: number | string,
+  draw: ProofDraw,
   lines: readonly ProofLine[],
   findings: readonly ProofFinding[],
+  untried: readonly string[] = [],
 ): ProofReport {
   const calls = sum(lines.map((line) => line.calls))
   const effects = sum(lines.map((line) => line.effects))
@@ -101,8 +121,9 @@ export function reportOf(
     const end = wrong.length > 0 ? wrong.join(', ') : held ? 'held as unknown' : met ? 'ok' : 'not met'
     return `${schedule}: ${count(made, 'call')}, ${count(counted, 'effect')}, ${end}`
   })
-  const first = `${lines.length} schedules, ${count(calls, 'call')}, ${count(effects, 'effect')}, ${count(findings.length, 'finding')}, seed ${seed}`
-  return { seed, lines, findings, calls, effects, missed, text: [first, ...rows].join('\n') }
+  const first = `${lines.length} schedules, ${count(calls, 'call')}, ${count(effects, 'effect')}, ${count(findings.length, 'finding')}, seed ${draw.seed}`
+  const text = [first, ...untried.map((what) => `Not tried: ${what}`), ...rows].join('\n')
+  return { ...draw, lines, findings, calls, effects, missed, untried, text }
 }
 
 function sum(numbers: readonly number[]): number {
