@@ -18,3 +18,17 @@ it('the lines that README begins with are those of the app that is run', () => {
     for (const line of lines) expect(app.split('\n')).toContain(line)
   }
 })
+
+it('README counts them all', () => {
+  const [before, after] = [form('as-it-was').split('\n'), form('with-reprise').split('\n')]
+  const added = after.filter((line) => !before.includes(line))
+  const removed = before.filter((line) => !after.includes(line))
+  const imports = added.filter((line) => line.startsWith('import '))
+  const counted = {
+    changed: removed.length,
+    fresh: added.length - imports.length - removed.length,
+    imports: imports.length,
+  }
+  expect(counted).toEqual({ changed: 2, fresh: 1, imports: 3 })
+  expect(readFileSync(`${root}/README.md`, 'utf8')).toContain('Two lines change, one is new, and so are three imports')
+})
