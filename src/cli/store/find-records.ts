@@ -2,7 +2,7 @@
 
 import { inspectionOf, type NamedRecord, type RecordState } from '../../atomicity/index.js'
 import { operationId } from '../../idempotency/index.js'
-import type { Scope } from '../../identity/index.js'
+import type { Key, Scope } from '../../identity/index.js'
 import { defined } from '../../kernel/index.js'
 import { printable } from '../io.js'
 import { type CommandStore, commandLimits } from './open-store.js'
@@ -47,15 +47,27 @@ export interface Elsewhere {
  * Among the newest records: whose names come of this key and their own scopes. Nobody else's scope is shown.
  */
 export async function underOtherScopes(store: CommandStore, { key }: NamedParts): Promise<readonly Elsewhere[]> {
-  // Under a pepper nobody knows which scope a record has.
-  if (key === undefined || store.records.pepper !== undefined) return []
   const counts = new Map<string, number>()
-  for (const { id, record } of await newest(store, { limit: mostListed })) {
-    const { operation, scope } = record
-    if (operation === undefined || scope === undefined || operationId(operation, scope as Scope, key) !== id) continue
+  for (const { record } of await newestOfKey(store, key, {})) {
+    const operation = record.operation ?? ''
     counts.set(operation, (counts.get(operation) ?? 0) + 1)
   }
   return [...counts].map(([operation, records]) => ({ operation, records }))
+}
+
+/** Among the newest records that are wanted: those whose names come of this key and their own scopes. */
+export async function newestOfKey(
+  store: CommandStore,
+  key: Key | undefined,
+  { operation, scope }: Pick<Wanted, 'operation' | 'scope'>,
+): Promise<readonly NamedRecord[]> {
+  // Under a pepper nobody knows which scope a record has.
+  if (key === undefined || store.records.pepper !== undefined) return []
+  const found = await newest(store, { limit: mostListed, operation, scope })
+  return found.filter(({ id, record }) => {
+    if (record.operation === undefined || record.scope === undefined) return false
+    return operationId(record.operation, record.scope as Scope, key) === id
+  })
 }
 
 /** The same in words, a line for each operation. */

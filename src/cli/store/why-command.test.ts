@@ -152,10 +152,10 @@ describe('why', () => {
       await makeFinished('k-1')
       const absent = await run(['why', '--key', 'k-1', '--operation', 'note', '--scope', 'tenant-8'])
       expect(absent.code).toBe(3)
+      // What matters comes first.
       expect(absent.out).toMatch(
-        /There is no record: the key was never used under this scope, was released, or was forgotten/,
+        /^the same key has a record of note under another scope: is the scope right\?\nnext\n {2}There is no record: the key was never used under this scope, was released, or was forgotten.*\nnot known\n/,
       )
-      expect(absent.out).toMatch(/the same key has a record of note under another scope: is the scope right\?\n$/)
       const json = JSON.parse(
         (await run(['why', '--key', 'k-1', '--route', 'pay', '--principal', 'ada', '--json'])).out,
       )
@@ -163,15 +163,32 @@ describe('why', () => {
       expect((await run(['why', '--key', 'k-9', ...placeOf])).out).not.toContain('another scope')
     }))
 
+  it('finds a key alone among the newest records, unless there are several of it, or none', () =>
+    withStoreWorld(async (world) => {
+      const { place } = shop(world)
+      await place('k-1')
+      const idOf = async (...also: string[]): Promise<unknown> =>
+        JSON.parse((await world.run(['why', '--key', 'k-1', '--json', ...also])).out).id
+      const id = await idOf(...placeOf)
+      for (const also of [[], ['--operation', 'place'], ['--scope', 'tenant-7']]) expect(await idOf(...also)).toBe(id)
+      expect(await world.run(['why', '--key', 'k-9'])).toMatchObject({
+        code: 2,
+        err: expect.stringContaining('none of the newest 1000 records has this key: a record is named by'),
+      })
+      await world.makeFinished('k-1')
+      expect(await world.run(['why', '--key', 'k-1'])).toMatchObject({
+        code: 2,
+        err: expect.stringMatching(/2 records have this key \((note, place|place, note)\): a record is named by/),
+      })
+      expect(await world.run(['why', '--key', 'k-1', '--operation', 'place'])).toMatchObject({ code: 0, err: '' })
+    }))
+
   it('has to know which key, and explains itself', () =>
     withStoreWorld(async ({ run, url }) => {
       const io = ioInMemory()
       await runCommandLine(['why', 'k-1', '--url', url, ...placeOf], io)
       expect([io.code, io.err]).toEqual([3, ''])
-      expect(await run(['why', '--key', 'k-1'])).toMatchObject({
-        code: 2,
-        err: `reprise: ${howToName}\nSee reprise why --help.\n`,
-      })
+      expect(await run(['why'])).toMatchObject({ code: 2, err: `reprise: ${howToName}\nSee reprise why --help.\n` })
       expect(commandHelp(whyCommand)).toContain('reprise why KEY --url URL')
     }))
 })

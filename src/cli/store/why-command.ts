@@ -3,13 +3,13 @@
 import type { StoredMessage } from '../../atomicity/index.js'
 import { derive, type Key, type StoredKey } from '../../identity/index.js'
 import { messageKey } from '../../messaging/index.js'
-import type { Io } from '../io.js'
+import { type Io, printable } from '../io.js'
 import { type Command, type GivenOptions, UsageError } from '../option-table.js'
-import { elsewhereText, underOtherScopes } from './find-records.js'
+import { elsewhereText, mostListed, newestOfKey, underOtherScopes } from './find-records.js'
 import { type CommandStore, commandLimits, storeOptions, withStore } from './open-store.js'
 import { jsonOption, moment, recordJson, writeAnswer } from './output.js'
 import { type Story, storyOf, type TracedMessage } from './story.js'
-import { howToName, idIn, partsNamed, recordOptions } from './which-record.js'
+import { howToName, idIn, type NamedParts, partsNamed, recordOptions } from './which-record.js'
 
 /** The command `reprise why`. */
 export const whyCommand: Command = {
@@ -19,8 +19,10 @@ export const whyCommand: Command = {
 Tells the story of one intent in order of time: its record and the notes about it, the messages that it emitted and
 those that consumers of this store emitted for them, who has delivered or processed each of them, and dead letters.
 Then what the tables cannot say, and what to do next. Nothing is changed. The key is named as for inspect: with
-the route and its caller, or with the operation and the scope.
+the route and its caller, or with the operation and the scope. The key alone is looked for among the newest 1,000
+records.
 
+  reprise why 0198c0de-… --url sqlite:data/app.db
   reprise why 0198c0de-… --url sqlite:data/app.db --route pay --principal ada
   reprise why 0198c0de-… --url sqlite:data/app.db --operation pay --scope tenant-7
 
@@ -35,10 +37,9 @@ letters, whole. Outcomes, inputs and data of messages are not shown.
 
 async function runWhy(given: GivenOptions, io: Io): Promise<void> {
   const parts = partsNamed(given)
-  const named = parts.id
-  if (named === undefined) throw new UsageError(howToName)
+  if (parts.id === undefined && parts.key === undefined) throw new UsageError(howToName)
   await withStore(given, io, async (store) => {
-    const id = idIn(store, named)
+    const id = parts.id === undefined ? await onlyRecord(store, parts) : idIn(store, parts.id)
     const { record, nowMs } = await store.records.read(id, commandLimits())
     const notes = (await store.records.inspection?.notes(id, commandLimits())) ?? []
     // What a record that is gone has emitted is looked for among all messages.
@@ -56,10 +57,21 @@ async function runWhy(given: GivenOptions, io: Io): Promise<void> {
         ...story,
         ...(elsewhere.length === 0 ? {} : { elsewhere }),
       },
-      text: `${textOf(story)}${elsewhere.map(elsewhereText).join('')}`,
+      text: `${elsewhere.map(elsewhereText).join('')}${textOf(story)}`,
     })
     if (isAbsent) io.exit(3)
   })
+}
+
+/** The one record among the newest that the key, and what else was given, leaves. */
+async function onlyRecord(store: CommandStore, { key, operation, scope }: NamedParts): Promise<StoredKey> {
+  if (store.records.pepper !== undefined) throw new UsageError(`under a pepper a key alone finds nothing: ${howToName}`)
+  const found = await newestOfKey(store, key, { operation, scope })
+  const [only] = found
+  if (only === undefined) throw new UsageError(`none of the newest ${mostListed} records has this key: ${howToName}`)
+  if (found.length === 1) return only.id
+  const operations = [...new Set(found.map(({ record }) => printable(record.operation ?? '')))].join(', ')
+  throw new UsageError(`${found.length} records have this key (${operations}): ${howToName}`)
 }
 
 const mostMessages = 200
@@ -96,5 +108,7 @@ function textOf({ events, notKnown, next }: Story): string {
   const lines = events.map(({ atMs, what }) => `${moment(atMs).padEnd(24)}  ${what}\n`)
   const part = (title: string, sentences: readonly string[]): string =>
     sentences.length === 0 ? '' : `${title}\n${sentences.map((sentence) => `  ${sentence}\n`).join('')}`
-  return `${lines.join('')}${part('not known', notKnown)}${part('next', next)}`
+  const parts = [part('not known', notKnown), part('next', next)]
+  // Where nothing happened, that is the first thing to know.
+  return `${lines.join('')}${(events.length === 0 ? parts.reverse() : parts).join('')}`
 }
