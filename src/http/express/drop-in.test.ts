@@ -2,12 +2,13 @@
 
 import { createServer, request as nodeRequest, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
+import { pipeline, Readable } from 'node:stream'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import { afterEach, describe, expect, it } from 'vitest'
 import { eventLoopTurn } from '../../kernel/index.js'
 import { memory } from '../../stores/memory/index.js'
 import { manualClock } from '../../testing/index.js'
+import { openTransaction } from '../../transaction/index.js'
 import { idempotency, keepRawBody } from './index.js'
 
 const servers: Server[] = []
@@ -129,6 +130,14 @@ it('sends nothing before COMMIT, and sees no transaction after the answer', asyn
   expect(seen.slice(4).sort()).toEqual(['finished, 1 committed', 'refused'])
 })
 
+const failing = () =>
+  new Readable({
+    read() {
+      this.push('part')
+      this.destroy(new Error('odd'))
+    },
+  })
+
 const answerErrors: ErrorRequestHandler = (error, _request, response, _next) => {
   response.status(error.status ?? 500).json({ reason: error.message })
 }
@@ -145,6 +154,10 @@ describe('what is rolled back, and not stored', () => {
       418,
     ],
     ['next(error)', (_response, next) => next(teapot), 418],
+    ['req.next(error)', ({ req }) => req.next?.(teapot), 418],
+    ['a file that is not there', (response) => response.sendFile('/not-there/at-all'), 404],
+    ['a download that is not there', (response) => response.download('/not-there/at-all'), 404],
+    ['a template that fails', (response) => response.render('drop-in.test.ts'), 418],
     ['a rejection without a reason', () => Promise.reject(), 500],
     ['a status of 5xx', (response) => void response.status(502).json({ reason: 'bad' }), 502],
   ] satisfies [string, (response: express.Response, next: express.NextFunction) => unknown, number][])(
@@ -152,6 +165,7 @@ describe('what is rolled back, and not stored', () => {
     async (_, end, status) => {
       const { app, mount, post, charges } = await world()
       app.use(express.json())
+      app.engine('ts', (_path, _options, done) => done(teapot)).set('views', import.meta.dirname)
       let fails = true
       mount(async (request, response, next) => {
         await request.tx.insertOnce('charge', { id: 'x' }, ['id'])
@@ -220,6 +234,29 @@ describe('what is rolled back, and not stored', () => {
     expect([answer.status, await answer.json(), answer.headers.get('x-late')]).toEqual([418, { reason: 'odd' }, null])
     expect(charges()).toBe(0)
   })
+
+  it.each([
+    ['a stream that fails', (response) => pipeline(failing(), response, () => undefined)],
+    ['a stream that fails, of which it tells', (response, next) => pipeline(failing(), response, next)],
+    ['the response, destroyed', (response) => response.destroy()],
+  ] satisfies [string, (response: express.Response, next: express.NextFunction) => unknown][])(
+    '%s: the connection is cut, and nothing waits for the deadline',
+    async (_, cut) => {
+      const { app, mount, post, charges } = await world()
+      app.use(express.json())
+      let fails = true
+      mount(async (request, response, next) => {
+        await request.tx.insertOnce('charge', { id: 'x' }, ['id'])
+        if (fails) cut(response, next)
+        else response.status(201).json({ ok: true })
+      })
+      app.use(answerErrors)
+      await expect(post('{}', key('a'))).rejects.toThrow()
+      fails = false
+      await expect.poll(async () => (await post('{}', key('a'))).status).toBe(201)
+      expect(charges()).toBe(1)
+    },
+  )
 
   it('a stream of events, in words, before anything leaves', async () => {
     const { app, mount, post } = await world()
@@ -346,6 +383,35 @@ it('is one for each method of a route', async () => {
     expect(answer.status).toBe(201)
   }
   expect(charges()).toBe(2)
+})
+
+it('is one for each method of app.all, HEAD among them', async () => {
+  const { app, db } = await world()
+  app.all('/charges', idempotency(db, { name: 'all', principal: () => 'ann' }), (_request, response) => {
+    response.status(202).end()
+  })
+  for (const method of ['HEAD', 'GET', 'POST']) {
+    expect((await fetch(`http://${addressOf()}/charges`, { method, headers: key('a') })).status).toBe(202)
+  }
+})
+
+it('runs every handler of the route in the transaction, also behind one that goes on from an event of its own', async () => {
+  const { app, mount, post } = await world()
+  app.use(express.json())
+  const waiting: (() => void)[] = []
+  const seen: unknown[] = []
+  mount(
+    (_request, _response, next) => void waiting.push(next),
+    (_request, response) => {
+      seen.push(openTransaction()?.domain)
+      response.json({ ok: true })
+    },
+  )
+  const answering = post('{}', key('a'))
+  await expect.poll(() => waiting.length).toBe(1)
+  expect(openTransaction()).toBeUndefined()
+  waiting[0]?.()
+  expect([(await answering).status, seen]).toEqual([200, ['shop']])
 })
 
 it('refuses a body that a parser of parts has read, since files would not count', async () => {

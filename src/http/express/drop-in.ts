@@ -3,7 +3,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { isPromiseLike, RepriseError, warnOnce } from '../../kernel/index.js'
 import { type Answer, type DropInOptions, dropInRoute, type Principal, type RouteDomain } from '../core/index.js'
-import { CapturedResponse, parsedFacts, sendToNode } from '../wire/index.js'
+import { CapturedResponse, parsedFacts, ResponseCut, sendToNode } from '../wire/index.js'
 
 /** One request on its way through a route whose handler exists. */
 interface Flight {
@@ -13,6 +13,8 @@ interface Flight {
   captured?: CapturedResponse
   /** Ends the handler's turn with an error; present until it has answered. */
   fail?: ((error: unknown) => void) | undefined
+  /** What ended the handler's turn before it answered. */
+  failure?: { readonly error: unknown }
 }
 
 /** The handler left the route by `next()` or `next('route')`: the request is for others to answer. */
@@ -77,6 +79,7 @@ export function idempotency<Handle, Who extends Principal = Principal>(
   const route = dropInRoute<Request, Handle, Who>(db, options, ({ tx, native }) => handled(native, tx))
   const middleware: RequestHandler = async (request, response, next) => {
     const flight: Flight = { response, next }
+    const { next: forOthers } = request
     try {
       watchRoute(request, middleware)
       flights.set(request, flight)
@@ -89,7 +92,9 @@ export function idempotency<Handle, Who extends Principal = Principal>(
       // From here on its handlers are those of anybody.
       flights.delete(request)
       flight.captured?.release()
-      next(error instanceof PassedOn ? error.command : error)
+      request.next = forOthers as NextFunction
+      // Nobody is left to be answered where the handler itself has cut the connection.
+      if (!(error instanceof ResponseCut)) next(error instanceof PassedOn ? error.command : error)
     } finally {
       flight.fail = undefined
     }
@@ -104,13 +109,22 @@ async function handled(request: Request, tx: unknown): Promise<Answer> {
   let isOpen = true
   try {
     return await new Promise<Answer>((resolve, reject) => {
-      flight.fail = reject
-      flight.captured = new CapturedResponse(flight.response, resolve, reject)
+      const fail = (error: unknown): void => {
+        flight.failure ??= { error }
+        reject(error)
+      }
+      flight.fail = fail
+      flight.captured = new CapturedResponse(flight.response, resolve, fail)
       const get = (): unknown => {
         if (isOpen && !flight.response.writableEnded) return tx
         throw new RepriseError('TRANSACTION_OVER', 'The request was answered, and its transaction is over.')
       }
       Object.defineProperty(request, 'tx', { configurable: true, get })
+      // By which res.sendFile(), res.download() and res.render() tell of their errors. It leads out of the route.
+      request.next = (error?: unknown) => {
+        const isWord = !error || error === 'route' || error === 'router'
+        failedIn(flight, isWord ? new PassedOn(error === 'router' ? error : 'route') : error)
+      }
       flight.captured.run(flight.next)
     })
   } finally {
@@ -132,7 +146,7 @@ const watched = new WeakSet<Layer['handle']>()
 // must not commit what the handler wrote. So the handlers of the route are called through a function that sees it.
 function watchRoute(request: Request, middleware: Layer['handle']): void {
   const all = (request.route as { readonly stack?: readonly Layer[] } | undefined)?.stack ?? []
-  const stack = all.filter((layer) => isFor(request, layer))
+  const stack = layersFor(request, all)
   if (!stack.some(({ handle }) => handle === middleware))
     throw misplaced(
       'It is mounted in the route, before its handler: app.post(path, idempotency(db, options), handler).',
@@ -151,17 +165,19 @@ function misplaced(message: string): RepriseError {
   return new RepriseError('OPERATION_INVALID', message, { details: { option: 'idempotency' } })
 }
 
-// A route may have handlers for several methods; those for GET answer HEAD, too.
-function isFor({ method }: Request, layer: Layer): boolean {
-  const wanted = method.toLowerCase()
-  return [undefined, wanted, wanted === 'head' ? 'get' : wanted].includes(layer.method)
+// A route may have handlers for several methods; those for GET answer HEAD where none is for that.
+function layersFor({ method }: Request, all: readonly Layer[]): readonly Layer[] {
+  const sent = method.toLowerCase()
+  const wanted = sent === 'head' && all.every((layer) => layer.method !== sent) ? 'get' : sent
+  return all.filter((layer) => layer.method === undefined || layer.method === wanted)
 }
 
 function watching(layer: Layer, stack: readonly Layer[]): Layer['handle'] {
   const { handle } = layer
   return function (request, response, next) {
     const flight = flights.get(request)
-    if (flight?.captured === undefined) return handle.call(this, request, response, next)
+    const { captured } = flight ?? {}
+    if (flight === undefined || captured === undefined) return handle.call(this, request, response, next)
     const failed = (error: unknown): void => failedIn(flight, error)
     const goOn: NextFunction = (error?: unknown) => {
       if (error === 'route' || error === 'router') failed(new PassedOn(error))
@@ -170,7 +186,9 @@ function watching(layer: Layer, stack: readonly Layer[]): Layer['handle'] {
       else next()
     }
     try {
-      const returned = handle.call(this, request, response, goOn)
+      // The layer before it may have gone on from an event of a connection that it shares with other requests, which
+      // knows nothing of this transaction.
+      const returned = captured.run(() => handle.call(this, request, response, goOn))
       if (isPromiseLike(returned)) Promise.resolve(returned).catch(failed)
     } catch (error) {
       failed(error)
@@ -180,14 +198,17 @@ function watching(layer: Layer, stack: readonly Layer[]): Layer['handle'] {
 }
 
 function lastOf(request: Request, stack: readonly Layer[]): Layer | undefined {
-  return stack.filter((layer) => layer.handle.length <= 3 && isFor(request, layer)).at(-1)
+  return layersFor(request, stack)
+    .filter(({ handle }) => handle.length <= 3)
+    .at(-1)
 }
 
 // After its answer the handler's turn is over, and so is its transaction: nobody is left to be told but people.
-function failedIn({ fail, response }: Flight, error: unknown): void {
+function failedIn({ fail, failure, response }: Flight, error: unknown): void {
   if (fail !== undefined && !response.writableEnded) fail(error)
-  else if (!(error instanceof PassedOn)) {
+  else if (!(error instanceof PassedOn) && failure?.error !== error) {
     const name = error instanceof Error ? error.name : typeof error
-    warnOnce('HANDLER_FAILED_LATE', `A handler of Express failed after it had answered (${name}). Its answer was sent.`)
+    const end = failure === undefined ? 'answered. Its answer was sent' : 'failed before. That failure counts'
+    warnOnce('HANDLER_FAILED_LATE', `A handler of Express failed (${name}) after it had ${end}.`)
   }
 }

@@ -69,7 +69,7 @@ it('is told once of what cannot be held back, and throws nothing at who writes',
     const captured = new CapturedResponse(
       response,
       () => refusals.push('answered'),
-      (error) => refusals.push(error.code),
+      (error) => refusals.push((error as { code?: string }).code ?? error.name),
     )
     const part = Buffer.alloc(1_048_576)
     for (let parts = 0; parts < 18; parts += 1) expect(response.write(part)).toBe(true)

@@ -2,11 +2,11 @@
 // it leaves, and it ends up as an answer.
 
 import type { ServerResponse } from 'node:http'
-import { type OpenScope, type RepriseError, scopeKind } from '../../kernel/index.js'
+import { type OpenScope, scopeKind } from '../../kernel/index.js'
 import { type Answer, isEventStream, mostHeldBytes, notHeld, reply, tooLargeToHold } from '../core/index.js'
 import { fieldsBefore } from './fields.js'
 
-const written = ['writeHead', 'write', 'end', 'flushHeaders', 'writeEarlyHints'] as const
+const written = ['writeHead', 'write', 'end', 'destroy', 'flushHeaders', 'writeEarlyHints'] as const
 const looked = ['headersSent', 'writableEnded', 'finished'] as const
 const set = ['setHeader', 'appendHeader', 'removeHeader', 'setHeaders'] as const
 
@@ -15,6 +15,13 @@ const handlers = scopeKind<CapturedResponse>('handler of a captured response')
 
 type Callback = (error?: Error | null) => void
 
+/** The handler has destroyed its response, and said no reason: there is nobody to be answered any more. */
+export class ResponseCut extends Error {
+  constructor() {
+    super('The handler has destroyed its response.')
+  }
+}
+
 /** A response whose handler is at work. What it writes is kept here. */
 export class CapturedResponse {
   readonly #response: ServerResponse
@@ -22,9 +29,11 @@ export class CapturedResponse {
   readonly #own: readonly (readonly [string, PropertyDescriptor | undefined])[]
   readonly #parts: Buffer[] = []
   readonly #ended: (answer: Answer) => void
-  readonly #refused: (error: RepriseError) => void
+  readonly #refused: (error: Error) => void
+  readonly #cut: ServerResponse['destroy']
   readonly #statusBefore: number
-  readonly #scope: OpenScope | undefined
+  readonly #scope: OpenScope
+  readonly #endsWithRelease: boolean
   #size = 0
   #hasBegun = false
   #isEnded = false
@@ -32,29 +41,32 @@ export class CapturedResponse {
 
   /**
    * @param ended Hears once of the answer, when the handler has ended it.
-   * @param refused Hears that it cannot be held back: ANSWER_NOT_HELD. Nothing is thrown, since what writes may be a
-   * stream, which nobody could catch it from.
+   * @param refused Hears that there will be no answer: it cannot be held back (ANSWER_NOT_HELD), or the handler has
+   * destroyed its response, with an error or without ({@link ResponseCut}). Nothing is thrown, since what writes may be
+   * a stream, which nobody could catch it from.
    */
-  constructor(response: ServerResponse, ended: (answer: Answer) => void, refused: (error: RepriseError) => void) {
+  constructor(response: ServerResponse, ended: (answer: Answer) => void, refused: (error: Error) => void) {
     this.#response = response
     this.#ended = ended
     this.#refused = refused
+    this.#cut = response.destroy.bind(response)
     this.#statusBefore = response.statusCode
     this.#before = fieldsBefore(response)
     // A middleware before this one may have set its own: these are put back.
     this.#own = [...written, ...looked].map((name) => [name, Object.getOwnPropertyDescriptor(response, name)])
     this.#replace()
-    // Nobody would tell when to end it.
-    if (response.closed) return
-    const scope = handlers.open(this)
-    this.#scope = scope
-    response.once('close', () => scope.end())
+    this.#scope = handlers.open(this)
+    // Where it was closed before, nobody tells of it: then release() is the end.
+    this.#endsWithRelease = response.closed
+    if (!response.closed) response.once('close', () => this.#scope.end())
   }
 
-  /** Calls the handler. What it starts is known as its own, however late it writes. */
-  run(handler: () => void): void {
-    if (this.#scope === undefined) handler()
-    else this.#scope.call(handler)
+  /**
+   * Calls the handler, or a part of it, in the scopes that this was made in, such as that of a transaction. What it
+   * starts is known as its own, however late it writes.
+   */
+  run<Result>(handler: () => Result): Result {
+    return handlers.current() === this ? handler() : this.#scope.call(handler)
   }
 
   /**
@@ -72,6 +84,7 @@ export class CapturedResponse {
       this.#response.statusCode = this.#statusBefore
     }
     this.#turnLateAway()
+    if (this.#endsWithRelease) this.#scope.end()
   }
 
   #isLate(): boolean {
@@ -138,6 +151,13 @@ export class CapturedResponse {
         this.#end()
         return this.#response
       },
+      // As `stream.pipeline` does where what it reads fails: there will be no answer, so nothing is to be waited for.
+      destroy: (error?: unknown) => {
+        if (this.#isOver) return this.#response
+        this.#cut(error as Error)
+        if (!this.#isEnded) this.#refuse(error instanceof Error ? error : new ResponseCut())
+        return this.#response
+      },
       // What was set goes with the answer.
       flushHeaders: () => {
         if (!this.#isOver) this.#begin()
@@ -167,7 +187,7 @@ export class CapturedResponse {
     else this.#parts.push(bytes)
   }
 
-  #refuse(error: RepriseError): void {
+  #refuse(error: Error): void {
     this.#isEnded = true
     this.#parts.length = 0
     this.#refused(error)

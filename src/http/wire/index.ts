@@ -1,6 +1,6 @@
 // How requests arrive and answers leave, on Node and in the fetch standard: what several adapters of servers share.
 
-export { CapturedResponse } from './capture.js'
+export { CapturedResponse, ResponseCut } from './capture.js'
 export { fetchResponse, streamOf } from './fetch.js'
 export { type FieldTarget, fieldsBefore, fieldsOf, setFields } from './fields.js'
 export {
