@@ -414,6 +414,61 @@ it('runs every handler of the route in the transaction, also behind one that goe
   expect([(await answering).status, seen]).toEqual([200, ['shop']])
 })
 
+describe('a body that a parser before the route has read', () => {
+  const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+  it.each([
+    ['of more bytes than the usual limit', JSON.stringify(['x'.repeat(2_000_000)]), 200],
+    ['of more bytes than its limit', JSON.stringify(['x'.repeat(4_000_000)]), 413],
+    ['that is longer as a canonical value', JSON.stringify(Array(200_000).fill(0)).replaceAll('0', '1e20'), 200],
+    ['of 200 levels', deep(200), 200],
+    ['of too many levels', deep(2_000), 400],
+    ['with half of a surrogate pair', String.raw`{"a":"\ud800"}`, 400],
+    ['with a number that no double holds', '{"a":1e400}', 400],
+  ])('%s is refused in words, or counts', async (_, body, status) => {
+    const { app, db, post } = await world()
+    app.use(express.json({ limit: '10mb' }))
+    const options = { name: 'charges', principal: () => 'ann', mostBodyBytes: 3_000_000 }
+    app.post('/charges', idempotency(db, options), (_request, response) => void response.json({ ok: true }))
+    for (const replayed of [null, 'true']) {
+      const answer = await post(body, key('a'))
+      expect([answer.status, answer.headers.get('idempotent-replayed')]).toEqual([
+        status,
+        status === 200 ? replayed : null,
+      ])
+      if (status !== 200) expect(answer.headers.get('content-type')).toBe('application/problem+json')
+    }
+  })
+
+  it.each([
+    ['text', express.text({ limit: '10mb' })],
+    ['bytes', express.raw({ type: 'text/plain', limit: '10mb' })],
+  ])('as %s counts by its bytes', async (_, parser) => {
+    const { app, mount, post } = await world()
+    app.use(parser)
+    mount((request, response) => void response.send(String(request.body)))
+    const type = { 'content-type': 'text/plain' }
+    for (const replayed of [null, 'true']) {
+      const answer = await post('a käse', { ...type, ...key('a') })
+      expect([answer.status, await answer.text(), answer.headers.get('idempotent-replayed')]).toEqual([
+        200,
+        'a käse',
+        replayed,
+      ])
+    }
+    expect((await post('a kase', { ...type, ...key('a') })).status).toBe(422)
+    expect((await post('x'.repeat(1_048_577), { ...type, ...key('b') })).status).toBe(413)
+  })
+})
+
+it('suggests a text where a principal is an object', async () => {
+  const { app, db, post } = await world()
+  app.use(express.json())
+  const principal = () => ({ id: 7 }) as unknown as string
+  app.post('/charges', idempotency(db, { name: 'charges', principal }), charge)
+  app.use(answerErrors)
+  expect(await (await post('{}', key('a'))).json()).toEqual({ reason: expect.stringContaining('String(req.user.id)') })
+})
+
 it('refuses a body that a parser of parts has read, since files would not count', async () => {
   const { app, mount, charges } = await world()
   app.use((request, _response, next) => {

@@ -120,3 +120,22 @@ it('takes the first of several answers, also of a handler that does not return i
     }
   }
 })
+
+it.each(['string', 'buffer'] as const)('takes a body that was parsed as a %s by its bytes', async (parseAs) => {
+  const app = fastify()
+  app.addContentTypeParser('text/csv', { parseAs }, (_request, body, done) => done(null, body))
+  const seen = async (request: { body: unknown }) => ({ read: String(request.body) })
+  app.post('/', idempotency(memory({ name: 'shop' }), options), seen)
+  for (const type of ['text/csv', 'text/plain']) {
+    const headers = { 'idempotency-key': type, 'content-type': type }
+    for (const replayed of [undefined, 'true']) {
+      const answer = await app.inject({ method: 'POST', url: '/', headers, payload: 'a;b' })
+      expect([answer.statusCode, answer.json(), answer.headers['idempotent-replayed']]).toEqual([
+        200,
+        { read: 'a;b' },
+        replayed,
+      ])
+    }
+    expect((await app.inject({ method: 'POST', url: '/', headers, payload: 'a;c' })).statusCode).toBe(422)
+  }
+})

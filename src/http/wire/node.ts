@@ -3,11 +3,12 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { currentIntent } from '../../identity/index.js'
-import { canonicalJsonOf, RepriseError, waitFor } from '../../kernel/index.js'
+import { canonicalJsonOf, isRepriseError, RepriseError, waitFor } from '../../kernel/index.js'
 import { openTransaction } from '../../transaction/index.js'
 import {
   type Answer,
   discardBody,
+  invalid,
   isBodiless,
   limited,
   peekNodeBody,
@@ -60,21 +61,51 @@ export function nodeFacts(request: NodeRequest, { target, params, kept, advice }
 
 /**
  * The facts of a request whose handler reads the body by itself, behind the route. Bytes that nobody has read are read
- * and put back. What a parser before the route made of JSON or a form counts by its value where it kept no bytes.
+ * and put back. Of what a parser before the route made of a body, where it kept no bytes, text and bytes count as they
+ * are, and JSON and a form by their value; what has no canonical value is refused with 400.
  */
 export function parsedFacts(request: NodeRequest, known: FrameworkFacts): RequestFacts {
   const facts = nodeFacts(request, known)
   const { parsed, kept = request.rawBody, advice } = known
+  const fields = facts.fields as Record<string, string[]>
   return {
     ...facts,
     async readBody(mostBytes) {
       if (known.kept !== undefined) return facts.readBody(mostBytes)
       const isParsed = kept === undefined && request.readableDidRead && parsed !== undefined
-      if (!isParsed || !countsByValue(request)) return peekNodeBody(request, mostBytes, advice)
-      forgetEncoding(facts.fields as Record<string, string[]>, '')
-      return limited(Buffer.from(canonicalJsonOf(parsed)), mostBytes)
+      const isByValue = countsByValue(request)
+      if (isParsed && (parsed instanceof Uint8Array || (typeof parsed === 'string' && !isByValue))) {
+        forgetEncoding(fields, parsed)
+        return limited(Buffer.from(parsed as string), mostBytes)
+      }
+      if (!isParsed || !isByValue) return peekNodeBody(request, mostBytes, advice)
+      // The bytes that were sent count, where it is known how many: 1e20 is longer as a canonical value.
+      const isPlain = fields['content-encoding'] === undefined
+      const sentBytes = isPlain ? Number(fields['content-length']?.[0]) : Number.NaN
+      if (sentBytes > mostBytes) throw tooLarge(mostBytes)
+      forgetEncoding(fields, '')
+      return Buffer.from(canonicalOf(parsed, sentBytes <= mostBytes ? widestBytes : mostBytes))
     },
   }
+}
+
+const widestBytes = 67_108_864
+
+function canonicalOf(parsed: unknown, mostBytes: number): string {
+  try {
+    return canonicalJsonOf(parsed, { maxBytes: mostBytes, maxDepth: 1_000 })
+  } catch (error) {
+    if (isRepriseError(error, 'JSON_TOO_LARGE')) throw tooLarge(mostBytes)
+    if (!isRepriseError(error)) throw error
+    const why = error.code === 'JSON_TOO_DEEP' ? 'It is nested more than 1,000 levels deep.' : notJson
+    throw invalid(400, `The body cannot be compared by its value. ${why} Nothing was carried out.`)
+  }
+}
+
+const notJson = 'It holds half of a surrogate pair, or a number or another value that JSON cannot express.'
+
+function tooLarge(limit: number): RepriseError {
+  return new RepriseError('BODY_TOO_LARGE', `The body has more than ${limit} bytes.`, { details: { limit } })
 }
 
 // Of a body in parts the files are elsewhere, and would not count.

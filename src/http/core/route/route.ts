@@ -120,7 +120,8 @@ export class HttpRoute<Native, Input> implements Route<Native> {
       arrival = new Arrival(parts)
       return await this.#carryOut(arrival, caller, isTrusted)
     } catch (error) {
-      if (isUsers) return this.#turnAway(error, caller)
+      // An adapter refuses a body that it cannot read in the same way.
+      if (isUsers || (arrival === undefined && error instanceof AnswerError)) return this.#turnAway(error, caller)
       // An adapter's own error: nothing was asked of a store yet.
       if (arrival === undefined && !isRepriseError(error)) throw error
       return this.#failed(error, arrival, request, caller)
@@ -274,7 +275,10 @@ export function principalNames(principal: Principal): readonly [string, ...strin
   for (const name of names) if (name === '' || name === undefined || name === null) return undefined
   for (const name of names) {
     if (typeof name === 'string') continue
-    throw new RepriseError('SCOPE_INVALID', 'The principal of a request is text, or a list of texts.')
+    throw new RepriseError(
+      'SCOPE_INVALID',
+      'The principal of a request is text, or a list of texts. Give what names the caller, such as String(req.user.id).',
+    )
   }
   return Object.freeze(names) as readonly [string, ...string[]]
 }
