@@ -3,7 +3,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { isPromiseLike, RepriseError, warnOnce } from '../../kernel/index.js'
 import { type Answer, type DropInOptions, dropInRoute, type Principal, type RouteDomain } from '../core/index.js'
-import { CapturedResponse, parsedFacts, ResponseCut, sendToNode } from '../wire/index.js'
+import { CapturedResponse, misplaced, mountedTwice, parsedFacts, ResponseCut, sendToNode } from '../wire/index.js'
 
 /** One request on its way through a route whose handler exists. */
 interface Flight {
@@ -151,18 +151,13 @@ function watchRoute(request: Request, middleware: Layer['handle']): void {
     throw misplaced(
       'It is mounted in the route, before its handler: app.post(path, idempotency(db, options), handler).',
     )
-  if (stack.filter(({ handle }) => middlewares.has(handle)).length > 1)
-    throw misplaced('It is in the route more than once. A handler has one answer and one key: leave one of them out.')
+  if (stack.filter(({ handle }) => middlewares.has(handle)).length > 1) throw mountedTwice()
   for (const layer of stack) {
     // A function of four is for errors.
     if (layer.handle === middleware || watched.has(layer.handle) || layer.handle.length > 3) continue
     layer.handle = watching(layer, all)
     watched.add(layer.handle)
   }
-}
-
-function misplaced(message: string): RepriseError {
-  return new RepriseError('OPERATION_INVALID', message, { details: { option: 'idempotency' } })
 }
 
 // A route may have handlers for several methods; those for GET answer HEAD where none is for that.

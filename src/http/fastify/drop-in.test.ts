@@ -1,4 +1,4 @@
-import fastify from 'fastify'
+import fastify, { type FastifyReply } from 'fastify'
 import { expect, it } from 'vitest'
 import { memory } from '../../stores/memory/index.js'
 import { payloadOf } from './answer.js'
@@ -138,4 +138,21 @@ it.each(['string', 'buffer'] as const)('takes a body that was parsed as a %s by 
     }
     expect((await app.inject({ method: 'POST', url: '/', headers, payload: 'a;c' })).statusCode).toBe(422)
   }
+})
+
+it.each([
+  ['reply.hijack', (reply: FastifyReply) => reply.hijack()],
+  ['reply.raw', (reply: FastifyReply) => reply.raw.end('raw')],
+])('refuses an answer past Fastify in words, and rolls back: %s', async (named, answer) => {
+  const db = memory({ name: 'shop' })
+  db.table('charge', { unique: [['id']] })
+  const app = fastify()
+  app.post('/', idempotency(db, options), async (request, reply) => {
+    await request.tx.insertOnce('charge', { id: 'x' }, ['id'])
+    answer(reply)
+    return reply
+  })
+  const { statusCode, json } = await app.inject(sent)
+  expect([statusCode, json().code, json().message]).toEqual([500, 'ANSWER_NOT_HELD', expect.stringContaining(named)])
+  expect(db.rows('charge')).toEqual([])
 })

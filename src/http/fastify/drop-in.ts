@@ -2,8 +2,16 @@
 
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { RepriseError } from '../../kernel/index.js'
-import { type Answer, type DropInOptions, dropInRoute, type Principal, type RouteDomain, reply } from '../core/index.js'
-import { fieldsBefore, held, type KeptBytes, parsedFacts } from '../wire/index.js'
+import {
+  type Answer,
+  type DropInOptions,
+  dropInRoute,
+  notHeld,
+  type Principal,
+  type RouteDomain,
+  reply,
+} from '../core/index.js'
+import { fieldsBefore, held, type KeptBytes, misplaced, parsedFacts } from '../wire/index.js'
 import { fieldsIn, payloadOf } from './answer.js'
 
 /**
@@ -26,6 +34,7 @@ declare module 'fastify' {
 
 /** One request on its way through a route whose handler exists. */
 interface Flight {
+  readonly replied: FastifyReply
   readonly fields: ReturnType<typeof fieldsBefore>
   /** Lets the handler run; it does so in the context of the transaction. */
   readonly go: () => void
@@ -84,17 +93,18 @@ export function idempotency<Handle, Who extends Principal = Principal, Route ext
   )
   // With a callback: what it calls goes on in the context of its caller, which is that of the transaction.
   const reprisePreHandler: Before = (request, replied, done) => {
-    const misplaced = misplacedIn(request)
-    if (misplaced !== undefined) {
-      done(misplaced)
+    const refusal = misplacedIn(request)
+    if (refusal !== undefined) {
+      done(refusal)
       return
     }
     const { originalUrl: target, raw, body: parsed } = request
     const params = request.params as Readonly<Record<string, unknown>>
     const { rawBody: kept } = request as { readonly rawBody?: KeptBytes }
     const facts = parsedFacts(raw, { target, params, kept, parsed })
-    const result = held(replied.raw, () => route.handle(facts, request))
-    const flight: Flight = { fields: fieldsBefore(fieldsIn(replied)), go: done, result }
+    const notRaw = (): RepriseError => notHeld('What a handler writes to reply.raw')
+    const result = held(replied.raw, () => route.handle(facts, request), notRaw)
+    const flight: Flight = { replied, fields: fieldsBefore(fieldsIn(replied)), go: done, result }
     flights.set(request, flight)
     result.then(
       (answer) => answerInPlace(flight, replied, () => payloadOf(replied, answer)),
@@ -178,17 +188,17 @@ function misplacedIn(request: FastifyRequest): RepriseError | undefined {
   if ([preHandler, onSend, errorHandler?.func].every((hooks) => [hooks].flat().some(isOurs))) return undefined
   const message =
     'Its hooks were replaced. Give the other options of the route to idempotency(db, options, { schema, preHandler, … }).'
-  return new RepriseError('OPERATION_INVALID', message, { details: { option: 'idempotency' } })
+  return misplaced(message)
 }
 
 const refused = new WeakSet<FastifyRequest>()
 
 // The answer to a request that did not come as far as the transaction. The refusal itself is such an answer, too.
 function refuseOnce(request: FastifyRequest): void {
-  const misplaced = refused.has(request) ? undefined : misplacedIn(request)
-  if (misplaced === undefined) return
+  const refusal = refused.has(request) ? undefined : misplacedIn(request)
+  if (refusal === undefined) return
   refused.add(request)
-  throw misplaced
+  throw refusal
 }
 
 // By its name, since Fastify binds hooks to its instance.
@@ -200,6 +210,12 @@ async function handled(request: FastifyRequest, flight: Flight, tx: unknown): Pr
   const get = (): unknown => {
     if (flight.end !== undefined) return tx
     throw new RepriseError('TRANSACTION_OVER', 'The request was answered, and its transaction is over.')
+  }
+  const { replied } = flight
+  const { hijack } = replied
+  replied.hijack = () => {
+    if (flight.end !== undefined) throw notHeld('What a handler sends by itself (reply.hijack)')
+    return hijack.call(replied)
   }
   return new Promise<Answer>((answer, fail) => {
     flight.end = { answer, fail }

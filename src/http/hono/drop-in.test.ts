@@ -52,3 +52,31 @@ it('tells a request as facts', async () => {
   await app.request(request('/a/7?b=1'))
   expect(seen).toEqual(['POST', '/a/7?b=1', { id: '7' }, ['k'], '{"a":1}'])
 })
+
+it('answers as Hono does where a handler returns nothing, without an effect, and stores nothing', async () => {
+  const db = memory({ name: 'shop' })
+  db.table('charge', { unique: [['id']] })
+  const app = new Hono()
+  app.notFound((c) => c.text('nowhere', 404))
+  app.post('/', idempotency(db, options), async (c) => {
+    await c.var.tx.insertOnce('charge', { id: 'x' }, ['id'])
+    return undefined as unknown as Response
+  })
+  for (const _ of [1, 2]) {
+    const answer = await app.request(request())
+    expect([answer.status, await answer.text(), answer.headers.get('idempotent-replayed')]).toEqual([
+      404,
+      'nowhere',
+      null,
+    ])
+  }
+  expect(db.rows('charge')).toEqual([])
+})
+
+it('is refused in words where a request meets it twice', async () => {
+  const app = new Hono()
+  app.use(idempotency(memory({ name: 'shop' }), options))
+  app.post('/', idempotency(memory({ name: 'other' }), options), (c) => c.text('never'))
+  app.onError((error, c) => c.text(error.message, 500))
+  expect(await (await app.request(request())).text()).toContain('more than once')
+})

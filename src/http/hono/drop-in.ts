@@ -2,7 +2,13 @@
 
 import type { Context, MiddlewareHandler, Next } from 'hono'
 import { type DropInOptions, dropInRoute, type Principal, type RouteDomain } from '../core/index.js'
+import { mountedTwice } from '../wire/index.js'
 import { answerContext, factsOf } from './context.js'
+
+/** The handler returned nothing, and nobody else has answered. */
+class NotAnswered extends Error {}
+
+const met = new WeakSet<Context>()
 
 /**
  * A middleware that makes the handler behind it repeatable, as it is: `c.var.tx` is the open transaction, and what the
@@ -36,14 +42,18 @@ export function idempotency<Handle, Who extends Principal = Principal>(
   })
   return async (given, next) => {
     const c = given as unknown as Context
+    if (met.has(c)) throw mountedTwice()
+    met.add(c)
     flights.set(c, next)
     // What was set so far by c.header() or on c.res, and not what the handler sets.
     const { headers } = c.body(null)
     try {
       await answerContext(c, await route.handle(factsOf(c), c), headers)
     } catch (error) {
+      // Hono answers with 404 where a handler returns nothing.
+      if (error instanceof NotAnswered) c.res = await c.notFound()
       // What app.onError has answered, after the roll-back, is the answer.
-      if (c.error === undefined || c.error !== error) throw error
+      else if (c.error === undefined || c.error !== error) throw error
     }
   }
 }
@@ -51,5 +61,7 @@ export function idempotency<Handle, Who extends Principal = Principal>(
 async function handled(c: Context, next: Next): Promise<Response> {
   await next()
   if (c.error !== undefined) throw c.error
+  // To ask for c.res would make one, with the status 200.
+  if (!c.finalized) throw new NotAnswered('The handler returned no response.')
   return c.res
 }

@@ -1,17 +1,25 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
-import Koa, { type Middleware } from 'koa'
+import Koa, { type Context, type Middleware } from 'koa'
 import { expect, it } from 'vitest'
 import { memory } from '../../stores/memory/index.js'
 import { answerContext } from './answer.js'
 import { idempotency } from './drop-in.js'
 
-async function twice(handler: Middleware): Promise<readonly (readonly [number, string, string | null])[]> {
+async function twice(...handlers: Middleware[]): Promise<readonly (readonly [number, string, string | null])[]> {
   const app = new Koa()
   app.silent = true
+  app.use(async (ctx, next) => {
+    try {
+      await next()
+    } catch (error) {
+      ctx.status = 500
+      ctx.body = (error as Error).message
+    }
+  })
   app.use(idempotency(memory({ name: 'shop' }), { name: 'charges', principal: () => 'ann' }) as Middleware)
-  app.use(handler)
+  for (const handler of handlers) app.use(handler)
   const server = createServer(app.callback())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -41,11 +49,19 @@ it.each([
   ])
 })
 
-it('refuses an answer that Koa is told not to send', async () => {
-  const answers = await twice((ctx) => {
-    ctx.respond = false
-  })
-  expect(answers.map(([status]) => status)).toEqual([500, 500])
+it.each([
+  ['ctx.respond', (ctx: Context) => void Object.assign(ctx, { respond: false })],
+  ['ctx.res', (ctx: Context) => void ctx.res.end('raw')],
+])('refuses an answer past Koa in words: %s', async (named, answer) => {
+  const answers = await twice((ctx) => answer(ctx as Context))
+  const refused = [500, expect.stringContaining(named), expect.anything()]
+  expect(answers).toEqual([refused, refused])
+})
+
+it('is refused in words where a request meets it twice', async () => {
+  const other = idempotency(memory({ name: 'other' }), { name: 'charges', principal: () => 'ann' })
+  const answers = await twice(other as Middleware, (ctx) => void Object.assign(ctx, { body: 'never' }))
+  expect(answers.map(([, text]) => text)).toEqual(Array(2).fill(expect.stringContaining('more than once')))
 })
 
 it('leaves without a type what has none', async () => {

@@ -1,12 +1,21 @@
 // The drop-in form for Koa: a middleware in front of those that exist.
 
 import type { Context, Middleware, Next } from 'koa'
-import { RepriseError } from '../../kernel/index.js'
-import { type Answer, type DropInOptions, dropInRoute, type Principal, type RouteDomain, reply } from '../core/index.js'
-import { fieldsBefore, held, type KeptBytes, parsedFacts } from '../wire/index.js'
+import {
+  type Answer,
+  type DropInOptions,
+  dropInRoute,
+  notHeld,
+  type Principal,
+  type RouteDomain,
+  reply,
+} from '../core/index.js'
+import { fieldsBefore, held, type KeptBytes, mountedTwice, parsedFacts } from '../wire/index.js'
 import { answerContext } from './answer.js'
 
 const advice = 'Use a parser that keeps the text as ctx.request.rawBody.'
+
+const met = new WeakSet<Context>()
 
 /** One request on its way through a route whose handler exists. */
 interface Flight {
@@ -48,12 +57,18 @@ export function idempotency<Handle, Who extends Principal = Principal>(
   })
   return async (given, next) => {
     const ctx = given as unknown as Context
+    if (met.has(ctx)) throw mountedTwice()
+    met.add(ctx)
     const fields = fieldsBefore(ctx.res)
     flights.set(ctx, { next, fields })
     const { rawBody, body: parsed } = ctx.request as { readonly rawBody?: KeptBytes; readonly body?: unknown }
     const { params } = ctx as { readonly params?: Readonly<Record<string, unknown>> }
     const facts = parsedFacts(ctx.req, { target: ctx.originalUrl, params, kept: rawBody, parsed, advice })
-    const answer = await held(ctx.res, () => route.handle(facts, ctx))
+    const answer = await held(
+      ctx.res,
+      () => route.handle(facts, ctx),
+      () => notHeld('What a handler writes to ctx.res'),
+    )
     fields.restore()
     answerContext(ctx, answer)
   }
@@ -62,7 +77,9 @@ export function idempotency<Handle, Who extends Principal = Principal>(
 async function handled(ctx: Context, { next, fields }: Flight): Promise<Answer> {
   await next()
   if (ctx.respond === false) {
-    throw new RepriseError('ANSWER_NOT_HELD', 'With ctx.respond = false the answer would leave before COMMIT.')
+    // So that the refusal is answered.
+    ctx.respond = true
+    throw notHeld('What a handler sends by itself (ctx.respond = false)')
   }
   const { body, status } = ctx
   const made = reply(status, asAnswered(body))

@@ -3,6 +3,7 @@
 export { CapturedResponse, ResponseCut } from './capture.js'
 export { fetchResponse, streamOf } from './fetch.js'
 export { type FieldTarget, fieldsBefore, fieldsOf, setFields } from './fields.js'
+export { misplaced, mountedTwice } from './misplaced.js'
 export {
   type FrameworkFacts,
   held,

@@ -133,14 +133,20 @@ function textParams(params: Readonly<Record<string, unknown>>): Record<string, s
 
 /**
  * Finds the answer of a request while its response is held: a handler that writes to the response itself is refused
- * with ANSWER_NOT_RETURNED before anything leaves, since its answer would be out before COMMIT, and would stay out if
- * that fails. Others may write meanwhile, such as a middleware whose own time-out answers in place of the route.
+ * before anything leaves, since its answer would be out before COMMIT, and would stay out if that fails. Others may
+ * write meanwhile, such as a middleware whose own time-out answers in place of the route.
+ *
+ * @param refusal The error that it is refused with. Default: ANSWER_NOT_RETURNED.
  */
-export async function held(response: ServerResponse, answer: () => Promise<Answer>): Promise<Answer> {
+export async function held(
+  response: ServerResponse,
+  answer: () => Promise<Answer>,
+  refusal: () => RepriseError = notReturned,
+): Promise<Answer> {
   // Whatever is written first goes through it: write, end and flushHeaders call it.
   const { writeHead } = response
   response.writeHead = (...given: unknown[]) => {
-    refuseInHandler(response)
+    refuseInHandler(response, refusal)
     return writeHead.apply(response, given as never)
   }
   try {
@@ -150,13 +156,17 @@ export async function held(response: ServerResponse, answer: () => Promise<Answe
   }
 }
 
-function refuseInHandler(response: ServerResponse): void {
+function refuseInHandler(response: ServerResponse, refusal: () => RepriseError): void {
   if (openTransaction() === undefined && currentIntent()?.key === undefined) return
   // They belong to the body that does not leave.
   for (const field of ['content-length', 'etag']) response.removeHeader(field)
+  throw refusal()
+}
+
+function notReturned(): RepriseError {
   const message =
     'The handler wrote to the response itself. It returns its answer, such as reply(201, order), which is sent after COMMIT.'
-  throw new RepriseError('ANSWER_NOT_RETURNED', message)
+  return new RepriseError('ANSWER_NOT_RETURNED', message)
 }
 
 /**
