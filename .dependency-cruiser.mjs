@@ -7,6 +7,7 @@
 const concepts = [
   'kernel',
   'telemetry',
+  'drill',
   'identity',
   'retry',
   'atomicity',

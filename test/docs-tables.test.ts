@@ -2,6 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { drill } from '../src/drill/index.js'
 import { problemKinds, replayedFields } from '../src/http/core/index.js'
 import { leasedFaultPoints, operationFaultPoints } from '../src/idempotency/index.js'
 import { windowFaultPoints } from '../src/messaging/index.js'
@@ -104,6 +105,21 @@ describe('lists written by hand are complete', () => {
       ...found(events, /'(reprise\.\w+\.[\w.-]+)'/g),
       ...found(events, /^ {2}readonly (\w+)\??:/gm),
       ...found(source, /^ {2}readonly (\w+)\??:/gm),
+    ]
+    expect(names.length).toBeGreaterThan(25)
+    expect(names.filter((name) => !new RegExp(`\`${name}[\`(]`).test(page))).toEqual([])
+  })
+
+  it('channels, members, options, codes and reasons of drills', () => {
+    const page = read('docs/reference/drill.md')
+    const events = read('src/drill/events.ts')
+    const [, options = ''] = read('src/drill/contract.ts').split('interface DrillOptions')
+    const names = [
+      ...found(events, /'(reprise\.\w+\.[\w.-]+)'/g),
+      ...found(events, /^ {2}readonly (\w+)\??:/gm),
+      ...found(events, /'(DRILL_\w+)'/g),
+      ...Object.keys(drill({ oneIn: 0 }).counts.skipped),
+      ...found(options.split('\n}')[0] ?? '', /^ {2}readonly (\w+)\??:/gm),
     ]
     expect(names.length).toBeGreaterThan(25)
     expect(names.filter((name) => !new RegExp(`\`${name}[\`(]`).test(page))).toEqual([])

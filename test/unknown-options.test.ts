@@ -1,6 +1,7 @@
 // A misspelt option is refused by everything that takes options, and what was given is not repeated.
 
 import { describe, expect, it } from 'vitest'
+import { drill } from '../src/drill/index.js'
 import { httpClient } from '../src/http/client/index.js'
 import { dedupeWindow } from '../src/messaging/index.js'
 import {
@@ -57,6 +58,7 @@ const takers: readonly (readonly [name: string, code: string, use: (more: object
   ['httpClassifierFor', 'ARGUMENT_INVALID', (more) => httpClassifierFor(more)],
   ['httpClient', 'ARGUMENT_INVALID', (more) => httpClient({ maxOrigins: 5, ...more })],
   ['httpClient, policy', 'POLICY_INVALID', (more) => httpClient({ policy: { attempts: 2, ...more } })],
+  ['drill', 'ARGUMENT_INVALID', (more) => drill({ oneIn: 5, ...more })],
   ['dedupeWindow', 'ARGUMENT_INVALID', (more) => dedupeWindow({ within: 5, most: 5, ...more })],
   ['memory', 'ARGUMENT_INVALID', (more) => memory({ name: 'a', attempts: 2, ...more })],
   ['sqlite', 'ARGUMENT_INVALID', (more) => sqlite({ name: 'a', file: 'a.db', attempts: 2, ...more })],

@@ -2,6 +2,7 @@
 // and which operations there are.
 
 import type { RecordManifest, RecordStore, Records } from '../atomicity/index.js'
+import type { Drill } from '../drill/index.js'
 import {
   type Clock,
   defined,
@@ -26,6 +27,8 @@ export interface OperationDomain {
   readonly random: Random
   /** How long a call takes at most by default, in ms. */
   readonly deadlineMs: number
+  /** Repeats calls on purpose; undefined: nobody does. */
+  readonly drill: Drill | undefined
   /**
    * Names atomic claims: one random part for all, and a number. Such a claim commits with its outcome and cannot be
    * stolen, so its name only has to tell our own outcome from others' after a lost answer; random bytes for each would
@@ -48,16 +51,20 @@ const allOperations = new Set<WeakRef<OperationDomain['operations']>>()
 /**
  * What the operations of a store share: made when it is first asked for, one for each store.
  *
- * @param defaults Time, chance and deadline, for the store of a domain. One that belongs to none goes by the system's
- * clock, and its calls take 10 s at most.
+ * @param defaults Time, chance, deadline and drill, for the store of a domain. One that belongs to none goes by the
+ * system's clock, and its calls take 10 s at most.
  */
 export function operationDomain(
   { name, manifest, records }: RecordStore,
-  defaults: Pick<TransactionDefaults, 'clock' | 'random' | 'deadline'> = {},
+  defaults: Pick<TransactionDefaults, 'clock' | 'random' | 'deadline' | 'drill'> = {},
 ): OperationDomain {
   const known = domains.get(records)
   if (known !== undefined) return known
-  const { clock = systemClock, random = systemRandom, deadline = usualDeadlineMs } = defaults
+  const { clock = systemClock, random = systemRandom, deadline = usualDeadlineMs, drill } = defaults
+  if (drill !== undefined && typeof drill?.repeat !== 'function') {
+    const message = 'The option drill is not valid. It is made by drill(…) of reprise/drill.'
+    throw new RepriseError('ARGUMENT_INVALID', message, { details: { option: 'drill' } })
+  }
   const operations = new Map<string, OperationAnswers>()
   // Weakly: a domain that is gone takes its operations along.
   for (const other of allOperations) if (other.deref() === undefined) allOperations.delete(other)
@@ -69,6 +76,7 @@ export function operationDomain(
     clock,
     random,
     deadlineMs: durationMs(deadline),
+    drill: drill?.oneIn === 0 ? undefined : drill,
     tokens: { root: uuidv4(random), last: 0 },
     operations,
     places: new Map(),
@@ -136,4 +144,9 @@ export interface DomainTime {
  */
 export function timeOfRecords(records: Records): DomainTime {
   return domains.get(records) ?? { clock: systemClock, random: systemRandom, deadlineMs: usualDeadlineMs }
+}
+
+/** The drill of the store that keeps these records; undefined: it has none, or one that is off. */
+export function drillOfRecords(records: Records): Drill | undefined {
+  return domains.get(records)?.drill
 }

@@ -22,7 +22,8 @@ export type {
   OperationOptions,
   Reversibility,
 } from './definition.js'
-export { type DomainTime, operations, timeOfRecords } from './domain.js'
+export { type DomainTime, drillOfRecords, operations, timeOfRecords } from './domain.js'
+export { type DrillStyle, drillAs } from './drill/calls.js'
 export { InProcessQueue, insideOperation, refuseReentry, type Visitor } from './in-process.js'
 export { type LeasedFaultPoint, leasedFaultPoints } from './leased/fault-points.js'
 export type { EffectCall, Lease } from './leased/lease.js'

@@ -32,6 +32,11 @@ const told = new Set<string>()
 export function warnOnce(code: string, message: string): void {
   if (told.has(code)) return
   told.add(code)
+  warn(code, message)
+}
+
+/** Tells of something each time, as a warning of Node. The code is a constant of ours. */
+export function warn(code: string, message: string): void {
   const { process } = globalThis as { readonly process?: Process }
   process?.emitWarning?.(message, { type: 'RepriseWarning', code })
 }

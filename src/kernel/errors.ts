@@ -29,6 +29,7 @@ export const errorCodes = {
   DEADLINE_EXCEEDED: 'The deadline passed before an attempt could be useful.',
   DELIVERY_LOST: 'The subscription of a delivery is gone: nothing can be said about the message, which comes again.',
   DIGEST_INVALID: 'The text is not a digest with a known algorithm id.',
+  DRILL_IN_PRODUCTION: 'A drill repeats calls on purpose, and a flag says that this is production.',
   DURATION_INVALID: 'The duration is neither a number of milliseconds from 0 to ten years nor text such as 2s.',
   EFFECT_IN_TRANSACTION: 'An effect was to leave, or left, the process while a transaction was open around it.',
   ETAG_MISSING: 'The answer has no strong ETag, so nothing can be written under it.',

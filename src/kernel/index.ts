@@ -1,6 +1,6 @@
 // The kernel: time, chance, names and text, as arguments. It imports no other module of Reprise and none of Node.
 
-export { type DiagnosticsChannel, diagnosticsChannel, onDiagnostics, warnOnce } from './diagnostics.js'
+export { type DiagnosticsChannel, diagnosticsChannel, onDiagnostics, warn, warnOnce } from './diagnostics.js'
 export * from './digest.js'
 export * from './errors.js'
 export { armFaultPoints, type FaultAction, faultPoint } from './fault-points.js'
@@ -9,7 +9,7 @@ export * from './json/index.js'
 export * from './live-scope.js'
 export { type Defined, defined, demandKnown, demandWhole, nearestName, pick } from './options.js'
 export * from './random.js'
-export { builtin } from './runtime.js'
+export { builtin, environmentVariable } from './runtime.js'
 export * from './seal.js'
 export { encodeTuple, isBytes, isStoreName, isWellFormed, keepableText } from './text.js'
 export {

@@ -1,6 +1,6 @@
 import * as crypto from 'node:crypto'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { builtin } from './runtime.js'
+import { builtin, environmentVariable } from './runtime.js'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -27,4 +27,19 @@ describe('builtin', () => {
     vi.unstubAllGlobals()
     expect(found).toBeUndefined()
   })
+})
+
+it('gives variables of the environment where there is one', () => {
+  vi.stubEnv('REPRISE_ENVIRONMENT', 'staging')
+  expect([environmentVariable('REPRISE_ENVIRONMENT'), environmentVariable('REPRISE_NEVER_SET')]).toEqual([
+    'staging',
+    undefined,
+  ])
+  vi.unstubAllEnvs()
+  for (const stand of [undefined, {}]) {
+    vi.stubGlobal('process', stand)
+    const found = environmentVariable('REPRISE_ENVIRONMENT')
+    vi.unstubAllGlobals()
+    expect(found).toBeUndefined()
+  }
 })

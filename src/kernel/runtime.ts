@@ -4,6 +4,7 @@
 
 interface ModuleHost {
   readonly getBuiltinModule?: (name: string) => unknown
+  readonly env?: Readonly<Record<string, string | undefined>>
 }
 
 /**
@@ -15,4 +16,9 @@ export function builtin<Module>(name: `node:${string}`): Module | undefined {
   const host = (globalThis as { readonly process?: ModuleHost }).process
   if (typeof host?.getBuiltinModule !== 'function') return undefined
   return host.getBuiltinModule(name) as Module | undefined
+}
+
+/** A variable of the process's environment; undefined: it is not set, or the runtime has no process. */
+export function environmentVariable(name: string): string | undefined {
+  return (globalThis as { readonly process?: ModuleHost }).process?.env?.[name]
 }

@@ -1,6 +1,7 @@
 // Options of a transaction, and their defaults.
 
 import type { Isolation } from '../atomicity/index.js'
+import type { Drill } from '../drill/index.js'
 import type { Content, Key, Scope } from '../identity/index.js'
 import type { Clock, Deadline, Duration, Random } from '../kernel/index.js'
 import type { Backoff, Budget, ForeignLayer } from '../retry/index.js'
@@ -51,6 +52,11 @@ export interface TransactionDefaults {
    * none.
    */
   readonly allowOrigins?: readonly string[]
+  /**
+   * Repeats a share of the calls of operations and routes, and of the deliveries to consumers, on purpose: `drill({
+   * oneIn: 1000 })` of `reprise/drill`, for staging. Default: none.
+   */
+  readonly drill?: Drill
   /** Default the system's clock. */
   readonly clock?: Clock
   /** Default the system's randomness. */
@@ -59,7 +65,7 @@ export interface TransactionDefaults {
 
 /** Options of every transaction. */
 export interface AnyTransactOptions
-  extends Omit<TransactionDefaults, 'clock' | 'random' | 'deadline' | 'effects' | 'allowOrigins'> {
+  extends Omit<TransactionDefaults, 'clock' | 'random' | 'deadline' | 'effects' | 'allowOrigins' | 'drill'> {
   /** A deadline of this call; the deadline of the intent in flight shortens it. Default: the domain's. */
   readonly deadline?: Duration | Deadline
   /** Default: the first of the domain's manifest. */
@@ -150,6 +156,7 @@ export const transactionDefaultNames: readonly (keyof TransactionDefaults)[] = [
   'foreignLayers',
   'effects',
   'allowOrigins',
+  'drill',
   'clock',
   'random',
 ]

@@ -12,7 +12,7 @@ import {
 } from '../../src/http/core/index.js'
 import { mintKey } from '../../src/identity/index.js'
 import { eventLoopTurn } from '../../src/kernel/index.js'
-import { type MemoryDomain, type MemoryTransaction, memory } from '../../src/stores/memory/index.js'
+import { type MemoryDomain, type MemoryOptions, type MemoryTransaction, memory } from '../../src/stores/memory/index.js'
 import type { HttpAnsweredEvent } from '../../src/telemetry/index.js'
 import { type ManualClock, manualClock } from '../../src/testing/index.js'
 
@@ -94,7 +94,7 @@ export interface RouteWorld {
 }
 
 /** A fresh store, and routes in it. */
-export function routeWorld(more: { readonly pepper?: string } = {}): RouteWorld {
+export function routeWorld(more: Pick<MemoryOptions, 'pepper' | 'drill'> = {}): RouteWorld {
   const clock = manualClock({ wallMs: 1_750_000_000_000 })
   const db = memory({ name: 'shop', clock, ...more })
   db.table('effects', { unique: [['id']] })

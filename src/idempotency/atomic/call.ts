@@ -197,6 +197,9 @@ export class AtomicCall<Handle extends { readonly attempt: number }, Input>
       if (this.#returned !== undefined) this.#discard()
       this.#runs += 1
       const runs = this.#runs
+      // Before anything of the user's is asked, `terminal` included.
+      const stopped = domain.drill?.reached(settings)
+      if (stopped !== undefined) throw stopped
       domain.queue.claimed(this.id, this)
       if (operationClaimed.hasSubscribers) operationClaimed.publish({ ...this.#event(), attempt: tx.attempt })
       let returned: unknown

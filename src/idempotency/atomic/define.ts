@@ -11,6 +11,7 @@ import {
 } from '../../transaction/index.js'
 import type { CallOptions, Operation } from '../definition.js'
 import { addOperation, type OperationDomain } from '../domain.js'
+import { drilled } from '../drill/calls.js'
 import { OperationFailedError, type Outcome } from '../outcome.js'
 import { answersOf, invalidOption, operationSettings, placementOf } from '../settings.js'
 import { makeKnown } from '../upkeep/known-operations.js'
@@ -43,11 +44,13 @@ export function defineAtomic<Handle extends TransactionControls, Input, Returned
   const transact = keyedTransactions(engine, defaults, transactions)
   const shared: AtomicOperation<Handle, Input> = { settings, domain, transact, run: options.run }
   type Result = ResultOf<Returned>
-  const outcome = async (input: Input, call?: CallOptions) =>
-    new AtomicCall(shared, input, call).outcome() as Promise<Outcome<Result, Code>>
+  const outcome = drilled<Input, Outcome<Result, Code>>(
+    { settings, domain, answers },
+    async (input, call) => new AtomicCall(shared, input, call).outcome() as Promise<Outcome<Result, Code>>,
+  )
   const run = async (input: Input, call?: CallOptions): Promise<Result> => {
-    const end = await new AtomicCall(shared, input, call).outcome()
-    if (end.outcome === 'succeeded') return end.value as Result
+    const end = await outcome(input, call)
+    if (end.outcome === 'succeeded') return end.value
     const { failure, replayed, cause } = end
     throw new OperationFailedError(failure, { replayed, ...defined({ cause }) })
   }

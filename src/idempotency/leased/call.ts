@@ -125,12 +125,13 @@ export class LeasedCall implements Visitor {
       return { state, codec, value, rememberedMs: plan.settings.windowMs, fingerprint: bound, own: false }
     }
     const { claim } = claimed
-    if (signal?.aborted === true) {
+    const stopped = plan.domain.drill?.reached(plan.settings)
+    if (signal?.aborted === true || stopped !== undefined) {
       // Nothing was begun under the claim, and nobody waits for it any more. What earlier claims may have sent stays
       // unknown.
       const { end } = await claim.end({ kind: 'release', proof: 'unsent' })
       if (end === 'written' && claim.claims === 1) claim.tell('released', 'aborted')
-      throw signal.reason
+      throw stopped ?? signal?.reason
     }
     plan.domain.queue.claimed(this.id, this)
     this.#behind?.claimed()

@@ -3,6 +3,7 @@
 
 import type { CallOptions, LeasedOperation } from '../definition.js'
 import { addOperation } from '../domain.js'
+import { drilled } from '../drill/calls.js'
 import { OperationFailedError, type Outcome } from '../outcome.js'
 import type { Keepable, Recoverable, Storable } from '../storable.js'
 import { makeKnown } from '../upkeep/known-operations.js'
@@ -37,8 +38,10 @@ export function leased<Input, Result, const Code extends string = never>(
   const plan = planOf(name, options)
   const { answers, domain, settings } = plan
   addOperation(domain, answers)
-  const outcome = async (input: Input, call?: CallOptions) =>
-    new LeasedCall(plan, input, call).outcome() as Promise<Outcome<Result, Code>>
+  const outcome = drilled<Input, Outcome<Result, Code>>(
+    plan,
+    async (input, call) => new LeasedCall(plan, input, call).outcome() as Promise<Outcome<Result, Code>>,
+  )
   const run = async (input: Input, call?: CallOptions): Promise<Result> => {
     const end = await outcome(input, call)
     if (end.outcome === 'succeeded') return end.value

@@ -12,6 +12,7 @@ import {
 } from '../../kernel/index.js'
 import { refuseInside } from '../../transaction/index.js'
 import type { LeasedOperation } from '../definition.js'
+import { repeatedLater } from '../drill/calls.js'
 import { refusedBy } from '../errors.js'
 import { refuseReentry } from '../in-process.js'
 import { decide } from '../machine.js'
@@ -87,7 +88,8 @@ export async function begin<Input, Result, Code extends string>(
   // Asked here, since the work itself is outside of all that is in force around this call.
   refuseReentry(plan.domain.queue, work.id)
   refuseInside()
-  const end = detached(() => work.outcome()) as Promise<Outcome<Result, Code>>
+  const again = async (given: Input): Promise<Outcome<unknown>> => new LeasedCall(plan, given).outcome()
+  const end = detached(() => repeatedLater(plan, input, () => work.outcome(), again)) as Promise<Outcome<Result, Code>>
   // Also where it rejects before there is a claim: then the race does.
   end.catch(() => undefined)
   const ended = end.then((outcome) => ({ state: 'ended', outcome }) as const)

@@ -1,6 +1,7 @@
 // A message that takes effect once, where somebody else owns the loop: a job queue, a function that a platform calls.
 
 import type { Message, TransactionControls } from '../../atomicity/index.js'
+import { drillOfRecords } from '../../idempotency/index.js'
 import { contentKey, withIntent } from '../../identity/index.js'
 import {
   type Duration,
@@ -13,6 +14,7 @@ import {
 } from '../../kernel/index.js'
 import type { Arrival, Reader } from '../lanes.js'
 import type { MessageStore } from '../store.js'
+import { deliverAgain } from './drilled.js'
 import { type ConsumerDomain, demandDomain, demandName, invalid } from './options.js'
 import { messageFingerprint } from './run/deliveries.js'
 
@@ -79,13 +81,16 @@ export function once<Handle extends TransactionControls>(
   const reader: Reader = { name: consumer, kind: 'consumer', reads: 'inbox' }
   const arrival = arrivalOf(reader, source, id, content)
   const key = contentKey({ inputs: [consumer, source, id], window: 'reprise.consumer' })
+  const drill = drillOfRecords(db.records)
   return async (handler) => {
     if (typeof handler !== 'function') throw invalid('handler', 'once needs a function.')
     await registeredOnce(db, reader)
     const limits = { deadline: deadlineMs, bodyLimit: deadlineMs, connectionWait: deadlineMs, ...defined({ signal }) }
-    return withIntent({ key }, () =>
-      db.transact(async (tx) => {
-        const { is } = await db.messages.arrive(tx, arrival, 0)
+    const arrive = async (tx: Handle): Promise<string> => (await db.messages.arrive(tx, arrival, 0)).is
+    type Result = OnceResult<Awaited<ReturnType<typeof handler>>>
+    const result = await withIntent({ key }, () =>
+      db.transact(async (tx): Promise<Result> => {
+        const is = await arrive(tx)
         if (is === 'new') return { handled: true, value: await handler(tx) }
         if (is === 'mismatch') {
           throw new RepriseError('MESSAGE_MISMATCH', 'A message with this id, and other content, was handled before.')
@@ -93,6 +98,9 @@ export function once<Handle extends TransactionControls>(
         return { handled: false, because: 'duplicate' }
       }, limits),
     )
+    if (result.handled && drill?.draws())
+      deliverAgain(drill, db, { consumer, message: arrival.message, deadlineMs, arrive })
+    return result
   }
 }
 

@@ -1,7 +1,8 @@
 // Options of a consumer, checked once, with every default filled in.
 
 import type { Message, TransactionControls } from '../../atomicity/index.js'
-import { timeOfRecords } from '../../idempotency/index.js'
+import type { Drill } from '../../drill/index.js'
+import { drillOfRecords, timeOfRecords } from '../../idempotency/index.js'
 import {
   type Clock,
   type Duration,
@@ -204,6 +205,8 @@ export interface ConsumerSettings<Handle> {
   readonly schemas: Readonly<Record<string, StandardSchema>>
   readonly clock: Clock
   readonly random: Random
+  /** Has deliveries come again on purpose; undefined: nobody does. */
+  readonly drill: Drill | undefined
 }
 
 const usualClassifier: Classifier = firstOf(
@@ -269,6 +272,7 @@ export function consumerSettings<Handle extends TransactionControls>(
     schemas,
     clock: options.clock ?? time.clock,
     random: options.random ?? time.random,
+    drill: drillOfRecords(db.records),
   }
 }
 

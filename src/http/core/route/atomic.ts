@@ -1,7 +1,7 @@
 // Routes whose marker, effect and answer commit together: the handler works in the transaction that also holds the
 // claim.
 
-import { type Operations, timeOfRecords } from '../../../idempotency/index.js'
+import { drillAs, drillOfRecords, type Operations, timeOfRecords } from '../../../idempotency/index.js'
 import { type Duration, pick } from '../../../kernel/index.js'
 import { type TransactionOptions, transactionOptionNames } from '../../../transaction/index.js'
 import { type Answer, type Answered, discardBody } from '../answer/answer.js'
@@ -9,7 +9,7 @@ import { type Arrival, type HandlerCall, handlerRun } from './handler.js'
 import type { AtomicRouteOptions } from './options.js'
 import type { Principal } from './principal.js'
 import { roomFor } from './quota.js'
-import { HttpRoute, type Route } from './route.js'
+import { HttpRoute, type Route, routeDrill } from './route.js'
 import { demandParts, operationOptions, routeSettings } from './settings.js'
 
 /** A domain that routes can work in: every store of Reprise is one. */
@@ -52,7 +52,13 @@ export function atomicRoute<Native, Handle, Input = undefined, Who extends Princ
   const transactions: TransactionOptions = pick(options, transactionOptionNames)
   const run = handlerRun<Native, Input, Handle>(settings, handler, 'tx')
   const operation = db.operation(options.name, { ...operationOptions(options, settings), ...transactions, run })
+  drillAs(operation.answers, routeDrill(settings))
+  const drill = drillOfRecords(db.records)
   const unkeyed = async (arrival: Arrival<Native, Input>, deadline: number): Promise<Answer> => {
+    if (drill?.draws()) {
+      const { name, domain } = operation.answers
+      drill.skip({ kind: 'route', domain: domain.name, name }, 'unkeyed')
+    }
     let answer: Answer | undefined
     const body = async (tx: Handle): Promise<Answer> => {
       // The transaction of an earlier run did not commit: nobody gets its answer.

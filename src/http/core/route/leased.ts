@@ -1,6 +1,7 @@
 // Routes whose effect lies outside the store: the handler works under a lease, and its external calls go through it.
 
 import {
+  drillAs,
   happened,
   type Lease,
   leased,
@@ -17,7 +18,7 @@ import { type Arrival, type HandlerCall, handlerRun } from './handler.js'
 import type { LeasedRouteOptions } from './options.js'
 import type { Principal } from './principal.js'
 import { roomFor } from './quota.js'
-import { HttpRoute, type Route } from './route.js'
+import { HttpRoute, type Route, routeDrill } from './route.js'
 import { demandParts, invalidOption, operationOptions, routeSettings } from './settings.js'
 
 /** What a handler gets whose route is leased. */
@@ -90,6 +91,7 @@ export function leasedRoute<Native, Input = undefined, Who extends Principal = P
     lease,
     run: handlerRun<Native, Input, Lease>(settings, handler, 'lease'),
   })
+  drillAs(operation.answers, routeDrill(settings))
   const work = new LongWork({ store, operation, settings, options })
   const longestWaitMs = durationMs(options.statusWait ?? '30s', { option: 'statusWait' })
   const route = new HttpRoute(settings, {

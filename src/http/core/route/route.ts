@@ -2,6 +2,7 @@
 
 import type {
   DomainTime,
+  DrillStyle,
   Operation,
   OperationAnswers,
   OperationFailedError,
@@ -19,6 +20,7 @@ import { defined, inTime, isPromiseLike, isRepriseError, RepriseError } from '..
 import { ownedByCaller } from '../../../retry/index.js'
 import { type HttpAnsweredEvent, httpAnswered, httpRekeyed } from '../../../telemetry/index.js'
 import { type Answer, AnswerError, discardBody, finish, rolledBack } from '../answer/answer.js'
+import { toJson } from '../answer/stored.js'
 import type { ProblemName } from '../problems.js'
 import { HttpRequest, type RequestFacts } from '../request/http-request.js'
 import { tellCause } from './causes.js'
@@ -290,6 +292,38 @@ function keyIn<Native, Input>(
   if (!methods.has(request.method)) return undefined
   const values = request.fields(keyField)
   return values.length === 0 && !required ? undefined : parseKeyField(values, keyOptions)
+}
+
+/**
+ * How a drill repeats the requests of a route: whose they are and what they ask for is asked again, as for a request
+ * that arrives.
+ */
+export function routeDrill<Native, Input>(settings: RouteSettings<Native, Input>): DrillStyle<Arrival<Native, Input>> {
+  const { parse, principal: principalOf } = settings
+  return {
+    kind: 'route',
+    again: async ({ parts }) => {
+      const { facts, bytes, native } = parts
+      const head = new HttpRequest(facts, nothing)
+      try {
+        const principal = principalNames(await principalOf(native, head))
+        if (principal === undefined) return { refused: '401' }
+        const input = (await parse?.(new HttpRequest(facts, bytes), native)) as Input
+        return { input: new Arrival({ ...parts, head, principal, key: keyIn(head, settings), input }) }
+      } catch (error) {
+        if (error instanceof AnswerError) return { refused: String(error.answer.status) }
+        throw error
+      }
+    },
+    told: (value) => {
+      const answer = toJson(value as Answer, settings)
+      return answer.tombstone ? undefined : answer
+    },
+    shown: (arrival) => {
+      const { native, principal, key, callerAttempt, input } = arrival.parts
+      return { request: arrival.request(), input, native, principal, key, callerAttempt }
+    },
+  }
 }
 
 // An answer that was thrown and is stored where there is a key. Without one, it is all that comes of the request.

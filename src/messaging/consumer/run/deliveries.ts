@@ -7,6 +7,7 @@ import { type CancelTimer, detached, isRepriseError, keepableText, sha256 } from
 import type { Delivery, Subscription } from '../../broker.js'
 import type { Arrival } from '../../lanes.js'
 import { suspected } from '../../suspicion.js'
+import { deliverAgain } from '../drilled.js'
 import { type Ending, type Next, nothingKnown, onArrival } from '../machine.js'
 import { fitted, isMessage, storable } from '../readable.js'
 import { reach } from './fault-points.js'
@@ -158,8 +159,10 @@ export class Deliveries<Handle extends TransactionControls> {
       if (fault !== undefined) await fault
       const step = ended.result
       this.#wakeLanes(step)
-      if (step.is === 'handle') work.countDone(message)
-      else {
+      if (step.is === 'handle') {
+        work.countDone(message)
+        this.#drill(arrival, message)
+      } else {
         work.count(step.as, message)
         if (step.is === 'bury') work.countLetter(message, step.code, false)
       }
@@ -175,6 +178,14 @@ export class Deliveries<Handle extends TransactionControls> {
       return answer.is === 'ack' && unfit === 'outside' ? { is: 'ack', lane: message.key } : answer
     }
     return this.#follow(arrival, message, work.next(message, nothingKnown, unfit as Ending, undefined))
+  }
+
+  #drill(arrival: Arrival, message: Message): void {
+    const { db, settings } = this.#work
+    const { drill, reader, clock, memoryMs, deadlineMs, gapWaitMs } = settings
+    if (!drill?.draws()) return
+    const arrive = async (tx: Handle): Promise<string> => (await db.messages.arrive(tx, arrival, gapWaitMs)).is
+    deliverAgain(drill, db, { consumer: reader.name, message, clock, memoryMs, deadlineMs, arrive })
   }
 
   async #follow(arrival: Arrival, message: Message, next: Next): Promise<Answer> {

@@ -5,6 +5,7 @@ import type { Message, MessagePlace, StoredMessage, TransactionControls } from '
 import { Claims, isSetUp } from '../../claims.js'
 import type { ClaimedLane, LaneEnd } from '../../lanes.js'
 import { howToRun, killing } from '../../suspicion.js'
+import { deliverAgain } from '../drilled.js'
 import { Fenced } from '../failure.js'
 import { type KnownFailures, missingBefore, type Next, nothingKnown } from '../machine.js'
 import { fitted, isMessage, readStored } from '../readable.js'
@@ -248,6 +249,7 @@ export class LaneReader<Handle extends TransactionControls> {
       if (fault !== undefined) await fault
       held.renewed(sinceMs)
       this.#work.countDone(message)
+      this.#drill(held, message, place)
       return { is: 'done' }
     }
     const next = this.#work.next(message, known, ended.ending, ended.error)
@@ -257,6 +259,18 @@ export class LaneReader<Handle extends TransactionControls> {
     held.renewed(sinceMs)
     this.#work.count('discarded', message)
     return { is: 'done' }
+  }
+
+  // The repeat is that of a reader which had the lane before us, was taken for dead, and comes late with the same
+  // message: it must not be able to say that it is done.
+  #drill({ claim }: HeldLane, message: Message, place: MessagePlace): void {
+    const { db, settings } = this.#work
+    const { drill, reader, clock, deadlineMs } = settings
+    if (!drill?.draws()) return
+    const then: LaneEnd['then'] = { is: 'free' }
+    const late = { ...claim, attempt: claim.attempt - 1, done: place, then }
+    const arrive = async (tx: Handle): Promise<string> => ((await db.messages.endIn(tx, late)) ? 'new' : 'duplicate')
+    deliverAgain(drill, db, { consumer: reader.name, message, clock, deadlineMs, arrive })
   }
 
   async #end(lane: ClaimedLane, stored: StoredMessage, known: KnownFailures, next: Next): Promise<void> {
