@@ -19,6 +19,11 @@ describe('codesIn', () => {
       },
     ],
     ['Prisma', error({ code: 'P2010', meta: { code: '40001' } }), { sqlState: '40001', driverCode: 'P2010' }],
+    [
+      'Prisma 7',
+      error({ code: 'P2010', meta: { driverAdapterError: error({}, { kind: 'x', originalCode: '40001' }) } }),
+      { sqlState: '40001', driverCode: 'P2010' },
+    ],
     ['TypeORM', error({ driverError: error({ code: '40P01', severity: 'ERROR' }) }), { sqlState: '40P01' }],
     [
       'Reprise around pg',

@@ -16,8 +16,9 @@ export function* errorsIn(error: unknown): Generator<Readonly<Record<string, unk
 }
 
 const mostInside = 24
-// TypeORM, Sequelize, and the language itself.
-const wrappers = ['driverError', 'original', 'parent', 'cause'] as const
+// TypeORM, Sequelize, the language itself, and Prisma: there `meta` tells of the database's own error, by its code, or
+// since version 7 by what the driver adapter threw.
+const wrappers = ['driverError', 'original', 'parent', 'cause', 'meta', 'driverAdapterError'] as const
 
 /** The codes of an error, for people and reports; what decides is the sign of its store's table. */
 export interface ErrorCodes {
@@ -41,9 +42,11 @@ export function codesIn(error: unknown): ErrorCodes {
     if (isRepriseError(found)) continue
     const { code, severity } = found
     const told = typeof severity === 'string' ? code : (found['sqlState'] ?? found['sqlstate'])
-    // Prisma has the code of the database in `meta`, under its own.
+    // Prisma has the code of the database in `meta`, under its own, or as the original one of a driver adapter.
     const inner = (found['meta'] as { readonly code?: unknown } | null | undefined)?.code
-    sqlState ??= [told, inner].find((text) => typeof text === 'string' && shapeOfState.test(text)) as string | undefined
+    sqlState ??= [told, inner, found['originalCode']].find(
+      (text) => typeof text === 'string' && shapeOfState.test(text),
+    ) as string | undefined
     if (typeof code === 'string' && code !== sqlState && shapeOfCode.test(code)) driverCode ??= code
   }
   return defined({ sqlState, driverCode })

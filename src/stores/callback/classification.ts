@@ -61,16 +61,16 @@ export function isOfDatabase(error: unknown, own?: (error: unknown, phase: Phase
 }
 
 /**
- * The signs that an error shows, outermost first: `code` and `meta.code` of the error and of those in `driverError`,
- * `original`, `parent` and `cause`; what means that the connection is gone is `connection-lost`. Pure.
+ * The signs that an error shows, outermost first: `code` and `originalCode` of the error and of those in `driverError`,
+ * `original`, `parent`, `cause`, `meta` and `driverAdapterError`; what means that the connection is gone is
+ * `connection-lost`. Pure.
  */
 export function signsOf(error: unknown): readonly string[] {
   const signs: string[] = []
   for (const found of errorsIn(error)) {
-    const { code, message, name } = found
-    const inner = (found['meta'] as { readonly code?: unknown } | null | undefined)?.code
-    for (const sign of [code, inner]) if (typeof sign === 'string') signs.push(isNetworkCode(sign) ? lost : sign)
-    if (lostWords.has(String(message)) || lostWords.has(String(name))) signs.push(lost)
+    const { code, originalCode, message, name, kind } = found
+    for (const sign of [code, originalCode]) if (typeof sign === 'string') signs.push(isNetworkCode(sign) ? lost : sign)
+    if ([message, name, kind].some((word) => lostWords.has(String(word)))) signs.push(lost)
   }
   return signs
 }
@@ -107,8 +107,8 @@ const networkCodes: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ])
 
-// Messages of pg, which has no codes for them, and the names under which TypeORM says that a connection ended while
-// nothing was sent on it.
+// Messages of pg, which has no codes for them; the names under which TypeORM says that a connection ended while nothing
+// was sent on it; the kinds that a driver adapter of Prisma makes of errors of the network.
 const lostWords: ReadonlySet<string> = new Set([
   'Connection terminated unexpectedly',
   'Connection terminated',
@@ -116,4 +116,7 @@ const lostWords: ReadonlySet<string> = new Set([
   'Client was closed and is not queryable',
   'QueryRunnerAlreadyReleasedError',
   'QueryRunnerProviderAlreadyReleasedError',
+  'ConnectionClosed',
+  'DatabaseNotReachable',
+  'SocketTimeout',
 ])

@@ -160,6 +160,7 @@ describe('errors of ORMs', () => {
     ['of TypeORM', { name: 'QueryFailedError', driverError: { code: '40001' } }],
     ['of Sequelize', { original: { code: '40001' }, parent: { code: '40001' } }],
     ['of Prisma', { code: 'P2010', meta: { code: '40001' } }],
+    ['of Prisma 7', { code: 'P2034', meta: { driverAdapterError: { cause: { originalCode: '40001' } } } }],
     ['with a cause', { cause: { cause: { code: '40001' } } }],
   ])('show the code of the engine %s', (_what, error) => {
     expect(callbackSignsOf(error)).toContain('40001')

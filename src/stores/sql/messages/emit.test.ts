@@ -135,6 +135,10 @@ it('leaves every other error as it is', () => {
     cause: Object.assign(new Error('duplicate key'), { constraint: 'reprise_message_identity' }),
   })
   expect(emitError(wrapped)).toMatchObject({ code: 'MESSAGE_EXISTS', cause: wrapped })
+  const ofPrisma = Object.assign(new Error('of Prisma'), {
+    meta: { driverAdapterError: { cause: { constraint: { index: 'reprise_message_version' } } } },
+  })
+  expect(emitError(ofPrisma)).toMatchObject({ code: 'VERSION_TAKEN', cause: ofPrisma })
 })
 
 it('names every table and every index that the migration makes', () => {

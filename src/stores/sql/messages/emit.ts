@@ -223,7 +223,8 @@ function keysOf(emissions: readonly Emission[]): ReadonlyMap<string, GivenKey> {
 export function emitError(error: unknown): unknown {
   for (const found of errorsIn(error)) {
     const { constraint, message } = Object(found) as { readonly constraint?: unknown; readonly message?: unknown }
-    const index = typeof constraint === 'string' ? constraint : ''
+    // A text, or from Prisma an object that has it.
+    const index = typeof constraint === 'string' ? constraint : String(Object(constraint).index)
     const words = typeof message === 'string' ? message : ''
     if (index.endsWith('message_identity') || /UNIQUE constraint failed: \S+message\.source/.test(words)) {
       const exists = 'A message with the same source and id is there already.'
