@@ -144,8 +144,16 @@ export const checks = [
   },
   {
     name: 'package-contents',
-    why: 'the tarball holds the built files and the four documents, nothing else',
+    why: 'the tarball holds the built files and the pages, nothing else',
     run: async (context) => refuseAny(contentProblems(context.root, await context.packed())),
+  },
+  {
+    name: 'publish',
+    why: 'npm would publish it as it is, under the newest heading of CHANGELOG.md, with links that work in the tarball',
+    run: async (context) => {
+      const { publishProblems } = await import('./publishing.mjs')
+      refuseAny(await publishProblems(context.root, await context.packed()))
+    },
   },
   {
     name: 'package-manifest',

@@ -184,6 +184,7 @@ export function contentProblems(/** @type {string} */ root, /** @type {Packed} *
   if (!sources.has('dist')) problems.push('`files` in package.json does not name dist')
   for (const path of paths) {
     if (needed.includes(path)) continue
+    if (/^docs\/(?!reference\/api\/).+\.(md|sql)$|^(ARCHITECTURE|CONTRIBUTING)\.md$/.test(path)) continue
     if (!/^dist\/.+\.(js|d\.ts)$/.test(path)) problems.push(`${path} does not belong into the tarball`)
     else if (/\.(test|fuzz)\./.test(path)) problems.push(`${path} is a test`)
   }

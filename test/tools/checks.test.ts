@@ -260,6 +260,30 @@ const violations: Readonly<Record<string, readonly Violation[]>> = {
       ],
     },
   ],
+  publish: [
+    {
+      title: 'a private package, a version that the changelog does not know, and a link to what the tarball has not',
+      edits: {
+        'package.json': replace('"version": "', '"private": true,\n  "version": "1'),
+        'README.md': append('\n[The sample service](examples/payments/README.md)\n'),
+        'docs/start.md': append(
+          '\n[The sample service](../examples/payments/README.md), [how to lint](../biome.json)\n',
+        ),
+      },
+      says: [
+        'package.json says private',
+        /CHANGELOG\.md begins with "([\d.]+)", and package\.json has the version 1\1$/m,
+        /^ *README\.md:\d+: examples\/payments\/README\.md leads nowhere in the tarball$/m,
+        /^ *docs\/start\.md:\d+: \.\.\/biome\.json leads nowhere in the tarball$/m,
+      ],
+      silentAbout: /start\.md:\d+: \.\.\/examples/,
+    },
+    {
+      title: 'a manifest that npm would correct',
+      edits: { 'package.json': replace('"dist/cli/main.js"', '"./dist/cli/main.js"') },
+      says: [/npm warn publish .*bin\[reprise\]/],
+    },
+  ],
   'package-manifest': [
     {
       title: 'conditions in an order that hides the types',

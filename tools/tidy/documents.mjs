@@ -57,7 +57,8 @@ function linkProblem(tree, page, target, anchors) {
   return anchors(place).has(anchor) ? undefined : `finds no heading #${anchor}`
 }
 
-function linksResolve(/** @type {Tree} */ tree) {
+/** Links of pages that lead out of the tree, or to nothing in it. @param {Tree} tree @returns {string[]} */
+export function linksResolve(tree) {
   /** @type {Map<string, ReadonlySet<string>>} */
   const known = new Map()
   const anchors = (/** @type {string} */ page) => {
