@@ -39,7 +39,11 @@ export const cells = [
   { name: 'HTTP, private and with clients of others, every adapter and store', files: /^test\/http\/conformance\// },
   { name: 'HTTP adapters', files: /^test\/http\// },
   { name: 'sample service in a browser (Chromium)', files: /^test\/e2e\/page/ },
-  { name: 'apps of new users, from the tarball', files: /^test\/e2e\/apps\// },
+  {
+    name: 'an app of a new user, from the tarball (Express)',
+    files: /^test\/e2e\/apps\//,
+    matrix: 'also Fastify, Nest, a script; Prisma under every conformance case',
+  },
   { name: 'sample service', files: /^test\/e2e\// },
   {
     name: 'operations and messages under torture, PostgreSQL and SQLite',
@@ -47,6 +51,7 @@ export const cells = [
     matrix: 'the default run, through PgBouncer too, and every planted bug',
   },
   { name: 'one call, walked', files: /^test\/walk\// },
+  { name: 'CommonJS, from the tarball', files: /^test\/package\/commonjs/, matrix: 'in Jest with ts-jest' },
   { name: 'entry points, packed and installed', files: /^test\/package\// },
   { name: 'the library without servers', files: /^(src|test)\// },
   { name: 'other versions of Node', matrix: 'everything on each of them' },

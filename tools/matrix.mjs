@@ -1,7 +1,9 @@
 // `npm run test:matrix`: the rest of the cells: those that take too long for `npm test`, and the tests again on other
 // versions of Node and PostgreSQL. Each cell is run or says why it was not.
 
+import { join } from 'node:path'
 import { longCells, poolerCells } from './cells.mjs'
+import { ensureInstalled } from './install.mjs'
 import { newerPgbouncer, newerProgram } from './newer-debian.mjs'
 import { nodeVersions, otherNode } from './node-versions.mjs'
 import { otherPostgres, postgresVersions } from './postgres-versions.mjs'
@@ -20,6 +22,12 @@ const storeSuites = suites.filter(({ name }) => name === 'stores')
 
 /** What `npm test` leaves out on this Node. */
 const longSuites = [{ name: 'long', args: ['--project=stores', ...longCells] }]
+
+/** What is made of packages that are too large for `npm test`: every app of a new user, and the recipes for Jest. */
+const appSuites = [
+  { name: 'apps', args: ['--project=stores', 'test/e2e/apps/'] },
+  { name: 'jest', args: ['--project=package', 'test/package/commonjs.test.ts'] },
+]
 
 /** What a pooler is needed for. */
 const poolerSuites = [{ name: 'pooler', args: ['--project=stores', ...poolerCells] }]
@@ -71,6 +79,13 @@ async function postgresCells(root, major, env) {
 }
 
 /** @param {string} root @param {NodeJS.ProcessEnv} env */
+async function appCells(root, env) {
+  const installed = ensureInstalled(root, join(root, 'tools', 'app-packages'))
+  const found = await installed.then(() => ({ env: { ...env, REPRISE_LONG: 'true' } }), whyNot)
+  return cellsOf(root, 'this Node', appSuites, found)
+}
+
+/** @param {string} root @param {NodeJS.ProcessEnv} env */
 async function pgbouncerCells(root, env) {
   const found = await newerProgram(root, newerPgbouncer).catch(whyNot)
   const chosen = 'why' in found ? found : { env: { ...env, REPRISE_PGBOUNCER: found.program } }
@@ -79,7 +94,7 @@ async function pgbouncerCells(root, env) {
 
 /**
  * @param {string} root
- * @param {readonly string[]} args `long`, `pgbouncer`, and major versions: of Node as they are, of PostgreSQL as postgres-18;
+ * @param {readonly string[]} args `long`, `apps`, `pgbouncer`, and major versions: of Node as they are, of PostgreSQL as postgres-18;
  *   default: all
  * @returns {Promise<number>}
  */
@@ -89,6 +104,7 @@ export async function matrix(root, args) {
   /** @type {Map<string, (env: NodeJS.ProcessEnv) => Promise<Cell[]>>} */
   const names = new Map()
   names.set('long', (env) => cellsOf(root, 'this Node', longSuites, { env: { ...env, REPRISE_LONG: 'true' } }))
+  names.set('apps', (env) => appCells(root, env))
   names.set('pgbouncer', (env) => pgbouncerCells(root, env))
   for (const major of nodes) names.set(String(major), (env) => nodeCells(root, major, env))
   for (const major of databases) names.set(`postgres-${major}`, (env) => postgresCells(root, major, env))

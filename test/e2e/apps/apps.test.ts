@@ -8,31 +8,39 @@ import { gate } from '../../gate.js'
 import { type App, endPrograms, type Program, startApp, startProgram, stopApp } from './app-process.js'
 import { type Bank, type FirstAnswer, openBank } from './bank.js'
 import { appLinesTable, apps, changedLines } from './changed-lines.js'
+import { prismaConformance, prismaErrors } from './prisma-cases.js'
 import { forms, makeProject, type Project } from './project.js'
 import { type FileShop, inPostgres, inSqlite, type Shop } from './shops.js'
 
-const packages = [
-  'express',
-  '@types/express',
-  'drizzle-orm',
-  'pg',
-  '@types/pg',
-  'fastify',
-  'libsql',
-  '@nestjs/common',
-  '@nestjs/core',
-  '@nestjs/platform-express',
-  'reflect-metadata',
-  'rxjs',
-  'typeorm',
-]
+/** What each app is made of. */
+const packages: Readonly<Record<keyof typeof apps, readonly string[]>> = {
+  express: ['express', '@types/express', 'drizzle-orm', 'pg', '@types/pg'],
+  fastify: ['fastify', 'libsql'],
+  nest: [
+    '@nestjs/common',
+    '@nestjs/core',
+    '@nestjs/platform-express',
+    '@types/express',
+    'reflect-metadata',
+    'rxjs',
+    'prisma',
+    '@prisma/client',
+    '@prisma/adapter-pg',
+    'pg',
+  ],
+  script: ['libsql'],
+}
+
+// The one that README shows, and with REPRISE_LONG, which `npm run test:matrix -- apps` sets, all of them.
+const isLong = process.env['REPRISE_LONG'] !== undefined
+const chosen = (Object.keys(apps) as (keyof typeof apps)[]).filter((app) => isLong || app === 'express')
 
 /** How many there are after a request and its repeat. */
 const made = { 'as-it-was': 2, 'by-hand': 1, 'with-reprise': 1 } as const
 
 let project: Project
 beforeAll(() => {
-  project = makeProject(Object.keys(apps), packages)
+  project = makeProject(chosen, [...new Set(chosen.flatMap((app) => packages[app]))])
 })
 afterAll(() => {
   endPrograms()
@@ -48,11 +56,13 @@ function order(app: App, item: string, key: string, user = 'ann'): Promise<Respo
   return fetch(`${app.url}/orders`, { method: 'POST', headers, body: JSON.stringify({ item, quantity: 2 }) })
 }
 
-describe.each([
+const servers = [
   ['express', inPostgres],
   ['fastify', inSqlite],
   ['nest', inPostgres],
-] as const)('%s', (name, open) => {
+] as const
+
+describe.each(servers.filter(([name]) => chosen.includes(name)))('%s', (name, open) => {
   describe.each(forms)('%s', (form) => {
     let shop: Shop
     let app: App
@@ -115,7 +125,7 @@ describe.each([
   })
 })
 
-describe.each(forms)('script %s', (form) => {
+describe.each(chosen.includes('script') ? forms : [])('script %s', (form) => {
   let shop: FileShop
   let bank: Bank | undefined
   beforeAll(async () => {
@@ -165,6 +175,12 @@ describe.each(forms)('script %s', (form) => {
     expect([program.count('1 due'), bank?.transfers()]).toEqual([1, made[form]])
   })
 })
+
+if (chosen.includes('nest')) {
+  const folder = (): string => project.folderOf('nest', 'with-reprise')
+  describe('Prisma under the conformance suite', () => prismaConformance(folder))
+  describe('errors of Prisma', () => prismaErrors(folder, () => inPostgres(project, 'nest', 'with-reprise')))
+}
 
 it('lines that make each app safe', () => {
   const [[, ...heads], rows] = appLinesTable()

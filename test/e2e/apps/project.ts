@@ -1,12 +1,9 @@
-// A project with the apps of new users: the packed tarball is really installed in it, and every form of every app is
-// compiled in it, once.
+// A project with the apps of new users, made from the packed tarball: every form of every app is compiled in it, once.
 
-import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { root } from '../../markdown.js'
+import { makeTarballProject, type TarballProject } from '../../package/tarball-project.js'
 
 const fixtures = fileURLToPath(new URL('fixtures', import.meta.url))
 
@@ -20,13 +17,10 @@ export function filesOf(app: string, form: Form): ReadonlyMap<string, string> {
   return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]))
 }
 
-/** A project in a folder of its own. */
-export interface Project {
+/** A project with apps. */
+export interface Project extends Pick<TarballProject, 'npx' | 'remove'> {
   /** Where a form of an app is, compiled. */
   folderOf(app: string, form: Form): string
-  /** Runs a program of the project, as `npx` does, to its end. */
-  npx(words: readonly string[], env: Readonly<Record<string, string>>): string
-  remove(): void
 }
 
 /** What a user tells the compiler. Nest needs the two options for decorators. */
@@ -40,48 +34,31 @@ const compilerOptions = {
   emitDecoratorMetadata: true,
 }
 
-/** Packs the package and installs it. What a registry would give is linked from the repository. */
-function install(folder: string, packages: readonly string[]): void {
-  const quiet = ['--ignore-scripts', '--loglevel=error']
-  execFileSync('npm', ['pack', ...quiet, '--pack-destination', folder], { cwd: root, encoding: 'utf8' })
-  const tarball = readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? ''
-  writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }')
-  const script = join(root, 'test', 'package', 'fixtures', 'install.mjs')
-  const words = [script, root, 'install', join(folder, tarball), 'typescript', '@types/node', ...packages]
-  execFileSync(process.execPath, words, { cwd: folder, encoding: 'utf8' })
-}
-
 /** Compiles every form of these apps: the files of the app as it was, with those of the form in their place. */
-function compile(folder: string, apps: readonly string[]): void {
+function compile({ folder, npx }: TarballProject, apps: readonly string[]): void {
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: apps }))
   for (const app of apps) {
     for (const form of forms) {
-      for (const from of ['as-it-was', form])
-        cpSync(join(fixtures, app, from), join(folder, app, form), { recursive: true })
+      const place = join(folder, app, form)
+      for (const from of ['as-it-was', form]) cpSync(join(fixtures, app, from), place, { recursive: true })
+      const schema = join(place, 'schema.prisma')
+      // Before it writes the client, Prisma's command would download an engine for migrations, which nothing here uses:
+      // any program that can be run is taken in its place.
+      const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath }
+      if (existsSync(schema)) npx(['prisma', 'generate', '--schema', schema], env)
     }
   }
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: apps }))
-  const tsc = join(folder, 'node_modules', '.bin', 'tsc')
-  const { stdout, status } = spawnSync(tsc, ['--pretty', 'false'], { cwd: folder, encoding: 'utf8' })
-  if (status !== 0) throw new Error(stdout)
+  npx(['tsc', '--pretty', 'false'])
 }
 
 /** Makes a project with these apps. */
 export function makeProject(apps: readonly string[], packages: readonly string[]): Project {
-  const folder = mkdtempSync(join(tmpdir(), 'reprise-apps-'))
-  const remove = (): void => rmSync(folder, { recursive: true, force: true })
+  const project = makeTarballProject({ type: 'module' }, packages)
   try {
-    install(folder, packages)
-    compile(folder, apps)
+    compile(project, apps)
   } catch (error) {
-    remove()
+    project.remove()
     throw error
   }
-  return {
-    folderOf: (app, form) => join(folder, app, form),
-    npx([program = '', ...rest], env) {
-      const path = join(folder, 'node_modules', '.bin', program)
-      return execFileSync(path, rest, { cwd: folder, encoding: 'utf8', env: { ...process.env, ...env } })
-    },
-    remove,
-  }
+  return { ...project, folderOf: (app, form) => join(project.folder, app, form) }
 }

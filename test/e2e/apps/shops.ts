@@ -71,7 +71,7 @@ export async function inSqlite(project: Project, app: string, form: Form): Promi
   const connection = new Database(file)
   connection.exec('pragma journal_mode = wal')
   connection.exec(schemaOf(app, form))
-  if (form === 'with-reprise') project.npx(['reprise', 'migrate', '--url', `sqlite:${file}`], {})
+  if (form === 'with-reprise') project.npx(['reprise', 'migrate', '--url', `sqlite:${file}`])
   return {
     env: { DATABASE_FILE: file },
     run: (statement) => void connection.exec(statement),
