@@ -202,6 +202,12 @@ describe('commands in the documentation', () => {
     'npm run bench -- retry': { in: 'test/tools/bench.test.ts', words: "bench('retry', " },
     'npm run bench -- transaction': { in: 'test/tools/bench.test.ts', words: "bench('transaction', " },
     'npm run peers': { in: 'test/http/peers.test.ts', words: "runPeers('Reprise', " },
+    'node order.cjs': { in: 'test/package/commonjs.test.ts', words: "process.execPath, ['order.cjs']" },
+    'npx jest': { in: 'test/package/commonjs.test.ts', words: "it('npx jest: " },
+    'NODE_OPTIONS=--experimental-vm-modules npx jest': {
+      in: 'test/package/commonjs.test.ts',
+      words: "it('NODE_OPTIONS=--experimental-vm-modules npx jest: ",
+    },
     'npx reprise simulate storm --attempts 6 --budget none': {
       in: 'test/cli/simulate.test.ts',
       words: "'simulate', 'storm', '--attempts', '6', '--budget', 'none'",
