@@ -1,7 +1,7 @@
 // Tools of MCP whose calls take effect once: what an agent repeats, since it heard nothing, gets the first result.
 
-import type { Key } from '../../identity/index.js'
-import { canonicalJsonOf, defined, RepriseError } from '../../kernel/index.js'
+import { type Key, printKeyField } from '../../identity/index.js'
+import { canonicalJsonOf, defined, isWellFormed, RepriseError, sha256 } from '../../kernel/index.js'
 import {
   type Answer,
   type AtomicRouteOptions,
@@ -60,7 +60,8 @@ export interface ToolOptions<Extra, Who extends Principal = Principal>
   readonly principal: (extra: Extra) => Who | Promise<Who>
   /**
    * Where the key of a call is: in an argument, which the tool's input schema names and a model fills in, or in
-   * `_meta`, which the host of the model does. Default `{ meta: 'reprise/idempotency-key' }`.
+   * `_meta`, which the host of the model does. Any text of 1 to 255 characters is one; where it is not visible ASCII
+   * alone, `key` of the handler is its digest, `sha256:…`. Default `{ meta: 'reprise/idempotency-key' }`.
    */
   readonly key?: { readonly argument: string } | { readonly meta: string }
   /**
@@ -129,12 +130,8 @@ export function idempotentTool<
   options: ToolOptions<Extra, Who>,
   handler: (call: ToolCall<Handle, Args, Extra, Who>) => Result | Promise<Result>,
 ): ToolCallback<Args, Extra, Result> {
-  const {
-    key: place = { meta: 'reprise/idempotency-key' },
-    problemsIn,
-    principal,
-    ...rest
-  } = Object(options) as typeof options
+  const inMeta = { meta: 'reprise/idempotency-key' }
+  const { key: place = inMeta, problemsIn, principal, ...rest } = Object(options) as typeof options
   checkOwn(place, problemsIn, rest)
   if (typeof handler !== 'function') throw invalid('handler', 'It is a function.')
   const named = typeof principal === 'function' ? ({ extra }: Called<Args, Extra>) => principal(extra) : principal
@@ -152,13 +149,19 @@ export function idempotentTool<
     const native = { args, extra }
     const key = 'argument' in place ? Object(args)[place.argument] : extra?._meta?.[place.meta]
     const fields: Record<string, readonly string[]> = { 'content-type': ['application/json'] }
-    // What is no text is a key that is not valid.
-    if (key !== undefined) fields['idempotency-key'] = [typeof key === 'string' ? key : '']
+    if (key !== undefined) fields['idempotency-key'] = [keyField(key)]
     const body = Buffer.from(canonicalJsonOf(args))
     const readBody = (mostBytes: number): Uint8Array => limited(body, mostBytes)
     const answer = await route.handle({ method: 'POST', target: `/tools/${rest.name}`, fields, readBody }, native)
     return resultOf(answer, place, problemsIn) as Result | ToolRefusal
   }
+}
+
+// What the grammar of keys does not allow is known by its digest. What is no text, or too long, is refused later.
+function keyField(key: unknown): string {
+  if (typeof key !== 'string') return ''
+  if (key === '' || key.length > 255 || !isWellFormed(key)) return key
+  return printKeyField((/^[\x21-\x7e]+$/.test(key) ? key : sha256(key)) as Key)
 }
 
 const ofRoutes = ['answerOf', 'methods', 'parse', 'refusal', 'replayHeaders', 'stores', 'trusts', 'wayBack']

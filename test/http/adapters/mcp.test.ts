@@ -68,6 +68,22 @@ it('refuses other arguments under a key, a call without one, and a key that is n
   expect(rows()).toBe(1)
 })
 
+it('takes any text of 1 to 255 characters as a key, as models write them', async () => {
+  const { call, rows } = await connected()
+  const keys = ['my booking of room 1', 'my booking of room 2', 'zimmer-für-1', 'a,b', 'a, b', '"quoted', 'k;v=1', ' ']
+  for (const [place, key] of keys.entries()) {
+    expect((await call({ amount: 5, key }))._meta).toBeUndefined()
+    expect((await call({ amount: 5, key }))._meta).toEqual({ 'reprise/replayed': true })
+    expect(rows()).toBe(place + 1)
+  }
+  for (const key of ['x'.repeat(256), 'ü'.repeat(256)]) {
+    expect(await call({ amount: 5, key })).toMatchObject({
+      isError: true,
+      structuredContent: { type: 'urn:reprise:problem:key-invalid' },
+    })
+  }
+})
+
 it('takes the key from _meta, as the host of a model sends it, whatever else is there', async () => {
   const { call, rows } = await connected({ key: { meta: 'reprise/idempotency-key' } })
   await call({ amount: 5 }, { 'reprise/idempotency-key': 'k-1', 'example/trace': 1 })
