@@ -17,9 +17,9 @@ function unlessCode(...codes: readonly string[]): (error: unknown) => undefined 
 const wholeKey = /^([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?!\S)(?:\s+(\d{13,})(?!\S))?/
 
 /**
- * The text of a file without what an editor or a transfer put around it. Where the time is cut the key is kept for good:
- * to a receiver that has forgotten it, it is as good as a new one. A cut key may have been sent: no new one takes its
- * place before somebody has looked.
+ * The text of a file without what an editor or a transfer put around it. Where the time is cut the key is kept for
+ * good: to a receiver that has forgotten it, it is as good as a new one. A cut key may have been sent: no new one takes
+ * its place before somebody has looked.
  */
 function textOf(file: string, read: string): string {
   const [, key, mintedAtMs = 'Infinity'] = wholeKey.exec(read) ?? []

@@ -34,9 +34,9 @@ export interface Intents {
    */
   open(name: string, content: unknown): Promise<KeptIntent>
   /**
-   * Sends an intent, and ends it where the outcome is definite: by {@link isDefinite} of the answer that `send` returns,
-   * or by what `definite` says, which is needed where `send` returns a value without a status, such as the JSON of an
-   * answer: after a 504 that is a value too. Where `send` throws nobody knows, and the key stays.
+   * Sends an intent, and ends it where the outcome is definite: by {@link isDefinite} of the answer that `send`
+   * returns, or by what `definite` says, which is needed where `send` returns a value without a status, such as the
+   * JSON of an answer: after a 504 that is a value too. Where `send` throws nobody knows, and the key stays.
    */
   run<Result extends IntentAnswer>(
     name: string,
@@ -59,8 +59,8 @@ export type IntentAnswer = { readonly status: number } | { readonly statusCode: 
 const open = [401, 403, 408, 409, 412, 421, 422, 423, 425, 428, 429]
 
 /**
- * Whether a result is a definite outcome: an answer with a `status`, or else a `statusCode`, from 200 to 499 but for 401,
- * 403, 408, 409, 412, 421, 422, 423, 425, 428 and 429. A value without a number there says nothing.
+ * Whether a result is a definite outcome: an answer with a `status`, or else a `statusCode`, from 200 to 499 but for
+ * 401, 403, 408, 409, 412, 421, 422, 423, 425, 428 and 429. A value without a number there says nothing.
  */
 export function isDefinite(result: unknown): boolean {
   const { status, statusCode } = Object(result) as { readonly status?: unknown; readonly statusCode?: unknown }

@@ -17,20 +17,14 @@ describe('within', () => {
 })
 
 describe('demand', () => {
-  it('names the part and its range, and no value', () => {
+  it('names the part, and nothing else', () => {
     expect(() => demand(true, 'x')).not.toThrow()
     const refused = expect.objectContaining({
       code: 'POLICY_INVALID',
-      message: 'Not valid: part.b. It is a number from 0 to 2.',
+      message: 'Not valid: part.b.',
       details: { path: 'part.b' },
     })
     expect(() => demandRanges('part', { a: 1, b: 'secret' }, { a: [1, 1], b: [0, 2] })).toThrow(refused)
     expect(() => demandRanges('part', { a: 1 }, { a: [1, 1] })).not.toThrow()
-    for (const [range, rule] of [
-      [[1, 100_000, 'whole'], 'It is a whole number from 1 to 100000.'],
-      [[tiny, huge], 'It is a number above 0.'],
-      [[0, huge, 'whole'], 'It is a whole number from 0.'],
-    ] as const)
-      expect(() => demandRanges('part', {}, { a: range })).toThrow(`Not valid: part.a. ${rule}`)
   })
 })

@@ -11,12 +11,9 @@ export const tiny: number = Number.MIN_VALUE
 /** See {@link tiny}. */
 export const huge: number = Number.MAX_VALUE
 
-/**
- * Throws `POLICY_INVALID` unless the condition holds. `path` names the part or the option, never a value; `rule`
- * is a sentence on what it may be.
- */
-export function demand(holds: boolean, path: string, rule = ''): asserts holds {
-  if (!holds) throw new RepriseError('POLICY_INVALID', `Not valid: ${path}.${rule}`, { details: { path } })
+/** Throws `POLICY_INVALID` unless the condition holds. `path` names the part or the option, never a value. */
+export function demand(holds: boolean, path: string): asserts holds {
+  if (!holds) throw new RepriseError('POLICY_INVALID', `Not valid: ${path}.`, { details: { path } })
 }
 
 /** Demands that a part is an object, so that its members can be asked for. Data from a file may be anything. */
@@ -38,11 +35,6 @@ export function within(value: unknown, [least, most, whole]: Range): value is nu
 /** Demands that each named member of `part` lies in its range. */
 export function demandRanges(path: string, part: object, ranges: Readonly<Record<string, Range>>): void {
   for (const [name, range] of Object.entries(ranges)) {
-    demand(within((part as Record<string, unknown>)[name], range), `${path}.${name}`, ruleOf(range))
+    demand(within((part as Record<string, unknown>)[name], range), `${path}.${name}`)
   }
-}
-
-function ruleOf([least, most, whole]: Range): string {
-  const from = least === tiny ? 'above 0' : `from ${least}`
-  return ` It is a ${whole ? 'whole ' : ''}number ${from}${most === huge ? '' : ` to ${most}`}.`
 }

@@ -62,6 +62,11 @@ describe('slots', () => {
       expect.objectContaining({ code: 'POLICY_INVALID', details: expect.objectContaining({ path }) }),
     )
   })
+
+  it('says the range of what it refuses', () => {
+    expect(() => slots(0, 0)).toThrow('Not valid: limit.most. It is a whole number from 1 to 100000.')
+    expect(() => slots(1, -1)).toThrow('Not valid: limit.queue. It is a whole number from 0 to 100000.')
+  })
 })
 
 type Step = 'enter' | 'leave' | 'give up'

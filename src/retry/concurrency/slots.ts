@@ -1,7 +1,8 @@
 // The slots of a target, and the queue for them: first come, first served. Without time, so that the runner of calls
 // and the simulator count with the same code.
 
-import { demandOnly, demandRanges } from '../demand.js'
+import { demandWhole, RepriseError } from '../../kernel/index.js'
+import { demandOnly } from '../demand.js'
 
 /** A concurrency limit as plain data. */
 export interface ConcurrencyData {
@@ -25,6 +26,10 @@ export interface ConcurrencyLimit {
 
 const most = 100_000
 
+function invalid(path: string, why: string): RepriseError {
+  return new RepriseError('POLICY_INVALID', `Not valid: ${path}. ${why}`, { details: { path } })
+}
+
 /** Slots that are taken and given back. While somebody waits, every slot is taken: one that is given back goes on. */
 export class Slots implements ConcurrencyLimit {
   readonly data: ConcurrencyData
@@ -34,7 +39,8 @@ export class Slots implements ConcurrencyLimit {
   /** Refuses data that cannot be with `POLICY_INVALID`. */
   constructor(data: ConcurrencyData) {
     demandOnly(data, 'limit', 'kind', 'most', 'queue')
-    demandRanges('limit', data, { most: [1, most, 'whole'], queue: [0, most, 'whole'] })
+    demandWhole(data.most, 1, most, (why) => invalid('limit.most', why))
+    demandWhole(data.queue, 0, most, (why) => invalid('limit.queue', why))
     this.data = Object.freeze({ kind: 'concurrency', most: data.most, queue: data.queue })
   }
 
