@@ -1,10 +1,13 @@
-// `npm run check`: runs the checks in order, shows output only of those that fail, and ends with a summary.
+// `npm run check`: runs the checks, as many at a time as there are cores, shows output only of those that fail, in the
+// order of the list, and ends with a summary.
 
 import { rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { checks, newContext } from './checks.mjs'
 import { Refusal } from './process.mjs'
 
-/** @typedef {{ name: string, passed: boolean, seconds: number }} Result */
+/** @typedef {import('./checks.mjs').Check} Check */
+/** @typedef {{ check: Check, passed: boolean, seconds: number, output: string, hint: string }} Result */
 
 const width = Math.max(...checks.map((check) => check.name.length)) + 2
 
@@ -17,15 +20,12 @@ function indented(/** @type {string} */ text) {
 }
 
 /**
- * @param {import('./checks.mjs').Check} check
+ * @param {Check} check
  * @param {import('./checks.mjs').Context} context
- * @param {boolean} verbose
  * @returns {Promise<Result>}
  */
-async function runOne(check, context, verbose) {
+async function runOne(check, context) {
   const startedMs = performance.now()
-  // At a terminal one sees what is being waited for; in a log each check is one whole line.
-  if (process.stdout.isTTY) process.stdout.write(`${check.name} ...`)
   let passed = true
   let output = ''
   let hint = ''
@@ -37,21 +37,62 @@ async function runOne(check, context, verbose) {
     passed = false
     output = error instanceof Refusal ? error.message : String(/** @type {Error} */ (error).stack ?? error)
   }
-  const seconds = (performance.now() - startedMs) / 1000
-  if (process.stdout.isTTY) process.stdout.write('\r\u001b[2K')
+  return { check, passed, seconds: (performance.now() - startedMs) / 1000, output, hint }
+}
+
+/** @param {Result} result @param {boolean} verbose */
+function tell({ check, passed, seconds, output, hint }, verbose) {
   console.log(`${check.name.padEnd(width)}${passed ? 'ok    ' : 'FAILED'} ${seconds.toFixed(1).padStart(5)} s`)
   if (!passed) console.log(`\n    why: ${check.why}\n`)
   if (output !== '' && (!passed || verbose)) console.log(`${indented(output)}\n`)
   if (hint !== '') console.log(`\n    worth a look, and no failure:\n\n${indented(hint)}\n`)
-  return { name: check.name, passed, seconds }
 }
 
-function summarise(/** @type {readonly Result[]} */ results) {
-  const failed = results.filter((result) => !result.passed).map((result) => result.name)
-  const seconds = results.reduce((sum, result) => sum + result.seconds, 0).toFixed(1)
+/**
+ * Each check keeps about one core busy. What they share, the build and the tarball, is made by the first that asks.
+ * @param {readonly Check[]} chosen
+ * @param {import('./checks.mjs').Context} context
+ * @param {boolean} verbose
+ * @returns {Promise<Result[]>}
+ */
+async function runAll(chosen, context, verbose) {
+  /** @type {Result[]} */
+  const results = []
+  /** @type {Set<string>} */
+  const running = new Set()
+  const waiting = [...chosen.entries()]
+  let told = 0
+  // At a terminal one sees what is being waited for; in a log each check is one whole line.
+  const show = (/** @type {Iterable<string>} */ names) => {
+    const line = [...names].map((name) => `${name} ...`).join(' ')
+    if (process.stdout.isTTY) process.stdout.write(`\r\u001b[2K${line}`)
+  }
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [place, check] = next
+      running.add(check.name)
+      show(running)
+      results[place] = await runOne(check, context)
+      running.delete(check.name)
+      show([])
+      for (const result of results.slice(told)) {
+        if (result === undefined) break
+        tell(result, verbose)
+        told += 1
+      }
+      show(running)
+    }
+  }
+  await Promise.all(Array.from({ length: availableParallelism() }, work))
+  return results
+}
+
+function summarise(/** @type {readonly Result[]} */ results, /** @type {number} */ tookMs) {
+  const failed = results.filter(({ passed }) => !passed).map(({ check }) => check.name)
+  const seconds = (tookMs / 1000).toFixed(1)
   if (failed.length > 0) {
     console.log('')
-    for (const { name, passed } of results) console.log(`${name.padEnd(width)}${passed ? 'ok' : 'FAILED'}`)
+    for (const { check, passed } of results) console.log(`${check.name.padEnd(width)}${passed ? 'ok' : 'FAILED'}`)
   }
   const verdict = failed.length === 0 ? 'all passed' : `failed: ${failed.join(', ')}`
   console.log(`\n${results.length} checks in ${seconds} s, ${verdict}`)
@@ -75,12 +116,14 @@ export async function check(root, args) {
   }
   const chosen = names.length === 0 ? checks : checks.filter((check) => names.includes(check.name))
   const { context, folder } = newContext(root)
-  const results = []
+  const startedMs = performance.now()
+  /** @type {Result[]} */
+  let results
   try {
-    for (const check of chosen) results.push(await runOne(check, context, args.includes('--verbose')))
+    results = await runAll(chosen, context, args.includes('--verbose'))
   } finally {
     const left = await folder()
     if (left !== undefined) rmSync(left, { recursive: true, force: true })
   }
-  return summarise(results)
+  return summarise(results, performance.now() - startedMs)
 }

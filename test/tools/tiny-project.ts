@@ -47,7 +47,6 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null
   readonly stdout: string
   readonly stderr: string
-  readonly durationMs: number
 }
 
 /** A throw-away project with the tools of this repository. */
@@ -98,25 +97,20 @@ export class TinyProject {
     return (await this.start(args, env)).ended
   }
 
-  /** Starts a command; the answer comes once it has written something to stdout, or has ended. */
-  async start(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-    const startedMs = performance.now()
+  /** Starts a command; the answer comes once it has written something there, or has ended. */
+  async start(args: readonly string[], env: NodeJS.ProcessEnv = {}, speaksOn: 'stdout' | 'stderr' = 'stdout') {
     const child = spawn(process.execPath, [this.path('tools/run.mjs'), ...args], { env: { ...process.env, ...env } })
     let stdout = ''
     let stderr = ''
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
       stderr += chunk
     })
-    const spoke = new Promise((resolve) => {
-      child.stdout.setEncoding('utf8').on('data', (chunk) => {
-        stdout += chunk
-        resolve(undefined)
-      })
+    child.stdout.setEncoding('utf8').on('data', (chunk) => {
+      stdout += chunk
     })
+    const spoke = new Promise((resolve) => child[speaksOn].once('data', resolve))
     const ended = new Promise<Ended>((resolve) => {
-      child.on('close', (code, signal) => {
-        resolve({ code, signal, stdout, stderr, durationMs: performance.now() - startedMs })
-      })
+      child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
     })
     await Promise.race([spoke, ended])
     return { child, ended }
