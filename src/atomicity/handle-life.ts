@@ -38,6 +38,9 @@ export interface SavepointMark {
   undo(fate: 'forget' | 'keep'): void | Promise<void>
 }
 
+/** What tells of a call that failed, beside the call. */
+type Told = 'noted' | 'poisoned' | 'alone'
+
 /** Whether a handle can be used, and what ended it. */
 export interface HandleLife {
   /** The first thing that poisoned the whole transaction. */
@@ -51,6 +54,8 @@ export interface HandleLife {
   poison(error: unknown): void
   /** Notes an error of the engine: it poisons the innermost savepoint, or the transaction where none is open. */
   failed(error: unknown): void
+  /** Notes an error of the engine whose statement was undone alone: the transaction goes on. */
+  undone(error: unknown): void
   /**
    * The body threw. Where that is an error of the engine, or was caused by one, the transaction fails with that one: a
    * serialization failure is one also where a savepoint was around it.
@@ -60,6 +65,8 @@ export interface HandleLife {
   end(): void
   /** Whether `end` was called. */
   readonly over: boolean
+  /** Whether every call is refused: `end` was called, or the body has returned and nothing of it is under way. */
+  readonly closed: boolean
   /** What the body has emitted so far, in order; what was emitted in a savepoint goes when that is undone. */
   readonly emissions: readonly Emission[] | undefined
   /** Keeps what the body emits until the end of the transaction. Refuses as `check` does, and where it is too much. */
@@ -72,9 +79,10 @@ export interface HandleLife {
    * is left to whoever made the call.
    *
    * @param told What tells it beside the call: `'noted'`, it was handed to `failed` or `poison`; `'poisoned'`, the
-   *   whole transaction is poisoned. Default `'noted'`.
+   *   whole transaction is poisoned; `'alone'`, the same, and a failure poisons nothing by itself: the call stands for
+   *   itself, also when the body has returned. Default `'noted'`.
    */
-  call<Result>(work: () => Promise<Result> | Result, told?: 'noted' | 'poisoned'): Promise<Result>
+  call<Result>(work: () => Promise<Result> | Result, told?: Told): Promise<Result>
   /**
    * The body has returned: waits for the calls that it did not wait for, any failure of which poisons the transaction
    * now. After that further calls are refused. Undefined: there are none.
@@ -143,9 +151,17 @@ class Life implements HandleLife {
     this.poisoned ??= { error }
   }
 
-  failed(error: unknown): void {
+  get closed(): boolean {
+    return this.over || this.#body === 'settled'
+  }
+
+  undone(error: unknown): void {
     this.#noted ??= new Set()
     this.#noted.add(error)
+  }
+
+  failed(error: unknown): void {
+    this.undone(error)
     const level = this.#levels.at(-1)
     if (level === undefined) this.poison(error)
     else level.failure ??= { error }
@@ -184,7 +200,7 @@ class Life implements HandleLife {
     else this.#whenOver.push(work)
   }
 
-  call<Result>(work: () => Promise<Result> | Result, told: 'noted' | 'poisoned' = 'noted'): Promise<Result> {
+  call<Result>(work: () => Promise<Result> | Result, told: Told = 'noted'): Promise<Result> {
     if (this.#body === 'settled') return Promise.reject(handleOver())
     // One that is refused because all is over was a mistake of whoever made it, and nobody else would tell.
     const inTime = !this.over
@@ -231,9 +247,9 @@ class Life implements HandleLife {
     this.#body = 'settled'
   }
 
-  #tells(error: unknown, told: 'noted' | 'poisoned'): boolean {
+  #tells(error: unknown, told: Told): boolean {
     if (this.over) return true
-    if (this.#body === 'returned') this.poison(error)
+    if (this.#body === 'returned' && told !== 'alone') this.poison(error)
     return this.poisoned !== undefined || (told === 'noted' && this.#noted?.has(error) === true)
   }
 

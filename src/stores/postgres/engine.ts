@@ -2,7 +2,7 @@
 
 import { type AcquireLimits, type Engine, type MessageOptions, Outbox, type Records } from '../../atomicity/index.js'
 import type { Pepper } from '../../identity/index.js'
-import { type Clock, RepriseError } from '../../kernel/index.js'
+import { type Clock, detached, RepriseError } from '../../kernel/index.js'
 import type { MessageStore, SeenStore } from '../../messaging/index.js'
 import { EmitStatements, postgresDialect, SqlRecords, SqlSeen, sqlMessages } from '../sql/index.js'
 import { LockReports } from './asking/lock-report.js'
@@ -46,6 +46,8 @@ export interface PostgresEngine<Bound> extends Engine<PostgresTransaction<Bound>
   readonly seen: SeenStore
   /** The pool, which from now on finds the transactions of the engine by the code that runs in them. */
   ambient<Pool extends PostgresPool>(pool: Pool): Pool
+  /** Runs work outside of the transactions that are around it. */
+  detached<Result>(work: () => Result): Result
   readonly messages: MessageStore<PostgresTransaction<Bound>>
   acquire(limits: AcquireLimits): Promise<PostgresSession<Bound>>
   /** Refuses from now on, and listens no more. */
@@ -80,6 +82,7 @@ export function postgresEngine<Bound>(parts: EngineParts<Bound>): PostgresEngine
       ambient.transactions ??= new AmbientTransactions()
       return ambient.transactions.poolOver(pool)
     },
+    detached: (work) => (ambient.transactions === undefined ? detached(work) : ambient.transactions.outside(work)),
     manifest: resolvesUnkeyed ? postgresManifest : untracedManifest,
     acquire: sessionsOn(connections, {
       clock,

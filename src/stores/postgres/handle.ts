@@ -64,6 +64,11 @@ export interface StatementPort extends EmitsSoon {
   savepoint<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
+/** What a client of a transaction needs of its session. */
+export type ClientPort = Pick<StatementPort, 'send' | 'nest'> & {
+  readonly life: Pick<HandleLife, 'poison'> & { call<Result>(work: () => Promise<Result>): Promise<Result> }
+}
+
 /**
  * Makes `tx.db` out of the transaction's client, or of a pool that hands it out. Undefined: it is the client itself.
  */
@@ -176,33 +181,40 @@ export class TransactionClient {
     refuseMembers(TransactionClient.prototype, refusedOfClient)
   }
 
-  readonly #port: StatementPort
+  readonly #port: ClientPort
   readonly #nests: boolean
 
   /**
    * @param nests Whether BEGIN and COMMIT are those of a query builder for its own transactions, which are savepoints
    *   here; else they are refused.
    */
-  constructor(port: StatementPort, nests: boolean) {
+  constructor(port: ClientPort, nests: boolean) {
     this.#port = port
     this.#nests = nests
   }
 
   /** Runs a statement: a text with values, or a config with text, values, name, rowMode and types. */
   query(config: unknown, values?: unknown, callback?: unknown): Promise<PostgresAnswer> {
-    return this.#port.life.call(() => this.#query(config, values, callback))
+    const given = callbackIn(config, values, callback)
+    if (isGiven(given)) return this.refuseCallback(given)
+    return this.#port.life.call(() => this.#query(config, values))
   }
 
-  async #query(config: unknown, values: unknown, callback: unknown): Promise<PostgresAnswer> {
-    if (typeof values === 'function' || isGiven(callback)) throw this.unheard('use the promise, not a callback')
+  /** Refuses a callback, which hears why: nobody waits for the promise then. */
+  refuseCallback(callback: unknown): Promise<never> {
+    const refusal = this.unheard('use the promise, not a callback')
+    if (typeof callback === 'function') queueMicrotask(() => callback(refusal))
+    const refused = Promise.reject(refusal)
+    refused.catch(() => undefined)
+    return refused
+  }
+
+  async #query(config: unknown, values: unknown): Promise<PostgresAnswer> {
     if (typeof config === 'string') return this.#send(config, config, values)
     if (typeof config !== 'object' || config === null) throw unsupported('a statement is a text or a config')
-    if (typeof (config as { submit?: unknown }).submit === 'function') {
-      throw this.unheard('cursors and streams keep the connection busy between reads; select in parts instead')
-    }
+    if (isSubmittable(config)) throw this.unheard(keepsBusy)
     // A copy: what was looked at is what is sent.
     const copy = { ...config } as Record<string, unknown>
-    if (isGiven(copy['callback'])) throw this.unheard('use the promise, not a callback')
     if (typeof copy['text'] !== 'string') throw unsupported('a config needs its text')
     return this.#send(copy['text'], copy, values)
   }
@@ -278,18 +290,17 @@ export class TransactionPool {
   readonly totalCount: number = 1
   readonly idleCount: number = 0
   readonly waitingCount: number = 0
-  readonly #port: StatementPort
-  readonly #own: TransactionClient
+  readonly #port: ClientPort
+  readonly #own: LentClient
 
-  constructor(port: StatementPort) {
+  constructor(port: ClientPort) {
     this.#port = port
-    this.#own = new TransactionClient(port, true)
+    this.#own = new LentClient(port, true)
   }
 
   /** The transaction's client, for one borrower: what it begins is told apart from what others send. */
-  async connect(callback?: unknown): Promise<LentClient> {
-    if (isGiven(callback)) throw this.#own.unheard('use the promise, not a callback')
-    return new LentClient(this.#port, true)
+  connect(callback?: unknown): Promise<LentClient> {
+    return isGiven(callback) ? this.#own.refuseCallback(callback) : Promise.resolve(new LentClient(this.#port, true))
   }
 
   /** As the client's. */
@@ -301,16 +312,37 @@ export class TransactionPool {
   async end(): Promise<void> {}
 }
 
+// Whoever takes a client out of a pool, or uses a pool, knows no transaction: a cursor is refused at once, since it is
+// read from and nobody looks at a promise.
 class LentClient extends TransactionClient {
   #given = false
 
   override query(config: unknown, values?: unknown, callback?: unknown): Promise<PostgresAnswer> {
     if (this.#given) return Promise.reject(unsupported('this client was given back to the pool'))
+    if (isSubmittable(config)) throw this.unheard(keepsBusy)
     return super.query(config, values, callback)
+  }
+
+  // As pg does: nobody gets a promise who gave a callback.
+  override refuseCallback(callback: unknown): Promise<never> {
+    const refused = super.refuseCallback(callback)
+    return typeof callback === 'function' ? (undefined as unknown as Promise<never>) : refused
   }
 
   override release(): void {
     this.#given = true
+  }
+
+  // Most programs listen for errors of a client that they take, so that one that is lost does not end the process: here
+  // it ends the transaction, and is told by that.
+  static {
+    for (const name of ['addListener', 'off', 'on', 'once', 'removeAllListeners', 'removeListener']) {
+      const value = function (this: LentClient, event: unknown): LentClient {
+        if (event === 'error') return this
+        throw unsupported(events)
+      }
+      Object.defineProperty(LentClient.prototype, name, { value, configurable: true, writable: true })
+    }
   }
 }
 
@@ -329,6 +361,19 @@ function valuesOf(values: unknown): unknown[] | undefined {
 
 function unsupported(why: string): RepriseError {
   return new RepriseError('STATEMENT_UNSUPPORTED', `Not inside a transaction: ${why}.`)
+}
+
+const keepsBusy = 'cursors and streams keep the connection busy between reads; select in parts instead'
+
+function isSubmittable(config: unknown): boolean {
+  return typeof (config as { readonly submit?: unknown } | null | undefined)?.submit === 'function'
+}
+
+// Behind the text, behind the values, or in the config.
+function callbackIn(config: unknown, values: unknown, callback: unknown): unknown {
+  if (typeof values === 'function') return values
+  if (isGiven(callback) || typeof config !== 'object' || config === null) return callback
+  return (config as { readonly callback?: unknown }).callback
 }
 
 // Null is no callback to pg.

@@ -6,9 +6,10 @@ import { beginUnanswered } from '../../transaction/index.js'
 import { rowOfTrace } from './asking/trace.js'
 import { Batch, lastOfBatch, type OwnStatement, ownStatement, type Step, sendBatch } from './connection/batch.js'
 import type { KnownConnection } from './connection/connections.js'
-import { isUnprepared, mostLost } from './connection/steps.js'
+import type { Before, Held } from './connection/standalone.js'
+import { isUnprepared, mostLost, sendEach } from './connection/steps.js'
 import type { PostgresAnswer, PostgresPoolClient } from './options.js'
-import { type Held, isStatementPooling, levels, poolingUnsupported, timeoutMs, type Wire } from './wire.js'
+import { isStatementPooling, levels, poolingUnsupported, timeoutMs, type Wire } from './wire.js'
 
 /** BEGIN with its limits, and a question behind it where there is one. */
 export function beginText(settings: BeginSettings, question: string | undefined): string {
@@ -93,9 +94,11 @@ export interface HeldParts {
 interface FirstStatement {
   readonly config: string | object
   readonly values: unknown[] | undefined
+  /** Our own, between BEGIN and it. */
+  readonly before: readonly Step[]
   /** Called before it is sent. */
   readonly sends: () => void
-  /** Called when BEGIN is answered. */
+  /** Called when BEGIN, and what is before it, is answered. */
   readonly opened: () => void
 }
 
@@ -119,7 +122,12 @@ export class HeldBegin implements Held {
     this.#sinceMs = parts.clock.monotonicMs()
   }
 
-  sendWith(config: string | object, values: unknown[] | undefined, sends: () => void): Promise<PostgresAnswer> {
+  sendWith(
+    config: string | object,
+    values: unknown[] | undefined,
+    sends: () => void,
+    before?: Before,
+  ): Promise<PostgresAnswer> {
     const { wire, clock, opener } = this.#parts
     // The server waits for us no longer than if BEGIN had gone out at the beginning.
     const idleMs = Math.max(1, this.#settings.idleMs - (clock.monotonicMs() - this.#sinceMs))
@@ -146,8 +154,9 @@ export class HeldBegin implements Held {
         cancel()
         this.#settings.mayHold?.goOn()
         opener.neverBegun = false
+        before?.done()
       }
-      const statement = { config, values, sends, opened }
+      const statement = { config, values, before: before?.steps ?? [], sends, opened }
       this.#send({ ...this.#settings, idleMs, lockWaitMs }, statement).then(
         (answer) => {
           over()
@@ -161,7 +170,8 @@ export class HeldBegin implements Held {
     })
   }
 
-  async #send(settings: BeginSettings, { config, values, sends, opened }: FirstStatement): Promise<PostgresAnswer> {
+  async #send(settings: BeginSettings, statement: FirstStatement): Promise<PostgresAnswer> {
+    const { config, values, before, sends, opened } = statement
     const { client, connection, opener } = this.#parts
     const question = this.#question
     // A connection whose backend is not known yet is asked first: it may be one that must not be written to.
@@ -170,7 +180,7 @@ export class HeldBegin implements Held {
       if (last === undefined) break
       sends()
       const named = connection.lost < mostLost
-      const batch = new Batch(beginSteps(settings, question), last, opened, named)
+      const batch = new Batch([...beginSteps(settings, question), ...before], last, opened, named)
       const takeTrace = async (): Promise<void> => {
         // Behind the three limits.
         if (question !== undefined) await opener.takeTrace(rowOfTrace(batch.answers[1]?.rows[0]?.slice(3) ?? []))
@@ -187,7 +197,7 @@ export class HeldBegin implements Held {
           return answer
         } catch (error) {
           if (isStatementPooling(error)) throw poolingUnsupported(error)
-          if (batch.answers.length === 2) {
+          if (batch.answers.length >= 2) {
             // It was begun, and may have to be asked for.
             await takeTrace().catch(ignore)
             throw error
@@ -198,6 +208,7 @@ export class HeldBegin implements Held {
       await client.query('ROLLBACK')
     }
     await opener.open(settings, question, undefined)
+    await sendEach(client, before)
     opened()
     sends()
     // pg takes a config too; the type of the port knows texts alone.

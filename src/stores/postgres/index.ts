@@ -62,9 +62,11 @@ export interface PostgresDomain<Bound, Pool = PostgresPool>
   doctor(): Promise<readonly Finding[]>
   /**
    * The pool, for programs that use one everywhere: code that runs in a transaction of this domain, such as a handler
-   * behind `idempotency(db, …)`, is in that transaction, and any other is where it was. BEGIN and COMMIT inside are
-   * savepoints, so that `transaction()` of Drizzle or Kysely nests. What a transaction has left running when it ended
-   * is refused with TRANSACTION_OVER. To be asked for before the first transaction.
+   * behind `idempotency(db, …)`, is in that transaction, and any other is where it was. Each statement stands for
+   * itself, as on the pool: one that fails is undone alone. BEGIN and COMMIT inside are savepoints, so that
+   * `transaction()` of Drizzle or Kysely nests; those that are begun side by side wait for one another. What a
+   * transaction has left running when it ended is refused with TRANSACTION_OVER; work that is to outlive it is begun
+   * by `detached`. To be asked for before the first transaction.
    *
    * @example
    * ```ts
@@ -77,6 +79,24 @@ export interface PostgresDomain<Bound, Pool = PostgresPool>
    * ```
    */
   ambient(): Pool
+  /**
+   * Runs work outside of the transactions that are around it, for what is to outlive them or must not wait for them: in
+   * it, and in what it starts, the ambient pool is the pool. What it writes stays where the transaction is rolled back.
+   *
+   * @example
+   * ```ts
+   * import pg from 'pg'
+   * import { postgres } from 'reprise/stores/postgres'
+   *
+   * const db = postgres({ pool: new pg.Pool(), name: 'shop' })
+   * const pool = db.ambient()
+   * await db.transact(async () => {
+   *   await pool.query('insert into payment (id, amount) values ($1, $2)', ['p1', 5])
+   *   db.detached(() => pool.query('insert into seen (id) values ($1)', ['p1']).catch(console.error))
+   * })
+   * ```
+   */
+  detached<Result>(work: () => Result): Result
   /** Refuses new transactions from now on. The pool stays open: it is the caller's. */
   close(): Promise<void>
 }
@@ -163,6 +183,7 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
       ...budgetFindings(domain.budget, clock.monotonicMs()),
     ],
     ambient: () => engine.ambient(pool),
+    detached: (work) => engine.detached(work),
     close: async () => engine.close(),
   }
 }

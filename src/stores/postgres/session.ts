@@ -121,7 +121,8 @@ export class PostgresSession<Bound>
     this.#client = client
     this.#context = context
     this.#connection = knownConnection(client)
-    this.#wire = new Wire({ client, life: this.life, watches: context.watches })
+    const { watches, clock } = context
+    this.#wire = new Wire({ client, life: this.life, watches, connection: this.#connection, clock })
     client.on('error', this.#onError)
   }
 
@@ -493,6 +494,12 @@ export class PostgresSession<Bound>
     return this.#wire.send(config, values, by)
   }
 
+  /** Sends a statement of the ambient pool, which stands for itself. */
+  sendAlone(config: string | object, values: unknown[] | undefined, by: object): Promise<PostgresAnswer> {
+    if (this.#key === 'sent' || this.#key === 'theirs') return Promise.reject(notClaimed())
+    return this.#wire.sendAlone(config, values, by)
+  }
+
   /**
    * Sends a statement of our own inside the body, under a name where nothing speaks against it. Behind a pooler it is
    * not known before the answer whether the backend is still the same one: whoever finds out that it is not has its
@@ -524,9 +531,9 @@ export class PostgresSession<Bound>
   }
 
   /** Does in savepoints what a query builder says about a transaction of its own. */
-  nest(statement: InnerStatement, by: object): Promise<boolean> {
+  nest(statement: InnerStatement, by: object, waits: boolean = false): Promise<boolean> {
     if (this.#key === 'sent' || this.#key === 'theirs') return Promise.reject(notClaimed())
-    return this.#wire.nest(statement, by)
+    return this.#wire.nest(statement, by, waits)
   }
 
   /** Sends a statement of the repeatable writes. */

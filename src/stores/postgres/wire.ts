@@ -2,7 +2,7 @@
 // end of the transaction under them.
 
 import type { BeginSettings, Blocker, Emission, HandleLife, Isolation, SavepointSteps } from '../../atomicity/index.js'
-import { type CancelTimer, type Clock, defined, detached, RepriseError } from '../../kernel/index.js'
+import { type CancelTimer, type Clock, defined, detached, inTime, RepriseError } from '../../kernel/index.js'
 import {
   endedElsewhere,
   type InnerStatement,
@@ -13,6 +13,8 @@ import {
 } from '../sql/index.js'
 import type { LockReports } from './asking/lock-report.js'
 import { endsConnection, signsOf } from './classification.js'
+import type { KnownConnection } from './connection/connections.js'
+import { type Held, StandaloneStatements } from './connection/standalone.js'
 import type { PostgresAnswer, PostgresPoolClient } from './options.js'
 
 /** What the statements of a transaction need. */
@@ -20,17 +22,12 @@ export interface WireParts {
   readonly client: PostgresPoolClient
   readonly life: HandleLife
   readonly watches: LockWatches
+  readonly connection: KnownConnection
+  readonly clock: Clock
 }
 
-/** A BEGIN that is held back until the first statement. */
-export interface Held {
-  /**
-   * Sends it, and the first statement with it.
-   *
-   * @param sends Called before the statement is sent, when it is known on which backend.
-   */
-  sendWith(config: string | object, values: unknown[] | undefined, sends: () => void): Promise<PostgresAnswer>
-}
+/** How a statement is sent when it is its turn: with BEGIN, where that is held back. */
+type Sending<Answer> = (held: Held | undefined, sends: () => void) => Promise<Answer>
 
 /** The way of the statements of one transaction. */
 export class Wire {
@@ -54,6 +51,9 @@ export class Wire {
   #turns: SavepointTurns | undefined
   // Made by the first inner transaction of a query builder.
   #inner: InnerTransactions<SavepointSteps> | undefined
+  // Made by the first statement that stands for itself.
+  #standalone: StandaloneStatements | undefined
+  #underWay = 0
   #whenIdle: (() => void)[] = []
 
   constructor(parts: WireParts) {
@@ -95,10 +95,46 @@ export class Wire {
       // The usual way, in which nobody waits, takes as few promises as can be.
       if (turn !== undefined) return this.#inTurn(turn, config, values, by)
       this.#inner?.demand(by)
-      return this.#watched(config, values)
+      return this.#watched(this.#plain(config, values))
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  #plain(config: string | object, values: unknown[] | undefined): Sending<PostgresAnswer> {
+    // pg takes a config too; the type of the port knows texts alone.
+    return (held, sends) =>
+      held === undefined ? this.#parts.client.query(config as string, values) : held.sendWith(config, values, sends)
+  }
+
+  /**
+   * Sends a statement that stands for itself, as on a pool: one that fails is undone alone. Inside an inner transaction
+   * of its client it is part of that. Beside one of another client it waits for the end of that.
+   *
+   * @param by The client that it comes from.
+   */
+  async sendAlone(config: string | object, values: unknown[] | undefined, by: object): Promise<PostgresAnswer> {
+    const { client, connection, life } = this.#parts
+    life.check()
+    for (let wait = this.#othersEnd(by); wait !== undefined; wait = this.#othersEnd(by)) {
+      await wait
+      life.check()
+    }
+    if (this.#inner?.isOf(by)) return this.#watched(this.#plain(config, values))
+    this.#standalone ??= new StandaloneStatements(client, connection)
+    const statement = this.#standalone.statement(config, values)
+    return this.#watched(statement.send, statement.undo)
+  }
+
+  // What to wait for before asking again: a savepoint or an inner transaction of others. Code in the callback of an
+  // inner transaction that uses the pool instead of the handle it got would wait for itself, so the wait for one has a
+  // limit: that for a lock.
+  #othersEnd(by: object): Promise<void> | undefined {
+    const turn = this.#turns?.turn()
+    if (turn !== undefined) return turn
+    const ends = this.#inner?.otherEnds(by)
+    if (ends === undefined) return undefined
+    return inTime({ clock: this.#parts.clock, limitMs: this.lockWaitMs, expired: waitedInVain }, ends)
   }
 
   async #inTurn(
@@ -112,7 +148,7 @@ export class Wire {
       this.#parts.life.check()
     }
     this.#inner?.demand(by)
-    return this.#watched(config, values)
+    return this.#watched(this.#plain(config, values))
   }
 
   /** Keeps what the body emits until COMMIT, when it is its turn. */
@@ -137,19 +173,26 @@ export class Wire {
    * Does in savepoints what a query builder says about a transaction of its own. False: it is a statement to be sent.
    *
    * @param by The client that it comes from.
+   * @param waits Whether it waits for the inner transaction of another client; else it is refused.
    */
-  async nest(statement: InnerStatement, by: object): Promise<boolean> {
-    for (let turn = this.#turns?.turn(); turn !== undefined; turn = this.#turns?.turn()) await turn
+  async nest(statement: InnerStatement, by: object, waits: boolean): Promise<boolean> {
+    const next = () => (waits ? this.#othersEnd(by) : this.#turns?.turn())
+    for (let wait = next(); wait !== undefined; wait = next()) await wait
     this.#inner ??= new InnerTransactions(this.#parts.life, this.#steps(), (modes) => refuseOtherModes(modes, this))
     return this.#inner.perform(statement, by)
   }
 
   #steps(): SavepointSteps {
     const step = (text: string) => async (name: string) => {
-      await this.#watched(text.replaceAll('?', name), undefined)
+      const said = text.replaceAll('?', name)
+      await this.#watched((held, sends) => {
+        // When it is its turn: what is before it may be a statement that stands for itself.
+        const closing = this.#standalone?.close() ?? ''
+        return this.#plain(text === open ? closing + said : said, undefined)(held, sends)
+      })
     }
     return {
-      open: step('SAVEPOINT ?'),
+      open: step(open),
       release: step('RELEASE SAVEPOINT ?'),
       undo: step('ROLLBACK TO SAVEPOINT ?; RELEASE SAVEPOINT ?'),
     }
@@ -193,41 +236,42 @@ export class Wire {
 
   /** Sends statements of Reprise's own inside the transaction; some of them may wait for a lock. */
   own<Answer>(send: () => Promise<Answer>): Promise<Answer> {
-    return this.#watched(send, undefined)
+    return this.#watched(send)
   }
 
   async #watched<Answer = PostgresAnswer>(
-    sent: string | object | (() => Promise<Answer>),
-    values: unknown[] | undefined,
+    send: Sending<Answer>,
+    undo?: (error: unknown) => Promise<boolean>,
   ): Promise<Answer> {
     const { client, watches } = this.#parts
     let watch: LockWatch | undefined
+    const sends = (): void => {
+      if (watch !== undefined) watches.underWay.delete(watch)
+      watch = watches.begin(this.pid, this.lockWaitMs)
+    }
+    let isSent = false
     this.pending += 1
     try {
-      // One at a time, as pg asks for; a client in its pipeline mode takes as many as come.
-      if (this.pending > 1 && (client as { readonly pipeline?: boolean }).pipeline !== true) await this.#queued()
+      // One at a time, as pg asks for; a client in its pipeline mode takes as many as come, but for those that stand for
+      // themselves, which are several statements.
+      const sideBySide = (client as { readonly pipeline?: boolean }).pipeline === true && this.#standalone === undefined
+      if (this.pending > 1 && !sideBySide) await this.#queued()
+      isSent = true
+      this.#underWay += 1
       const { held } = this
-      let answer: unknown
-      if (held === undefined) {
-        watch = watches.begin(this.pid, this.lockWaitMs)
-        // pg takes a config too; the type of the port knows texts alone.
-        answer = await (typeof sent === 'function' ? sent() : client.query(sent as string, values))
-      } else {
-        this.held = undefined
-        answer = await held.sendWith(sent, values, () => {
-          if (watch !== undefined) watches.underWay.delete(watch)
-          watch = watches.begin(this.pid, this.lockWaitMs)
-        })
-      }
+      this.held = undefined
+      if (held === undefined) sends()
+      const answer = await send(held, sends)
       // Whatever ended it, what came after ran in no transaction.
       if (client.getTransactionStatus() === 'I') throw endedElsewhere()
-      return answer as Answer
+      return answer
     } catch (error) {
-      throw await this.#failed(error, watch)
+      throw await this.#failed(error, watch, undo)
     } finally {
       if (watch !== undefined) watches.underWay.delete(watch)
       this.pending -= 1
-      this.#queue.shift()?.()
+      if (isSent) this.#underWay -= 1
+      if (this.#underWay === 0) this.#queue.shift()?.()
       if (this.pending === 0 && this.#whenIdle.length > 0) for (const tell of this.#whenIdle.splice(0)) tell()
     }
   }
@@ -241,11 +285,16 @@ export class Wire {
     if (first !== undefined) throw first.error
   }
 
-  async #failed(error: unknown, watch: LockWatch | undefined): Promise<unknown> {
+  async #failed(
+    error: unknown,
+    watch: LockWatch | undefined,
+    undo: ((error: unknown) => Promise<boolean>) | undefined,
+  ): Promise<unknown> {
     const { life } = this.#parts
     const shown = this.#readOnlyShown(await this.#lockShown(error, watch))
     const ended = error instanceof RepriseError && error.code === 'TRANSACTION_ENDED_ELSEWHERE'
     if (ended || endsConnection(error)) life.poison(shown)
+    else if (undo !== undefined && (await undo(error))) life.undone(shown)
     else life.failed(shown)
     return shown
   }
@@ -270,6 +319,14 @@ export class Wire {
     if (!this.readOnly || error instanceof RepriseError || !signsOf(error).includes('25006')) return error
     return new RepriseError('TRANSACTION_READ_ONLY', 'The transaction was declared read-only.', { cause: error })
   }
+}
+
+const open = 'SAVEPOINT ?'
+
+function waitedInVain(): RepriseError {
+  const message =
+    'An inner transaction on another client was still open when the wait for a lock was over. They share one connection: inside the callback of an inner transaction use the handle that it got, and not the pool.'
+  return new RepriseError('SAVEPOINT_ORDER', message)
 }
 
 /**

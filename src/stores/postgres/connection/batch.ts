@@ -318,7 +318,7 @@ export class Batch {
  */
 export function sendBatch<Answer extends PostgresAnswer | readonly StepAnswer[]>(
   client: PostgresPoolClient,
-  connection: { batches: boolean },
+  connection: { batches: boolean; proven: boolean },
   batch: Batch,
 ): Promise<Answer> | undefined {
   if (!connection.batches) return undefined
@@ -334,7 +334,10 @@ export function sendBatch<Answer extends PostgresAnswer | readonly StepAnswer[]>
   } catch (error) {
     if (batch.submitted) throw error
   }
-  if (batch.submitted) return answer.catch(shownFromHere)
+  if (batch.submitted) {
+    connection.proven = true
+    return answer.catch(shownFromHere)
+  }
   connection.batches = false
   batch.withdraw()
   answer.catch(ignore)

@@ -58,6 +58,8 @@ export interface KnownConnection {
   backend: Backend | undefined
   /** Whether several statements can be sent to it in one write. */
   batches: boolean
+  /** Whether it has taken such a write as it was: nothing around the client makes a text of it. */
+  proven: boolean
   /** How often its backend turned out not to have what was prepared. */
   lost: number
   /** Whether the server reads values as UTF-8, as they are sent: a body may have set another client_encoding. */
@@ -81,7 +83,13 @@ const connections = new WeakMap<object, KnownConnection>()
 export function knownConnection(client: PostgresPoolClient): KnownConnection {
   let known = connections.get(client)
   if (known === undefined) {
-    const made: KnownConnection = { backend: undefined, batches: takesBatches(client), lost: 0, isUtf8: true }
+    const made: KnownConnection = {
+      backend: undefined,
+      batches: takesBatches(client),
+      proven: false,
+      lost: 0,
+      isUtf8: true,
+    }
     known = made
     connections.set(client, made)
     client.on('error', ignore)

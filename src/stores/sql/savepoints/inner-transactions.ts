@@ -24,6 +24,7 @@ export class InnerTransactions<Steps extends SavepointSteps | SynchronousSavepoi
   readonly #steps: Steps
   readonly #checkModes: ModeCheck
   #inner: Inner | undefined
+  #waiting: (() => void)[] = []
 
   constructor(life: Pick<HandleLife, 'mark'>, steps: Steps, checkModes: ModeCheck) {
     this.#life = life
@@ -35,6 +36,25 @@ export class InnerTransactions<Steps extends SavepointSteps | SynchronousSavepoi
   demand(by: object | undefined): void {
     if (this.#inner === undefined || this.#inner.by === by) return
     throw outOfOrder('An inner transaction is open that this statement is not part of')
+  }
+
+  /** Whether one is open that was begun on this client. */
+  isOf(by: object): boolean {
+    return this.#inner?.by === by
+  }
+
+  /**
+   * Resolves when the one that is open has ended, for clients that wait for one another; others may have waited for the
+   * same. Undefined: none is open, or it is the client's own.
+   */
+  otherEnds(by: object): Promise<void> | undefined {
+    if (this.#inner === undefined || this.#inner.by === by) return undefined
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  #ended(): void {
+    this.#inner = undefined
+    for (const go of this.#waiting.splice(0)) go()
   }
 
   /**
@@ -89,9 +109,7 @@ export class InnerTransactions<Steps extends SavepointSteps | SynchronousSavepoi
   #inside(inner: Inner, statement: EndOrSavepoint): true | Promise<true> {
     const [outermost] = inner.marks
     if (outermost === undefined) throw outOfOrder('The inner transaction is still being begun')
-    const ended = (): void => {
-      this.#inner = undefined
-    }
+    const ended = (): void => this.#ended()
     if (inner.isCall && (statement.does === 'commit' || statement.does === 'rollback')) {
       throw transactionRefusal(statement.does)
     }
@@ -124,7 +142,7 @@ export class InnerTransactions<Steps extends SavepointSteps | SynchronousSavepoi
       return true
     }
     const failed = (error: unknown): never => {
-      if (name === undefined) this.#inner = undefined
+      if (name === undefined) this.#ended()
       throw error
     }
     try {
