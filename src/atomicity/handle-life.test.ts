@@ -141,6 +141,28 @@ describe('a call that nobody waits for', () => {
     expect(untold.poisoned).toBeUndefined()
   })
 
+  it('that stands for itself is its caller’s alone, also when the body has returned, but not where all is lost', async () => {
+    const life = handleLife()
+    void life.call(async () => {
+      life.undone(boom)
+      throw boom
+    }, 'alone')
+    expect(await raisedSoon()).toEqual([boom])
+    void life.call(failing, 'alone')
+    expect(life.closed).toBe(false)
+    await life.settle()
+    expect([await raisedSoon(), life.poisoned, life.closed]).toEqual([[boom, boom], undefined, true])
+    // Thrown on by the body it is the transaction's.
+    life.threw(new Error('mine', { cause: boom }))
+    expect(life.poisoned).toEqual({ error: boom })
+    const lost = handleLife()
+    void lost.call(async () => {
+      lost.poison(boom)
+      throw boom
+    }, 'alone')
+    expect(await raisedSoon()).toHaveLength(2)
+  })
+
   it('that answers at once is told and raised by the same rules, and is not waited for', async () => {
     const life = handleLife()
     await expect(life.call(() => 1)).resolves.toBe(1)

@@ -1,6 +1,6 @@
 import diagnostics from 'node:diagnostics_channel'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { diagnosticsChannel, warnOnce } from './diagnostics.js'
+import { diagnosticsChannel, warn, warnOnce } from './diagnostics.js'
 
 afterEach(() => void vi.unstubAllGlobals())
 
@@ -21,6 +21,14 @@ describe('diagnosticsChannel', () => {
     vi.stubGlobal('process', {})
     expect(diagnosticsChannel('reprise.test.channel')).toBeUndefined()
   })
+})
+
+it('warn tells of a thing each time', () => {
+  const emitWarning = vi.fn()
+  vi.stubGlobal('process', { emitWarning })
+  warn('EACH', 'Mind it.')
+  warn('EACH', 'Mind it.')
+  expect(emitWarning).toHaveBeenCalledTimes(2)
 })
 
 describe('warnOnce', () => {

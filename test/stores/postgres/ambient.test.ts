@@ -237,29 +237,37 @@ describe('a statement that fails', () => {
     expect(counts).toEqual([1, 2, 4, 5])
   })
 
-  it('is undone alone where a client takes no batches', async () => {
-    const plain = new pg.Pool({ connectionString: world.url, max: 1 })
-    plain.on('connect', (client) => {
-      const { query } = client
-      // As a tracer does that makes a text and values of what it is given.
-      client.query = ((config: { text?: string; values?: unknown[] } | string, ...rest: unknown[]) =>
-        typeof config === 'object'
-          ? query.call(client, config.text as never, ...((config.values ? [config.values] : rest) as []))
-          : query.call(client, config as never, ...(rest as []))) as typeof client.query
-    })
+  it.each(['makes texts of batches', 'is in its pipeline mode'])('is undone alone where a client %s', async (how) => {
+    const config = { connectionString: world.url, max: 1, pipeline: how.includes('pipeline') }
+    const plain = new pg.Pool(config)
+    if (how.includes('texts')) plain.on('connect', sendTexts)
     const other = postgres({ pool: plain, name: 'shop', ...patient })
-    const traced = other.ambient()
+    const own = other.ambient()
+    const insertOne = (id: string) => own.query('insert into item (id) values ($1)', [id])
     for (const round of [1, 2]) {
       await other.transact(async () => {
-        await traced.query('insert into item (id) values ($1)', [`a ${round}`])
-        await expect(traced.query('insert into item (id) values ($1)', [`a ${round}`])).rejects.toThrow()
-        await traced.query('insert into item (id) values ($1)', [`b ${round}`])
+        await insertOne(`a ${round}`)
+        await expect(insertOne(`a ${round}`)).rejects.toThrow()
+        const rest = [insertOne(`b ${round}`), insertOne(`b ${round}`), insertOne(`c ${round}`)]
+        expect((await Promise.allSettled(rest)).map(({ status }) => status)).toEqual([
+          'fulfilled',
+          'rejected',
+          'fulfilled',
+        ])
       })
     }
     await plain.end()
-    expect(await ids()).toEqual(['a 1', 'a 2', 'b 1', 'b 2'])
+    expect(await ids()).toEqual(['a 1', 'a 2', 'b 1', 'b 2', 'c 1', 'c 2'])
   })
 })
+
+// As a tracer does that makes a text and values of what it is given.
+function sendTexts(client: pg.PoolClient): void {
+  const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>
+  const texts = (config: string | { readonly text: string; readonly values?: unknown[] }, ...rest: unknown[]) =>
+    typeof config === 'string' ? query(config, ...rest) : query(config.text, config.values ?? rest[0])
+  client.query = texts as typeof client.query
+}
 
 it('tells callbacks why they are refused, and fails the transaction', async () => {
   for (const [name, call] of [

@@ -45,12 +45,13 @@ const messages = async (): Promise<{ key: string; number: number; data: string }
 const keyed = () => ({ key: { scope: scope('emit'), key: mintKey() }, content: 'none' }) as const
 const insert = ['insert into item (id) values ($1)', ['a']] as const
 
-/** A store on one connection that has begun and emitted before, whose writes are counted. */
+/** A store on one connection that has begun and emitted before, one message and several; its writes are counted. */
 async function lone() {
   const pool = new pg.Pool({ connectionString: world.url, max: 1 })
   opened.push(pool)
   const db = postgres({ pool, name: 'lone', ...patient })
   for (const options of [{}, keyed(), keyed()]) await db.transact((tx) => tx.emit(placed('warm')), options)
+  await db.transact((tx) => tx.emit([placed('warm'), placed('warm')]))
   const client = await pool.connect()
   const writes = writesOf(client)
   client.release()
@@ -73,6 +74,14 @@ describe('what is emitted', () => {
       expect(texts().at(-1)).toContain('third')
       expect(texts().slice(0, -1).join()).not.toContain('first')
       // It is prepared: its text is not sent again.
+      expect(texts().at(-1)).not.toContain('INSERT')
+      writes.length = 0
+      await db.transact(async (tx) => {
+        await tx.query(insert[0], [`with one ${options.name}`])
+        await tx.emit(placed('c', 'alone'))
+      }, options())
+      expect(writes).toHaveLength(without)
+      expect(texts().at(-1)).toContain('alone')
       expect(texts().at(-1)).not.toContain('INSERT')
     }
     expect((await messages()).filter(({ key }) => key === 'a').map(({ number }) => number)).toEqual([1, 2, 3, 4])

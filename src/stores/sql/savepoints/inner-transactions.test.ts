@@ -75,6 +75,20 @@ describe.each(['at once', 'later'] as const)('inner transactions of an engine th
     inner.demand(other)
   })
 
+  it('can be waited for by other clients, which are told when one has ended or could not be begun', async () => {
+    const { say, inner, one, other, life } = world(answers)
+    expect([inner.otherEnds(other), inner.isOf(one)]).toEqual([undefined, false])
+    await say('begin')
+    expect([inner.otherEnds(one), inner.isOf(one), inner.isOf(other)]).toEqual([undefined, true, false])
+    const waiting = [inner.otherEnds(other), inner.otherEnds({})]
+    await say('commit')
+    await Promise.all(waiting)
+    expect(inner.otherEnds(other)).toBeUndefined()
+    life.poison(boom)
+    await expect(say('begin')).rejects.toBe(boom)
+    expect(inner.otherEnds(other)).toBeUndefined()
+  })
+
   it('have no modes of their own', async () => {
     const { say, calls } = world(answers)
     await expect(say('begin read only')).rejects.toBe(boom)
