@@ -38,9 +38,6 @@ export interface SavepointMark {
   undo(fate: 'forget' | 'keep'): void | Promise<void>
 }
 
-/** What tells of a call that failed, beside the call. */
-type Told = 'noted' | 'poisoned' | 'alone'
-
 /** Whether a handle can be used, and what ended it. */
 export interface HandleLife {
   /** The first thing that poisoned the whole transaction. */
@@ -82,7 +79,7 @@ export interface HandleLife {
    *   whole transaction is poisoned; `'alone'`, the same, and a failure poisons nothing by itself: the call stands for
    *   itself, also when the body has returned. Default `'noted'`.
    */
-  call<Result>(work: () => Promise<Result> | Result, told?: Told): Promise<Result>
+  call<Result>(work: () => Promise<Result> | Result, told?: 'noted' | 'poisoned' | 'alone'): Promise<Result>
   /**
    * The body has returned: waits for the calls that it did not wait for, any failure of which poisons the transaction
    * now. After that further calls are refused. Undefined: there are none.
@@ -111,6 +108,8 @@ interface Level {
 
 /** More messages are not emitted by one transaction: all of them are in memory, and leave together. */
 const mostEmissions = 10_000
+
+type Told = 'noted' | 'poisoned' | 'alone'
 
 /** The life of a new handle. */
 export function handleLife(): HandleLife {

@@ -154,17 +154,13 @@ export function postgres<Pool extends PostgresPool, Bound = ClientOf<Pool>>(
     }
   }
   const domain = domainOf(engine, defaults)
+  const sequences = sqlSequences(postgresDialect, schema.named)
   const base = {
     ...domain,
     ...operationsOf(engine, defaults),
     seen: engine.seen,
     messages: engine.messages,
-    ...sequencesOf<PostgresTransaction<Bound>>(
-      engine,
-      sqlSequences(postgresDialect, schema.named),
-      domain.transact,
-      pepper,
-    ),
+    ...sequencesOf<PostgresTransaction<Bound>>(engine, sequences, domain.transact, pepper),
   }
   return {
     ...base,

@@ -252,8 +252,8 @@ export class Wire {
     let isSent = false
     this.pending += 1
     try {
-      // One at a time, as pg asks for; a client in its pipeline mode takes as many as come, but for those that stand for
-      // themselves, which are several statements.
+      // One at a time, as pg asks for. A client in its pipeline mode takes as many as come, but not beside those that
+      // stand for themselves, which are several statements each.
       const sideBySide = (client as { readonly pipeline?: boolean }).pipeline === true && this.#standalone === undefined
       if (this.pending > 1 && !sideBySide) await this.#queued()
       isSent = true

@@ -1,4 +1,5 @@
-// Statements that stand for themselves inside a transaction, as each one does on a pool: one that fails is undone alone.
+// Statements that stand for themselves inside a transaction, as each one does on a pool: one that fails is undone
+// alone.
 //
 // A savepoint is set before each of them, in the same write; that of the one before is released with it. So there is at
 // most one, and it costs no round trip but where a statement fails.
