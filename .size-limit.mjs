@@ -18,7 +18,7 @@ const limits = {
   './http/client': '27.5 kB',
   './http/core': '45.2 kB',
   './http/express': '52.2 kB',
-  './http/fastify': '44.9 kB',
+  './http/fastify': '51.8 kB',
   './http/fetch': '44.3 kB',
   './http/hono': '44.5 kB',
   './http/koa': '44.5 kB',
