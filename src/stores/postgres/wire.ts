@@ -95,7 +95,11 @@ export class Wire {
       // The usual way, in which nobody waits, takes as few promises as can be.
       if (turn !== undefined) return this.#inTurn(turn, config, values, by)
       this.#inner?.demand(by)
-      return this.#watched(this.#plain(config, values))
+      const { client } = this.#parts
+      // As `#plain` does, without a call of it: every statement comes this way.
+      return this.#watched((held, sends) =>
+        held === undefined ? client.query(config as string, values) : held.sendWith(config, values, sends),
+      )
     } catch (error) {
       return Promise.reject(error)
     }
@@ -260,7 +264,7 @@ export class Wire {
       this.#underWay += 1
       const { held } = this
       this.held = undefined
-      if (held === undefined) sends()
+      if (held === undefined) watch = watches.begin(this.pid, this.lockWaitMs)
       const answer = await send(held, sends)
       // Whatever ended it, what came after ran in no transaction.
       if (client.getTransactionStatus() === 'I') throw endedElsewhere()

@@ -175,8 +175,9 @@ describe('a table that was empty when its readers began', () => {
     }
     const kept = await db.transact((tx) => tx.query('SELECT statement FROM pg_prepared_statements'), patient)
     const texts = kept.rows.map(({ statement }) => String(statement))
-    // The connection is the one that had them all: it keeps the statement of an emit.
-    expect(texts.filter((text) => text.includes('INSERT INTO "public"."reprise_message"'))).toHaveLength(1)
+    // The connection is the one that had them all: it keeps the statements of emits, of one message and of several.
+    const emits = texts.filter((text) => text.includes('INSERT INTO "public"."reprise_message"'))
+    expect([1, 2]).toContain(emits.length)
     expect(texts.filter((text) => /^WITH (?:due|given)/.test(text))).toEqual([])
   })
 })
