@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { pagesWithCommands } from './cli/pages-with-commands.js'
 import { commentFences, commentFencesOf, namesWithExample, namesWithoutExample } from './doc-comments.js'
-import { type Fence, fences, fencesOf, pages, root } from './markdown.js'
+import { type Fence, fences, fencesOf, leadsOf, pages, root } from './markdown.js'
 import { isAppBlock } from './package/start-page.js'
 
 // Inside the package, so that `reprise` is found by its own name, as built.
@@ -155,8 +155,8 @@ describe('blocks in the documentation', () => {
   })
 })
 
-describe('pieces of examples in the documentation', () => {
-  const pieces = blocks.filter(({ info }) => / examples\//.test(info))
+describe('pieces of files in the documentation', () => {
+  const pieces = blocks.filter(({ info, page }) => info.includes(' ') && page !== 'CONTRIBUTING.md')
 
   it('exist', () => {
     expect(pieces.length).toBeGreaterThan(10)
@@ -169,6 +169,23 @@ describe('pieces of examples in the documentation', () => {
       expect(`\n${source}`).toContain(`\n${text}`)
     },
   )
+})
+
+describe('reference pages', () => {
+  const references = pages().filter((page) => page.startsWith('docs/reference/'))
+
+  it.each(references)('%s says in each section what is literal first: at most 40 words stand before it', (page) => {
+    const long = leadsOf(readFileSync(`${root}/${page}`, 'utf8')).filter(({ words }) => words > 40)
+    expect(long).toEqual([])
+  })
+
+  it('are seen where they do not', () => {
+    const section = (lead: string, literal: string): string => `# A\n\n${lead}\n\n${literal}\n\nb c\n`
+    for (const literal of ['```ts\n# no heading\n```', '| a |', '- a', '1. a', '> a', '<!-- made: a -->']) {
+      expect(leadsOf(section('one two\nthree', literal))).toEqual([{ heading: '# A', words: 3 }])
+    }
+    expect(leadsOf('# A\n\none two\n\n## B\n\n### C\n\none\n\n- two\n')).toEqual([{ heading: '### C', words: 1 }])
+  })
 })
 
 describe('commands in the documentation', () => {

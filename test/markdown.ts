@@ -25,7 +25,7 @@ export function fences(page: string): Fence[] {
 }
 
 /** What may stand behind the opening of a block: nothing that looks like code escapes the tests by its spelling. */
-const anyPage = /^(ts|text|sh|(ts|text) examples\/[\w./-]+)$/
+const anyPage = /^(ts|text|sh|(ts|text) (examples|test\/e2e\/platforms\/fixtures)\/[\w./[\]-]+)$/
 const recipes = /^(ts|text|sh|(ts|diff) [\w./-]+)$/
 
 /** The blocks of a text, in order. Refuses a block that is spelled in any but the one way, or is of an unknown kind. */
@@ -48,5 +48,31 @@ export function fencesOf(page: string, markdown: string): Fence[] {
     } else open.lines.push(text)
   })
   if (open !== undefined) throw new Error(`${page}:${open.line}: the block is not closed`)
+  return found
+}
+
+/** How many words stand in a section of a page before its first code, table, list or quotation. */
+export interface Lead {
+  readonly heading: string
+  readonly words: number
+}
+
+/** The leads of the sections that have something literal: code, a table, a list, a quotation. */
+export function leadsOf(markdown: string): Lead[] {
+  const found: Lead[] = []
+  let heading: string | undefined
+  let words = 0
+  let isCode = false
+  for (const line of markdown.split('\n')) {
+    const isFence = line.startsWith('```')
+    if (!isCode && /^#+ /.test(line)) {
+      heading = line
+      words = 0
+    } else if (heading !== undefined && (isFence || /^(\||- |\d+\. |> |<!-- made)/.test(line))) {
+      found.push({ heading, words })
+      heading = undefined
+    } else words += line.split(/\s+/).filter((word) => word !== '').length
+    if (isFence) isCode = !isCode
+  }
   return found
 }

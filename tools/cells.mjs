@@ -44,6 +44,11 @@ export const cells = [
     files: /^test\/e2e\/apps\//,
     matrix: 'also Fastify, Nest, a script; Prisma under every conformance case',
   },
+  {
+    name: 'functions of Lambda, route handlers of Next, Workers: the code of their guides',
+    files: /^test\/e2e\/platforms\//,
+    matrix: 'served by Next, and in workerd',
+  },
   { name: 'sample service', files: /^test\/e2e\// },
   {
     name: 'operations and messages under torture, PostgreSQL and SQLite',

@@ -22,7 +22,8 @@ export function lockFileProblems(root, path) {
     if (entry.resolved !== undefined) problems.push(`${path}: ${place} carries a download address`)
     if (entry.integrity === undefined) problems.push(`${path}: ${place} has no integrity`)
     const pinned = manifest.overrides?.[place.replace(/^.*node_modules\//, '')]
-    if (pinned !== undefined && entry.version !== pinned)
+    // An object would be what is pinned below that package.
+    if (typeof pinned === 'string' && entry.version !== pinned)
       problems.push(`${path}: ${place} is not at its override ${pinned}`)
   }
   return problems

@@ -29,6 +29,9 @@ const appSuites = [
   { name: 'jest', args: ['--project=package', 'test/package/commonjs.test.ts'] },
 ]
 
+/** What platforms that are too large for `npm test` are needed for. */
+const platformSuites = [{ name: 'platforms', args: ['--project=stores', 'test/e2e/platforms/'] }]
+
 /** What a pooler is needed for. */
 const poolerSuites = [{ name: 'pooler', args: ['--project=stores', ...poolerCells] }]
 
@@ -86,6 +89,18 @@ async function appCells(root, env) {
 }
 
 /** @param {string} root @param {NodeJS.ProcessEnv} env */
+async function platformCells(root, env) {
+  const { platform, arch } = process
+  const installed =
+    platform === 'linux' && arch === 'x64'
+      ? ensureInstalled(root, join(root, 'tools', 'platform-packages')).then(() => ({
+          env: { ...env, REPRISE_LONG: 'true' },
+        }))
+      : Promise.reject(new Error(`tools/platform-packages has no workerd for ${platform}-${arch}`))
+  return cellsOf(root, 'this Node', platformSuites, await installed.catch(whyNot))
+}
+
+/** @param {string} root @param {NodeJS.ProcessEnv} env */
 async function pgbouncerCells(root, env) {
   const found = await newerProgram(root, newerPgbouncer).catch(whyNot)
   const chosen = 'why' in found ? found : { env: { ...env, REPRISE_PGBOUNCER: found.program } }
@@ -94,8 +109,8 @@ async function pgbouncerCells(root, env) {
 
 /**
  * @param {string} root
- * @param {readonly string[]} args `long`, `apps`, `pgbouncer`, and major versions: of Node as they are, of PostgreSQL as postgres-18;
- *   default: all
+ * @param {readonly string[]} args `long`, `apps`, `platforms`, `pgbouncer`, and major versions: of Node as they are, of PostgreSQL
+ *   as postgres-18; default: all
  * @returns {Promise<number>}
  */
 export async function matrix(root, args) {
@@ -105,6 +120,7 @@ export async function matrix(root, args) {
   const names = new Map()
   names.set('long', (env) => cellsOf(root, 'this Node', longSuites, { env: { ...env, REPRISE_LONG: 'true' } }))
   names.set('apps', (env) => appCells(root, env))
+  names.set('platforms', (env) => platformCells(root, env))
   names.set('pgbouncer', (env) => pgbouncerCells(root, env))
   for (const major of nodes) names.set(String(major), (env) => nodeCells(root, major, env))
   for (const major of databases) names.set(`postgres-${major}`, (env) => postgresCells(root, major, env))
@@ -120,7 +136,7 @@ export async function matrix(root, args) {
   }
   console.log('')
   for (const { on, suite, state, says } of cells) {
-    console.log(`${on.padEnd(14)} ${suite.padEnd(7)} ${state.padEnd(8)} ${says}`)
+    console.log(`${on.padEnd(14)} ${suite.padEnd(9)} ${state.padEnd(8)} ${says}`)
   }
   return cells.some((cell) => cell.state === 'failed') ? 1 : 0
 }

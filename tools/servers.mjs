@@ -103,7 +103,7 @@ export function needServers(args) {
     if (arg === '--project') return [args[index + 1] ?? '']
     return arg.startsWith('--project=') ? [arg.slice('--project='.length)] : []
   })
-  return projects.length === 0 || projects.some((name) => !['unit', 'package', 'tools'].includes(name))
+  return projects.length === 0 || projects.some((name) => !['unit', 'tools'].includes(name))
 }
 
 /**

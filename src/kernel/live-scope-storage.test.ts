@@ -80,6 +80,24 @@ describe('the storage', () => {
     expect(seen).toBe('blue')
   })
 
+  it('is left awake where the runtime cannot disable it, and works on', async () => {
+    await eventLoopTurn()
+    const { scopeKind } = await freshCopy()
+    const disable = vi.spyOn(AsyncLocalStorage.prototype, 'disable').mockImplementation(() => {
+      throw new Error('asyncLocalStorage.disable() is not implemented')
+    })
+    const kind = scopeKind<string>('workers')
+    for (const value of ['red', 'blue']) {
+      const seen = await kind.run(value, async () => {
+        await eventLoopTurn()
+        return kind.current()
+      })
+      expect(seen).toBe(value)
+      await eventLoopTurn()
+    }
+    expect(disable).toHaveBeenCalledOnce()
+  })
+
   it('leaves storages of others alone', async () => {
     const theirs = new AsyncLocalStorage<string>()
     await theirs.run('theirs', async () => {

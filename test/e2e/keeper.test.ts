@@ -1,6 +1,9 @@
 // A keeper of keys in a real browser, on a page of the sample service: reload, crash, two tabs, the back button, edits.
 // Payments are counted at the service.
 
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { type Browser, type BrowserContext, chromium, type Page, type Route } from 'playwright-core'
@@ -95,7 +98,7 @@ async function press(page: Page, account: string, { amount = 1200, drill = '' } 
 
 /**
  * Loses the next answer: the service has acted, and the page hears nothing. Not by a connection that the service cuts:
- * then Chromium sends the POST once more by itself, and the page gets the answer from memory.
+ * on one that it had used before Chromium sends the POST once more by itself, as is shown below.
  */
 async function losesAnswer(page: Page): Promise<void> {
   const lose = async (route: Route) => {
@@ -227,5 +230,44 @@ describe('one payment', () => {
     expect(await pays(page, account)).toContain('1200')
     expect(await paid(account)).toEqual([1200])
     expect(new Set(await page.evaluate(() => (globalThis as { sent?: string[] }).sent)).size).toBe(1)
+  })
+})
+
+describe('a browser by itself', () => {
+  /** A server that loses the answer to the first POST, and what it got. */
+  async function losing(keepsConnections: boolean) {
+    const keys: unknown[] = []
+    const server = createServer((request, response) => {
+      if (!keepsConnections) response.setHeader('connection', 'close')
+      if (request.method !== 'POST') return void response.setHeader('content-type', 'text/html').end(bare)
+      request.resume().on('end', () => {
+        keys.push(request.headers['idempotency-key'])
+        if (keys.length === 1) request.socket.destroy()
+        else response.end('made')
+      })
+    }).listen(0, '127.0.0.1')
+    server.keepAliveTimeout = 0
+    await once(server, 'listening')
+    return { server, keys, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  }
+
+  // Without an icon of its own a page asks for one, on a further connection.
+  const bare = '<!doctype html><link rel="icon" href="data:,"><title>A page</title>'
+  const post = `fetch('/', { method: 'POST', headers: { 'idempotency-key': 'k-1' }, body: '{}' })
+    .then((answer) => answer.text(), String)`
+
+  it.each([
+    ['sends a POST once more whose connection it had used before, with the same key', true, ['k-1', 'k-1'], 'made'],
+    ['sends one on a new connection once', false, ['k-1'], 'TypeError: Failed to fetch'],
+  ] as const)('%s', async (_title, keepsConnections, expected, says) => {
+    const { server, keys, url } = await losing(keepsConnections)
+    try {
+      const page = await (await browser.newContext()).newPage()
+      await page.goto(url)
+      expect([await page.evaluate<string>(post), keys]).toEqual([says, expected])
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
   })
 })

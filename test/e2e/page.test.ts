@@ -53,13 +53,16 @@ const trail = (page: Page) =>
     .evaluateAll((lines) =>
       lines.map((line) => [...line.children].map(({ textContent }) => textContent).filter((text) => text !== '')),
     )
+const wordFor = (payments: number) => (payments === 1 ? /^payment$/ : /^payments$/)
 /** Waits for what the route without Reprise made. */
 const isMadePlainly = async (page: Page, payments: number, paid: string) => {
   await reads(page, 'plain-made', new RegExp(`^${payments}$`))
+  await reads(page, 'plain-made-word', wordFor(payments))
   await reads(page, 'plain-paid', paid)
 }
 const isMade = async (page: Page, payments: number) => {
   await reads(page, 'made', new RegExp(`^${payments}$`))
+  await reads(page, 'made-word', wordFor(payments))
   await expect.poll(() => page.locator('#ledger tr.current').count(), slow).toBe(payments)
 }
 

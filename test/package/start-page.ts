@@ -11,6 +11,14 @@ export function appBlocks(): Fence[] {
   return all.slice(all.findIndex(({ text }) => /^npm pack$/m.test(text)))
 }
 
+/** Those of them that make the app on PostgreSQL, from its `mkdir` to the next one. */
+export function postgresBlocks(): Fence[] {
+  const all = appBlocks()
+  const from = all.findIndex(({ text }) => text.startsWith('mkdir shop-postgres\n'))
+  const length = all.slice(from + 1).findIndex(({ text }) => text.startsWith('mkdir '))
+  return all.slice(from, from + 1 + length)
+}
+
 const lines = new Set(
   appBlocks()
     .slice(1)

@@ -1,19 +1,24 @@
-// The page for newcomers, done as it says: the tarball is packed, apps with Express and Fastify are made from it,
-// called, and compiled. REPRISE_WRITE_DOCS=1 writes what the commands print.
+// The page for newcomers, done as it says: the tarball is packed, apps with Express and Fastify, on SQLite and
+// PostgreSQL, are made from it, called, and compiled. REPRISE_WRITE_DOCS=1 writes what the commands print.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { root } from '../markdown.js'
+import { type Fence, root } from '../markdown.js'
+import { createDatabase } from '../servers/fresh-database.js'
+import { startPostgres } from '../servers/postgres.js'
 import { freePort, until } from '../servers/server-process.js'
-import { appBlocks, startPage } from './start-page.js'
+import { appBlocks, postgresBlocks, startPage } from './start-page.js'
 
 const write = process.env['REPRISE_WRITE_DOCS'] === '1'
 const folder = mkdtempSync(join(tmpdir(), 'reprise-start-'))
 const running: ChildProcess[] = []
+/** The database that the page names; the test has one of its own. */
+const namedDatabase = 'postgres://shop@127.0.0.1:5432/shop'
 let port = 0
+let databaseUrl = namedDatabase
 
 beforeAll(async () => {
   mkdirSync(join(folder, 'reprise'))
@@ -25,8 +30,9 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** The same on the port of this run. The page says 3000. */
-const here = (text: string): string => text.replaceAll(/\b3000\b/g, String(port))
+/** The same on the port of this run, where the page says 3000, and with its database. */
+const here = (text: string): string =>
+  text.replaceAll(/\b3000\b/g, String(port)).replaceAll(namedDatabase, () => databaseUrl)
 const there = (text: string): string => text.replaceAll(String(port), '3000')
 
 /** What differs from run to run. */
@@ -53,7 +59,8 @@ function shell(text: string, cwd: string): string {
 }
 
 async function serve(cwd: string, prints: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['server.js'], { cwd, stdio: ['ignore', 'pipe', 'inherit'] })
+  const env = { ...process.env, DATABASE_URL: databaseUrl }
+  const child = spawn(process.execPath, ['server.js'], { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] })
   running.push(child)
   let stdout = ''
   child.stdout.setEncoding('utf8').on('data', (chunk) => {
@@ -86,8 +93,8 @@ it('what npm packs is built first: a fresh clone packs no empty tarball', () => 
   expect(scripts['prepack']).toBe(scripts['build'])
 })
 
-it('the apps of the page are made, run, answer and compile as it says', async () => {
-  const blocks = appBlocks()
+/** Does what these blocks say, in order; the answer is the apps that were made, and how many outputs were compared. */
+async function follow(blocks: readonly Fence[]): Promise<{ apps: string[]; shown: number }> {
   const apps: string[] = []
   let server: ChildProcess | undefined
   let shown = 0
@@ -117,6 +124,25 @@ it('the apps of the page are made, run, answer and compile as it says', async ()
       else if (prints !== undefined) expect(printed, `${startPage}:${line}`).toBe(prints)
     }
   }
-  expect(apps).toEqual(['shop-express', 'shop-fastify'])
-  expect(shown).toBe(5)
+  await stop(server)
+  return { apps, shown }
+}
+
+const inTypeScript = (): Fence[] => appBlocks().filter(({ text }) => text.includes('npx tsc'))
+
+it('the apps of the page are made, run, answer and compile as it says', async () => {
+  const onPostgres = new Set(postgresBlocks().map(({ line }) => line))
+  const blocks = appBlocks().filter(({ line }) => !onPostgres.has(line))
+  expect(await follow(blocks)).toEqual({ apps: ['shop-express', 'shop-fastify'], shown: 5 })
+})
+
+it('so is the one on PostgreSQL', async () => {
+  const server = await startPostgres({ fsync: false })
+  try {
+    databaseUrl = (await createDatabase(server.url)).url
+    const blocks = [...postgresBlocks(), ...inTypeScript()]
+    expect(await follow(blocks)).toEqual({ apps: ['shop-postgres'], shown: 3 })
+  } finally {
+    await server.dispose()
+  }
 })

@@ -228,7 +228,7 @@ describe('a command', () => {
     const unknown = await project.run(['test:matrix', '22', '19'], on('linux'))
     expect(unknown).toMatchObject({
       code: 2,
-      stderr: 'There is nothing named 19 to test on; there are long, apps, pgbouncer, 22, 24.\n',
+      stderr: 'There is nothing named 19 to test on; there are long, apps, platforms, pgbouncer, 22, 24.\n',
     })
     project.write('node_modules/vitest/vitest.mjs', tests.replace('"failed":0', '"failed":1'))
     expect(await project.run(['test:matrix', '22'], on('linux'))).toMatchObject({ code: 1 })

@@ -68,6 +68,7 @@ describe('servers for the tests', () => {
     expect(needServers(['src/kernel'])).toBe(true)
     expect(needServers(['--project', 'stores'])).toBe(true)
     expect(needServers(['--project=unit', '--project=stores'])).toBe(true)
+    expect(needServers(['--project=package'])).toBe(true)
     expect(needServers(['--project=unit'])).toBe(false)
     expect(needServers(['--project', 'tools', '-t', 'x'])).toBe(false)
   })

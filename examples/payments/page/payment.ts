@@ -160,9 +160,9 @@ function show(found: readonly Listed[]): void {
   const keyed = own.filter((payment) => routeOf(payment) === 'keyed')
   const plain = own.filter((payment) => routeOf(payment) === 'plain')
   const sum = (of: readonly Listed[]): number => of.reduce((all, { amountMinor }) => all + amountMinor, 0)
-  write('made', String(keyed.length))
+  writeCount('made', keyed.length)
   write('paid', priceOf(sum(keyed)))
-  write('plain-made', String(plain.length))
+  writeCount('plain-made', plain.length)
   write('plain-paid', priceOf(sum(plain)))
   element('plain').className = `lane ${plain.length > 1 ? 'twice' : ''}`
   if (intent !== undefined) write('plain-verdict', sayOfPlain(plain.length, sum(plain)))
@@ -170,6 +170,11 @@ function show(found: readonly Listed[]): void {
   const kindOf = (payment: Listed): string =>
     keyed.includes(payment) ? 'current' : plain.length > 1 && plain.includes(payment) ? 'twice' : ''
   element('ledger').replaceChildren(...rows.map((payment) => row(payment, kindOf(payment))))
+}
+
+function writeCount(id: string, count: number): void {
+  write(id, String(count))
+  write(`${id}-word`, count === 1 ? 'payment' : 'payments')
 }
 
 function sayOfPlain(count: number, sum: number): string {

@@ -96,4 +96,13 @@ describe('abortClassifier', () => {
     expect(abortClassifier({ cause: { name: 'TimeoutError' } })).toMatchObject({ help: 'transient', happened: 'maybe' })
     expect(abortClassifier(new Error('aborted'))).toBeUndefined()
   })
+
+  it.each([
+    ['Chromium', new TypeError('Failed to fetch')],
+    ['Firefox', new TypeError('NetworkError when attempting to fetch resource.')],
+    ['Safari', new TypeError('Load failed')],
+    ["Cloudflare's Workers", Object.assign(new Error('Network connection lost.'), { retryable: true })],
+  ])('knows a lost connection by the words of %s: it may have happened', (_runtime, error) => {
+    expect(abortClassifier(error)).toMatchObject({ help: 'transient', happened: 'maybe', why: 'fetch-failed' })
+  })
 })

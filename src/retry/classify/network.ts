@@ -81,9 +81,11 @@ function isUnconnected(cause: ErrorFacts | undefined): boolean {
  * Neither says whether the other side had already acted.
  */
 export const abortClassifier: Classifier = /* @__PURE__ */ alongCauses(({ name, code, message }) => {
-  // Browsers say no more than this, in their own words: Chromium, Firefox, Safari.
+  // Browsers say no more than this, in their own words: Chromium, Firefox, Safari. Cloudflare's Workers say it of a
+  // connection that was cut and of one that was refused.
   if (name === 'TypeError' && /^(Failed to fetch|NetworkError when|Load failed)/.test(`${message}`))
     return transient('fetch-failed', 'maybe')
+  if (message === 'Network connection lost.') return transient('fetch-failed', 'maybe')
   if (name === 'AbortError' || code === 'UND_ERR_ABORTED') return permanent('aborted')
   return name === 'TimeoutError' ? transient('timeout', 'maybe') : undefined
 })

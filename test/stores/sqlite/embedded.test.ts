@@ -1,8 +1,10 @@
 // The embedded default: node:sqlite where the runtime has it, else libsql. Both do the same.
 
+import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { createRequire, isBuiltin } from 'node:module'
 import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 import { expect, it } from 'vitest'
 import { embeddedDriver } from '../../../src/stores/sqlite/connection/driver.js'
 import { newestMigration } from '../newest-migration.js'
@@ -45,6 +47,21 @@ it.each<readonly [string, string]>([['this Node', process.execPath], ...others])
     expect(JSON.parse(report)).toEqual(expected)
   },
 )
+
+it('in a bundle that has no URL of its own, has what is in Node, or says what is missing', async () => {
+  const entry = fileURLToPath(new URL('../../../src/stores/sqlite/index.ts', import.meta.url))
+  const stdin = {
+    contents: `import { sqlite } from ${JSON.stringify(entry)}
+      const db = sqlite({ name: 'bundled', file: process.argv[2] })
+      db.migrate().then(() => console.log('opened'), (error) => console.log(error.code))`,
+    resolveDir: versions,
+  }
+  const outfile = `${freshFile()}.cjs`
+  await build({ stdin, outfile, bundle: true, platform: 'node', format: 'cjs', logLevel: 'silent' })
+  const flags = ['--disable-warning=ExperimentalWarning']
+  const said = execFileSync(process.execPath, [...flags, outfile, freshFile()], { encoding: 'utf8' })
+  expect(said).toBe(isBuiltin('node:sqlite') ? 'opened\n' : 'SQLITE_DRIVER_MISSING\n')
+})
 
 it('takes node:sqlite first, then libsql, and says so where neither is there', () => {
   class DatabaseSync {}

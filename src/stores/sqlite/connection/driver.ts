@@ -1,7 +1,7 @@
 // Drivers of SQLite and how they differ: one shape to call them by, and one set of names for their errors.
 
 import { createRequire } from 'node:module'
-import { isRepriseError, RepriseError } from '../../../kernel/index.js'
+import { builtin, isRepriseError, RepriseError } from '../../../kernel/index.js'
 import { isBusySign } from '../../sql/index.js'
 
 /** What Reprise needs of an open database; better-sqlite3, libsql and `DatabaseSync` of `node:sqlite` have it. */
@@ -260,12 +260,18 @@ type Opener = new (file: string) => SqliteHandle
  * neither is there.
  */
 export function openEmbedded(file: string): SqliteHandle {
-  const Database = embeddedDriver(createRequire(import.meta.url))
+  const Database = embeddedDriver(loadFromHere)
   return new Database(file)
 }
 
+// A bundle may have no URL of its own to require from; a module of Node needs none.
+function loadFromHere(name: 'node:sqlite' | 'libsql'): unknown {
+  const found = name === 'libsql' ? undefined : builtin<object>(name)
+  return found ?? createRequire(import.meta.url)(name)
+}
+
 /** The driver that `load` finds first. */
-export function embeddedDriver(load: (name: string) => unknown): Opener {
+export function embeddedDriver(load: (name: 'node:sqlite' | 'libsql') => unknown): Opener {
   try {
     return (load('node:sqlite') as { readonly DatabaseSync: Opener }).DatabaseSync
   } catch {
