@@ -157,7 +157,6 @@ let storage: FrameStorage | undefined
 let isPromise: (value: unknown) => value is Promise<unknown> = (value) => value instanceof Promise
 let liveFrames = 0
 let restPlanned = false
-let canRest = true
 
 function runInFrame<Result>(frame: Frame, work: () => Result): Result {
   let pending = false
@@ -191,12 +190,10 @@ function settling(promise: Promise<unknown>, frame: Frame): Promise<unknown> {
 
 function rest(): void {
   restPlanned = false
-  if (liveFrames > 0 || !canRest) return
   try {
-    storage?.disable()
+    if (liveFrames === 0) storage?.disable()
   } catch {
     // The runtime of Cloudflare's Workers has the method, and throws that it is not implemented.
-    canRest = false
   }
 }
 

@@ -122,7 +122,7 @@ it('remembers an answer that is made of an error which trying again does not hel
 
 it('counts keys in the store, by the index that the documentation says to create', async () => {
   const page = readFileSync(new URL('../../../docs/reference/http-server.md', import.meta.url), 'utf8')
-  const [, statement = ''] = /`(CREATE INDEX [^`]+)`/.exec(page) ?? []
+  const [, statement = ''] = /^(CREATE INDEX .+)$/m.exec(page) ?? []
   await world.raw.query(statement)
   await world.raw.query('set enable_seqscan = off')
   const plan = await world.raw.query("explain select 1 from reprise_marker where scope = 'x' limit 5")
