@@ -69,7 +69,7 @@ export class EmitStatements {
   /**
    * Writes them by one statement, whose values are texts. It has one text for a single message, each of whose cells is
    * a value of its own, and one for any number of them: to read cells out of JSON, and to sort and join rows, takes the
-   * server about as long as to write a message.
+   * server some 40 us of 260.
    */
   atOnce(emissions: readonly Emission[]): { readonly text: string; readonly values: readonly (string | null)[] } {
     const [only] = emissions
