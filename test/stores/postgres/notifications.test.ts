@@ -100,7 +100,8 @@ describe('readers of other processes', () => {
     const ends = [db.messages.onEmit(() => undefined), db.messages.onEmit(() => undefined)]
     while ((await count()) !== 1) {}
     ends[0]?.()
-    expect(await count()).toBe(1)
+    // On a busy machine it may be between two connections just now; one that was closed for good would not come back.
+    while ((await count()) !== 1) {}
     ends[1]?.()
     while ((await count()) !== 0) {}
   })
@@ -118,8 +119,9 @@ describe('readers of other processes', () => {
     const untold = toldBy('reprise.messages.untold')
     const published = running(behind, 'behind', '100ms')
     await emit(domain(behind), 'behind')
-    await until(() => published().includes('behind') && told.length > 0)
-    expect(told.map(({ is }) => is)).toEqual(['deaf'])
+    await until(() => published().includes('behind') && told.some(({ is }) => is !== 'lost'))
+    // A busy machine may take so long to connect that it begins again.
+    expect(told.map(({ is }) => is).filter((is) => is !== 'lost')).toEqual(['deaf'])
     expect(untold).toEqual([])
     expect(warnings).toEqual([expect.objectContaining({ code: 'NOTIFY_UNHEARD' })])
   })
