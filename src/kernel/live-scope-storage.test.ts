@@ -51,7 +51,7 @@ describe('the storage', () => {
     second.open()
     await runs[1]
     await eventLoopTurn()
-    expect(disable).toHaveBeenCalled()
+    expect(disable).toHaveBeenCalledOnce()
     // And works again afterwards, for as long as needed.
     const seen = await colour.run('red', async () => {
       await eventLoopTurn()
@@ -68,7 +68,7 @@ describe('the storage', () => {
     for (let index = 0; index < 100; index += 1) await colour.run('red', async () => undefined)
     for (let index = 0; index < 100; index += 1) colour.run('red', () => undefined)
     await eventLoopTurn()
-    expect(disable).toHaveBeenCalled()
+    expect(disable).toHaveBeenCalledOnce()
   })
 
   it('does not rest under a scope that began right after the last one', async () => {
@@ -95,7 +95,7 @@ describe('the storage', () => {
       expect(seen).toBe(value)
       await eventLoopTurn()
     }
-    expect(disable).toHaveBeenCalled()
+    expect(disable).toHaveBeenCalledTimes(2)
   })
 
   it('leaves storages of others alone', async () => {
